@@ -16,6 +16,11 @@ class FirmwareHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return  # a checkout uses firmware/build, which scripts/environment makes
+        for tool in ("make", "cc"):
+            if shutil.which(tool) is None:
+                self.app.abort(
+                    f"'{tool}' not found: the firmware is compiled into the wheel: install it"
+                )
         self._folder = tempfile.TemporaryDirectory()
         # The board's own image travels wherever the wheel was built with its compiler at hand.
         chip = shutil.which("avr-gcc") is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hil.errors import ConfigError, writing
 
-FOLDERS = ("configs", "calibration", "examples/own")
+FOLDERS = ("configs", "calibration", "examples/own", "examples/load_frame")
 TEMPLATES = ("controller", "reference", "model", "device")
 
 

@@ -8,6 +8,7 @@ mirrored tree come first, since `--fast` ends after a time.
 """
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -35,6 +36,8 @@ def changed(root: Path) -> list[str]:
 
 
 def _git(root: Path, *words: str) -> list[str]:
+    if shutil.which("git") is None:
+        sys.exit("./run-tests --fast: git is needed; on Debian: sudo apt-get install git")
     done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"./run-tests --fast: git {words[0]}: {done.stderr.strip().splitlines()[-1]}")

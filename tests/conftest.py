@@ -26,14 +26,21 @@ else:
 
 os.environ["DASK_TEMPORARY_DIRECTORY"] = os.environ["XDG_STATE_HOME"]  # not /tmp/dask-...
 
+# There too lie temporary files of processes that are killed, or end without atexit, as workers do.
+# Files of failed tests stay where pytest keeps them.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=os.environ["XDG_STATE_HOME"])
+
 # Libraries that are compiled once stay in this clone: the home may be read-only, and two clones do
 # not meet there.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xdg")
 
 # The same examples at every run, so that a failure is met by whoever caused it;
-# ./slow-tests looks further: HYPOTHESIS_PROFILE=wander.
-settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
-settings.register_profile("wander", print_blob=True, deadline=None)
+# ./slow-tests looks further, at other examples and more: HYPOTHESIS_PROFILE=wander.
+settings.register_profile(
+    "repeatable", max_examples=50, derandomize=True, database=None, deadline=None
+)
+settings.register_profile("wander", max_examples=1000, print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -3,7 +3,7 @@
 from hil.devices.board import protocol
 from hil.devices.board.driver import LINK_TROUBLES
 from hil.devices.supply.driver import FLAGS
-from hil.loop.channels import Channel, RigLayout
+from hil.loop.channels import DUTY, DUTY_REPORTED, Channel, RigLayout
 from hil.loop.frame import Column, Frame
 
 BOARD_FAULTS = tuple(sorted(protocol.FAULTS, key=lambda name: protocol.FAULTS[name]))
@@ -25,6 +25,11 @@ def row_of(layout, *columns):
     cells = ("cells_commanded", "cells_reported") if layout.n_cells else ()
     cells += ("cells_open",) if layout.isolates else ()
     wanted += [Column(name, "1", "state", "", n_cells=layout.n_cells) for name in cells]
+    wanted += [
+        Column(name, "1", "state", "", n_cells=layout.n_cells, fractions=True)
+        for name in (DUTY, DUTY_REPORTED)
+        if layout.modulates
+    ]
     there = {column.name for column in columns}
     return Frame([*columns, *(column for column in wanted if column.name not in there)])
 
@@ -50,7 +55,7 @@ class BoundGuard:
 
     def __init__(
         self, guard, channels=0, devices=(), boards=(), supplies=(), n_cells=0, n_outputs=0,
-        model=False,
+        model=False, modulates=False,
     ):  # fmt: skip
         layout = RigLayout(
             channels=tuple(Channel(f"c{i}", "_N", "further") for i in range(channels)),
@@ -60,6 +65,7 @@ class BoundGuard:
             n_cells=n_cells,
             others=tuple(d for d in devices if d not in boards),
             supplies=tuple(supplies),
+            modulates=modulates,
         )
         self.models = [c.column("model") for c in layout.channels] if model else []
         self.frame = row_of(layout, *(Column(name, "N", "model", "") for name in self.models))

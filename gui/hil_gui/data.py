@@ -137,6 +137,7 @@ def _column(name: str, dataset: Any, text_of: Any) -> Column:
         description=text_of(attrs["description"]),
         n_cells=dataset.shape[1] if dataset.ndim == 2 else 0,
         flags=tuple(text_of(flag) for flag in attrs.get("flags", ())),
+        fractions=dataset.ndim == 2 and dataset.dtype.kind == "f",
     )
 
 
@@ -271,7 +272,7 @@ class Motion:
         self._left_on = np.zeros((len(about.cell_names), 0))
 
     def take(
-        self, t_s: NDArray[np.float64], cells: NDArray[np.uint8]
+        self, t_s: NDArray[np.float64], cells: NDArray[np.uint8] | NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Advance the model over new rows.
 
@@ -279,7 +280,7 @@ class Motion:
         ----------
         t_s : (n,) array
         cells : (N, n) array
-            Reported state of the N cells; 255 (unknown) counts as off.
+            Reported state of the N cells, 255 (unknown) counts as off; or their duties.
 
         Returns
         -------

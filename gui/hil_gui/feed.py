@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hil_gui.array_view import Cells
 from hil_gui.data import ConfigError, DeviceError, File, Live, Motion
 from hil_gui.pyramid import Pyramid
-from hil_gui.run_data import LIVE_CAPACITY, About, RunData
+from hil_gui.run_data import DUTY, LIVE_CAPACITY, About, RunData
 
 DUTY_S = 1.0
 """Time over which a cell's duty is averaged, s."""
@@ -94,7 +94,8 @@ class Feed:
             return
         self.data.append(rows)
         if self._motion is not None:
-            self._moves.append(*self._motion.take(t_s, np.asarray(rows["cells_reported"]).T))
+            driven = rows[DUTY if DUTY in self.data.cells else "cells_reported"]
+            self._moves.append(*self._motion.take(t_s, np.asarray(driven).T))
 
     def send(self, name: str, value: float = float("nan"), text: str = "") -> None:
         """Send a request to the loop.
@@ -113,12 +114,11 @@ class Feed:
         data, names = self.data, self.about.cell_names
         if not names or not data.n_rows or "cells_reported" not in data.cells:
             return None
-        _, reported = data.cells["cells_reported"].samples(t_s - DUTY_S, t_s + 1e-9)
-        duty = (
-            np.where(reported == 1, 1.0, 0.0).mean(axis=1)
-            if reported.size
-            else np.zeros(len(names))
+        _, driven = data.cells[DUTY if DUTY in data.cells else "cells_reported"].samples(
+            t_s - DUTY_S, t_s + 1e-9
         )
+        share = np.where(driven <= 1.0, driven, 0.0)  # 255 is unknown
+        duty = share.mean(axis=1) if driven.size else np.zeros(len(names))
         row = data.at(t_s)
         return Cells(
             reported=data.cells_at("cells_reported", t_s),

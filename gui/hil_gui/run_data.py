@@ -22,12 +22,21 @@ RESIDUAL = "residual"
 GUARD_STATE = "guard_state"
 KINDS = ("measured", "model", "estimate", "reference", "demand")
 _SIGNAL = re.compile(rf"(.+)_({'|'.join(KINDS)})_([A-Za-z_]+)")
+DUTY = "cells_duty"  # column of a run whose controller modulates
 _NOT_DRAWN = ("_stage_s", ".raw_V", "_t_s")
 
 
 @dataclass(frozen=True)
 class Column:
-    """Metadata of a column; `n_cells` is 0 for a column of floats."""
+    """Metadata of a column.
+
+    Attributes
+    ----------
+    n_cells : int
+        0 for a column of floats.
+    fractions : bool
+        A column of cells has floats: duties.
+    """
 
     name: str
     units: str
@@ -35,6 +44,7 @@ class Column:
     description: str
     n_cells: int = 0
     flags: tuple[str, ...] = ()
+    fractions: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,7 +231,10 @@ class RunData:
         self._index = {name: i for i, name in enumerate([*self.names, RESIDUAL])}
         self.values = Pyramid(len(self._index), self.capacity)
         self._cells = [c for c in about.columns if c.n_cells]
-        self.cells = {c.name: Pyramid(c.n_cells, self.capacity, np.uint8) for c in self._cells}
+        self.cells = {
+            c.name: Pyramid(c.n_cells, self.capacity, np.float64 if c.fractions else np.uint8)
+            for c in self._cells
+        }
         self._flags = about.column("fault_bits")
         self._seen_bits = 0
         self._running = Running()

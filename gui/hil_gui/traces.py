@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor
 
 from hil_gui.plain import Label
 from hil_gui.pyramid import Bins
-from hil_gui.run_data import KINDS, RESIDUAL, RunData
+from hil_gui.run_data import DUTY, KINDS, RESIDUAL, RunData
 from hil_gui.strip import LABEL_WIDTH_PX, Strip
 from hil_gui.theme import LIGHT, Theme
 from hil_gui.timeline import Timeline
@@ -182,12 +182,19 @@ class Traces(pg.GraphicsLayoutWidget):
 
     def _add_raster(self, data: RunData) -> None:
         n_cells, theme = len(data.about.cell_names), self._theme
-        strip = self._add("cells", "cells on", "", 2)
+        modulated = DUTY in data.cells
+        strip = self._add("cells", "duty of cells" if modulated else "cells on", "", 2)
         self.raster = pg.ImageItem(axisOrder="row-major", autoDownsample=False)
         strip.plot.addItem(self.raster, ignoreBounds=True)
         rows = [theme.surface, theme.cell_mixed, theme.cell, theme.line]
-        self.raster.setLookupTable(np.array([QColor(c).getRgb() for c in rows], np.uint8))
-        self.raster.setLevels((0, 3))
+        colours = np.array([QColor(c).getRgb() for c in rows], np.uint8)
+        if modulated:  # from off to always on
+            ends = colours[[0, 2]].astype(float)
+            shares = np.linspace(0.0, 1.0, 256)[:, None]
+            colours = (ends[0] + shares * (ends[1] - ends[0])).astype(np.uint8)
+        self.raster.setLookupTable(colours)
+        self._raster_levels = (0, 1) if modulated else (0, 3)
+        self.raster.setLevels(self._raster_levels)
         strip.box.invertY(True)
         strip.box.setYRange(0.4, n_cells + 0.6, padding=0)
         strip.is_auto = False
@@ -292,7 +299,9 @@ class Traces(pg.GraphicsLayoutWidget):
             strip.show_legend(self._theme, {k: Path(k.removeprefix("over:")).stem for k in wanted})
 
     def _draw_cells(self, strip: Strip, n_max: int) -> None:
-        line, cells = self._timeline, self._data.cells["cells_reported"]
+        modulated = DUTY in self._data.cells
+        line = self._timeline
+        cells = self._data.cells[DUTY if modulated else "cells_reported"]
         strip.box.setXRange(line.from_s, line.to_s, padding=0)
         bins = cells.view(line.from_s, line.to_s, n_max)
         edges = np.linspace(line.from_s, line.to_s, n_max + 1)[:-1]
@@ -300,12 +309,13 @@ class Traces(pg.GraphicsLayoutWidget):
             self.raster.clear()
             return
         at = np.clip(np.searchsorted(bins.t_s, edges, "right") - 1, 0, None)
-        shade = np.where(bins.high == 255, 3, bins.low.astype(np.uint8) + bins.high).astype(
-            np.uint8
-        )
+        if modulated:
+            shade = 0.5 * (bins.low + bins.high)
+        else:
+            shade = np.where(bins.high == 255, 3, bins.low + bins.high).astype(np.uint8)
         image = shade[:, at]
         image[:, (edges < bins.t_s[0]) | (edges > self._data.last_s)] = 0
-        self.raster.setImage(image, autoLevels=False, levels=(0, 3))
+        self.raster.setImage(image, autoLevels=False, levels=self._raster_levels)
         self.raster.setRect(line.from_s, 0.5, line.to_s - line.from_s, len(image))
 
     def _draw_marks(self) -> None:

@@ -250,6 +250,8 @@ class Window(QMainWindow):
             mark = " — SIMULATED" if about.simulated else ""
             self.setWindowTitle(f"{about.title}{mark}")
             detail = f"{about.path.name} · {about.backend} · {about.clock} clock"
+            if about.backend == "imported":
+                detail = f"{about.path.name} · imported, not measured by hil"
             self.header.set_run(about.title, detail, about.simulated)
         self._moved()
         self._refresh_slow()

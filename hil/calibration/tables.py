@@ -16,7 +16,7 @@ from hil.config.table import NotNegative, Positive, Table, Title
 Status = Literal["certificate", "measured", "literature", "assumed", "simulated"]
 Kind = Literal[
     "spring_constants", "damping", "activation", "cell_force", "masses", "encoder",
-    "pantograph_geometry", "daq_channel", "latency", "parameters",
+    "displacement_sensor", "pantograph_geometry", "daq_channel", "latency", "parameters",
 ]  # fmt: skip
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 # As `hil.procedures.kinds` has them, and literature.
 CALIBRATIONS = ("certificate", "force_transducer", "spring_constants", "masses", "encoder",
-                "pantograph_geometry", "damping", "activation", "cell_force", "daq_channel",
-                "latency", "literature")  # fmt: skip
+                "displacement_sensor", "pantograph_geometry", "damping", "activation",
+                "cell_force", "daq_channel", "latency", "literature")  # fmt: skip
 
 
 def add_to(group: Group) -> None:

@@ -20,6 +20,7 @@ from hil.platform.terminal import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 
 def add_to(group: Group) -> None:
@@ -30,7 +31,11 @@ def add_to(group: Group) -> None:
         "hil model configs/miga6/rig.toml --out miga6.npz",
     )
     c.path("file", "FILE.toml")
-    c.path("--out", "M.npz|M.mat", "write A, B, C, D and all names")
+    c.path("--out", "M.npz|M.mat|M.fmu", "write A, B, C, D and all names, or an FMU")
+    c.add_argument("--to", choices=("npz", "mat", "fmu"), help="write MODEL.npz, .mat or .fmu")
+    c.add_argument(
+        "--fmi", choices=(2, 3), type=int, default=3, help="version of the FMU (default: 3)"
+    )
     add_sets(c)
     c.value(
         "--reduce", "ORDER", "balanced reduction from cells to forces; --out writes it", type=int
@@ -56,10 +61,15 @@ def add_to(group: Group) -> None:
 
     c = group.add(
         identify,
-        "estimate array parameters from recorded force",
+        "estimate an array from its force, or a wire from its loops",
         "hil identify runs/*.h5 --fix mass_kg",
     )
-    c.path("runs", "RUN.h5", nargs="+")
+    c.path(
+        "runs",
+        "FILE",
+        "recordings of an array's force; or isobaric loops of a wire, CSV files or recordings",
+        nargs="+",
+    )
     c.several(
         "--free",
         "NAME",
@@ -98,9 +108,20 @@ def add_to(group: Group) -> None:
 def model(args: argparse.Namespace) -> int:
     from hil.reports.model_page import described
 
-    facts, text = described(args.file, args.set, args.reduce, args.out)
+    out = args.out
+    if args.to is not None:
+        out = _named(args.file, args.to) if out is None else out
+        if out.suffix != f".{args.to}":
+            raise ConfigError(f"--to {args.to}: --out {out} has another ending: leave one out")
+    facts, text = described(args.file, args.set, args.reduce, out, args.fmi)
     show(args, facts, text)
     return DONE
+
+
+def _named(file: Path, kind: str) -> Path:
+    """Default name of a model's file: of a rig, the name of its folder."""
+    stem = file.resolve().parent.name if file.stem == "rig" else file.stem
+    return path_of(f"{stem}.{kind}")
 
 
 def topologies(args: argparse.Namespace) -> int:
@@ -142,23 +163,29 @@ def topologies(args: argparse.Namespace) -> int:
 
 
 def identify(args: argparse.Namespace) -> int:
+    from hil.identification.wires import are_loops
+
+    if args.out is not None:
+        if not args.by or not args.serial:
+            raise ConfigError(
+                "--out: a calibration names operator and article: give --by NAME --serial NUMBER"
+            )
+        if args.out.exists():
+            raise ConfigError(f"{args.out}: exists already: a record is never changed")
+    first = args.runs[0]
+    page = first.with_name(f"{first.stem}-identified.html") if args.page is None else args.page
+    return (_identify_wire if are_loops(args.runs) else _identify_array)(args, page)
+
+
+def _identify_array(args: argparse.Namespace, page: Path) -> int:
     import datetime
 
     from hil.identification import page as identify_page
     from hil.identification.identify import Asked, identify_files
     from hil.identification.record import Session, write
 
-    if args.out is not None:
-        if not args.by or not args.serial:
-            raise ConfigError(
-                "--out: a calibration names operator and array: give --by NAME --serial NUMBER"
-            )
-        if args.out.exists():
-            raise ConfigError(f"{args.out}: exists already: a record is never changed")
     asked = Asked(tuple(args.free), tuple(args.fix), tuple(args.each), args.bootstrap, args.seed)
     recorded, found = identify_files(args.runs, asked, progress=not args.json)
-    first = args.runs[0]
-    page = first.with_name(f"{first.stem}-identified.html") if args.page is None else args.page
     identify_page.write_page(recorded, found, page)
     facts = identify_page.as_dict(recorded, found) | {"page": str(page)}
     if not args.json:
@@ -173,6 +200,29 @@ def identify(args: argparse.Namespace) -> int:
     if args.json:
         print_json(facts)
     return DONE if found.adequacy.adequate else ANSWER_NO
+
+
+def _identify_wire(args: argparse.Namespace, page: Path) -> int:
+    import datetime
+
+    from hil.identification import wires_page
+    from hil.identification.record import Session, write_wire
+    from hil.identification.wires import identify_loop_files, is_simulated
+
+    if args.free or args.fix or args.each:
+        raise ConfigError("--free, --fix, --each: a wire's law is fitted whole: leave them out")
+    found = identify_loop_files(args.runs)
+    wires_page.write_page(found, is_simulated(args.runs), page)
+    facts = wires_page.as_dict(found) | {"page": str(page)}
+    text = f"{wires_page.as_text(found)}\npage:   {page}"
+    if args.out is not None:
+        session = Session(args.by, args.serial, args.valid_days)
+        record = write_wire(args.out, args.runs, found, session, datetime.date.today())
+        lines = wires_page.as_activation(dict(zip(record.names, record.values, strict=True)))
+        facts |= {"record": str(args.out), "record_id": record.id}
+        text += f"\nrecord: {args.out} ({record.id}); beside it in the activation:\n{lines}"
+    show(args, facts, text)
+    return DONE
 
 
 def study(args: argparse.Namespace) -> int:

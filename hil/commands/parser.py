@@ -80,11 +80,11 @@ class Group:
 
         Parameters
         ----------
-        function : runs the command and returns the exit code
+        function : runs the command and returns the exit code; `import_` is `hil import`
         text : one-line help, at most 64 characters
         example : example that the help prints below the options
         """
-        name = function.__name__
+        name = function.__name__.rstrip("_")
         command = self._subparsers.add_parser(
             name, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {example}"
         )

@@ -1,10 +1,10 @@
-"""Look: reports of recordings, replay, export, verification and repair."""
+"""Look: reports of recordings, import, replay, export, verification and repair."""
 
 from __future__ import annotations
 
 import sys
 
-from hil.commands.parser import ANSWER_NO, DONE, Group, print_json, show
+from hil.commands.parser import ANSWER_NO, DONE, Group, add_sets, print_json, show
 from hil.platform.terminal import say
 
 TYPE_CHECKING = False
@@ -30,6 +30,19 @@ def add_to(group: Group) -> None:
     )
 
     c = group.add(
+        import_,
+        "make a recording of files that another program has written",
+        "hil import frame.csv logger.csv --rig rig.toml --map map.toml --out runs/last-year.h5",
+    )
+    c.path("files", "FILE", "CSV, TDMS, MAT, MDF, HDF5 or Parquet", nargs="+")
+    c.path("--rig", "RIG.toml", "the rig whose channels, cells and model the recording has")
+    c.path("--map", "MAP.toml", "which column is which channel, and how the clocks are aligned")
+    c.path("--out", "RUN.h5", "default: runs/<rig>-<map>-<UTC>.h5")
+    c.flag("--guess", "write a first MAP.toml from the headers of the files, and nothing else")
+    c.flag("--force", "overwrite the recording, or with --guess the map")
+    add_sets(c)
+
+    c = group.add(
         replay, "run a recording through the loop again and compare", "hil replay runs/done.h5"
     )
     c.path("run", "RUN.h5")
@@ -44,10 +57,12 @@ def add_to(group: Group) -> None:
     )
 
     c = group.add(
-        export, "write a recording as CSV, MATLAB or MCAP", "hil export runs/done.h5 --to csv"
+        export,
+        "write a recording as CSV, MATLAB, MCAP, MDF or Parquet",
+        "hil export runs/done.h5 --to csv",
     )
     c.path("run", "RUN.h5")
-    c.add_argument("--to", choices=("csv", "mat", "mcap"), default="csv")
+    c.add_argument("--to", choices=("csv", "mat", "mcap", "mdf", "parquet"), default="csv")
     c.path("--out", "FILE", "default: beside the recording")
 
     c = group.add(verify, "check that a recording is complete", "hil verify runs/done.h5")
@@ -86,6 +101,36 @@ def _validate(args: argparse.Namespace) -> int:
     text = f"{validation_page.as_text(runs)}\npage:   {page}"
     show(args, validation_page.as_dict(runs, page), text)
     return DONE if all(v.accepted for v in runs) else ANSWER_NO
+
+
+def import_(args: argparse.Namespace) -> int:
+    from hil.errors import ConfigError
+
+    if args.map is None:
+        raise ConfigError("--map: missing: give a map, or with --guess the file to write one to")
+    if args.guess:
+        return _guess(args)
+    if args.rig is None:
+        raise ConfigError("--rig: missing: give the rig's file")
+    from dataclasses import asdict
+
+    from hil.record.summary import as_text
+    from hil.runs.imports.importing import import_files
+
+    found = import_files(args.files, args.rig, args.map, args.out, force=args.force,
+                         sets=args.set, progress=not args.json)  # fmt: skip
+    lines = [text if level == "info" else f"{level}: {text}" for level, text in found.notes]
+    text = "\n".join([*lines, as_text(found.path, found.summary)])
+    show(args, asdict(found) | {"path": str(found.path)}, text)
+    return DONE
+
+
+def _guess(args: argparse.Namespace) -> int:
+    from hil.runs.imports.guess import guess
+
+    text = guess(args.files, args.rig, args.map, force=args.force)
+    show(args, {"map": str(args.map), "text": text}, f"{text}\nwritten to {args.map}")
+    return DONE
 
 
 def replay(args: argparse.Namespace) -> int:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# As `hil.standard_tests.run` has them.
+TESTS = ("isobaric", "isometric", "step-battery", "bode", "force-velocity", "fatigue")
+
+
 def add_to(group: Group) -> None:
     """Add these commands."""
     c = group.add(
@@ -78,6 +82,18 @@ def add_to(group: Group) -> None:
     c.path("--answers", "FILE.toml", "answers to the campaign's questions, for an unattended run")
     c.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tcp://host:8786")
     c.flag("--strict", STRICT)
+
+    c = group.add(
+        test,
+        "run a standard test of an actuator, with its analysis",
+        "hil test isobaric configs/isotonic/rig.toml --out runs/isobaric",
+    )
+    c.value("name", "TEST", ", ".join(TESTS))
+    c.path("rig", "RIG.toml", "the rig with the specimen, or a simulated one")
+    c.path("--out", "DIR", "folder, in which the test resumes (default: runs/test-TEST)")
+    c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
+    c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
+    c.several("--set", "KEY=VALUE", "a setting of the test; an unknown one lists all (repeatable)")
 
     c = group.add(
         gui, "open the window: run an experiment, view recordings", "hil gui configs/miga6/pid.toml"
@@ -225,6 +241,22 @@ def campaign(args: argparse.Namespace) -> int:
     finally:
         campaign_page.write_all(started.folder)
     return _show_progress(args, started.folder, code)
+
+
+def test(args: argparse.Namespace) -> int:
+    from hil.record.progress import say_compiling
+    from hil.runs.study import as_text
+    from hil.standard_tests.run import run_test
+
+    out = path_of("runs") / f"test-{args.name}" if args.out is None else args.out
+    with say_compiling(not args.json):
+        code, results = run_test(
+            args.name, args.rig, args.set, out, backend=args.backend, clock=args.clock,
+            progress=not args.json, say=lambda text: say(text, file=sys.stderr),
+        )  # fmt: skip
+    if results:
+        show(args, results, f"{as_text(results)}\npage:   {out / 'index.html'}")
+    return code
 
 
 def _show_progress(args: argparse.Namespace, folder: Path, code: int) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.config.replaced import renamed, warn_of_replaced
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, did_you_mean, one_line
 
 HDF5_SIGNATURE = b"\x89HDF"
 BENCH_KEYS = ("specimen", "ambient")
@@ -39,12 +39,9 @@ class Merged:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read one TOML file; ConfigError with file and line if it is invalid."""
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Notepad writes a BOM
     except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: no such file: 'hil examples DIR' copies the bundled configurations"
-        ) from None
+        raise ConfigError(f"{path}: no such file{_instead(path)}") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: a folder: name a .toml file in it") from None
     except OSError as error:
@@ -53,10 +50,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
     except UnicodeDecodeError as error:
         if error.object.startswith(HDF5_SIGNATURE):
-            raise ConfigError(f"{path}: a recording: use hil replay or hil report") from None
+            raise ConfigError(
+                f"{path}: a recording: use hil report, hil gui or hil replay"
+            ) from None
         raise ConfigError(f"{path}: not UTF-8 text: save it as a TOML file") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None
+
+
+def _instead(path: Path) -> str:
+    """What to do about a file that does not exist: the nearest name beside it, if there is one."""
+    near = did_you_mean(path.name, [file.name for file in path.parent.glob(f"*{path.suffix}")])
+    return near or ": 'hil examples DIR' copies the bundled configurations"
 
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
@@ -71,13 +76,18 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
             raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
         rig_path = path.parent / rig_name
         if not rig_path.is_file():
-            raise ConfigError(f"{path}: rig = {rig_name!r}: no such file beside the experiment")
+            near = _instead(rig_path) if Path(rig_name).name == rig_name else ""
+            raise ConfigError(
+                f"{path}: rig = {rig_name!r}: no such file beside the experiment{near}"
+            )
         rig = _read(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
         limits = rig.get("guard")
         table = merge(table, rig)
         sources.append((str(rig_path), rig))
+    elif "experiment" in own and "model" not in own:
+        raise ConfigError(f"{path}: rig: missing: name the file of the rig, such as rig.toml")
     table = merge(table, own)
     sources.append((str(path), own))
     for text in sets:
@@ -94,12 +104,18 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         differences = table.get("plant", {})
         if not isinstance(differences, dict):
             raise ConfigError(f"{path}: plant: give a table of the differences from [model]")
-        table["plant"] = merge(model, differences)
+        other = "kind" in differences and differences["kind"] != model.get("kind")
+        table["plant"] = differences if other else merge(model, differences)
     return Merged(table, sources)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return _renamed(str(path), read_toml(path))
+    table = _renamed(str(path), read_toml(path))
+    for key in ("model", "plant"):
+        part = table.get(key)
+        if isinstance(part, dict) and isinstance(part.get("file"), str):
+            part["file"] = str((path.parent / part["file"]).resolve())
+    return table
 
 
 def _renamed(source: str, table: dict[str, Any]) -> dict[str, Any]:

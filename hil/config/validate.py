@@ -83,7 +83,7 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "extra_forbidden":
             name = str(path[-1])
             if name in _known_keys():
-                text = "unknown key of this table, but known in another: move it"
+                text = f"unknown key of this table{_belongs(merged.table, name)}"
             else:
                 text = f"unknown key{did_you_mean(name, _known_keys()) or ': remove it'}"
             shown = ""
@@ -115,6 +115,26 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
             text = detail["msg"].replace("Input should", "must")
             text = text[0].lower() + text[1:]
     return one_line(f"{where}: {key}{shown}: {text}")
+
+
+def _belongs(table: Any, name: str) -> str:
+    """Where a key that stands in the wrong table belongs, as the end of a line."""
+    own = {key: value for key, value in table.items() if key != "plant"}  # a copy of [model]
+    places = [".".join(place) for place in _places(own, name) if len(place) > 1]
+    if len(places) == 1:
+        return f": did you mean '{places[0]}'?"
+    return ", but known in another: move it"
+
+
+def _places(table: Any, name: str) -> list[tuple[str, ...]]:
+    """The paths of all keys of this name in a table and its tables."""
+    if not isinstance(table, dict):
+        return []
+    return [
+        (key, *rest)
+        for key, value in table.items()
+        for rest in [*([()] if key == name else []), *_places(value, name)]
+    ]
 
 
 def _near(value: str, context: Mapping[str, Any]) -> str:

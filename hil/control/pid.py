@@ -5,10 +5,20 @@
 The derivative acts on the measured force, filtered with T_f, so a step of the set point gives no
 derivative kick. Anti-windup: while u is outside the range from no cell to all cells, the integral
 ignores errors that would push it further out. Bumpless start: the first tick sets the integral so
-that u starts at the measured force. Failed cells are skipped; the levels are then those of the
+that u starts at the measured force.
+
+With a feedforward f(t), u_0 is f(t) and the integral starts at zero:
+
+    u = f + Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s)
+
+If f is the set point that the reference has one delay later, a plant that follows u after this
+delay leaves no error for the feedback: f(t) = r(t + T) and y(t) = u(t - T) give y = r.
+
+Failed cells are skipped; the levels are then those of the
 other cells.
 
-Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windup).
+Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windup), ch. 12
+(feedforward).
 """
 
 from collections.abc import Sequence
@@ -17,6 +27,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from hil.control.reference import Reference
 
 _INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND, _CHANGED_S = range(7)
 
@@ -42,6 +54,7 @@ class Pid:
         two levels
     dwell_s : shortest time between two changes of the number of cells. Cells that switch faster
         than they act excite the array's modes without useful force.
+    feedforward : force [N] that is added to the PID's output; None starts bumpless instead
 
     Attributes
     ----------
@@ -56,6 +69,7 @@ class Pid:
         hysteresis: float,
         dwell_s: float,
         period_s: float,
+        feedforward: Reference | None = None,
     ) -> None:
         rise = np.diff(levels_N)
         if np.any(rise <= 0.0):
@@ -69,6 +83,7 @@ class Pid:
         self._left = np.zeros(len(self.order), dtype=np.int64), np.zeros(len(self._levels))
         self._hysteresis = hysteresis
         self._dwell_s = dwell_s
+        self._feedforward = feedforward
         self._state = np.zeros(7)
         self._state[_CHANGED_S] = -np.inf
 
@@ -89,6 +104,7 @@ class Pid:
     def step(
         self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
     ) -> None:
+        feedforward = self._feedforward
         _step(
             self._gains,
             self._levels,
@@ -101,6 +117,8 @@ class Pid:
             t_s,
             reference_N,
             force_N,
+            feedforward is None,
+            0.0 if feedforward is None else feedforward.at(t_s),
             cells,
         )
 
@@ -124,7 +142,7 @@ def _leave(order, levels, usable, order_left, levels_left):  # type: ignore[no-u
 @njit(cache=True)
 def _step(  # type: ignore[no-untyped-def]
     gains, all_levels, all_order, usable, order_left, levels_left, hysteresis, dwell_s, state, t_s,
-    reference, force, cells,
+    reference, force, bumpless, feedforward, cells,
 ):  # fmt: skip
     n_left = _leave(all_order, all_levels, usable, order_left, levels_left)
     order, levels = order_left[:n_left], levels_left[: n_left + 1]
@@ -133,14 +151,15 @@ def _step(  # type: ignore[no-untyped-def]
         error = reference - force
         if state[_STARTED] == 0.0:
             state[_STARTED] = 1.0
-            state[_INTEGRAL] = force - k_p * error
+            state[_INTEGRAL] = force - k_p * error if bumpless else 0.0
             state[_FILTERED] = force
         blend = period_s / (filter_s + period_s)
         change = blend * (force - state[_FILTERED])
         state[_FILTERED] += change
         state[_DERIVATIVE] = change / period_s
         step = k_i * period_s * error
-        demand = k_p * error + state[_INTEGRAL] + step - k_d * state[_DERIVATIVE]
+        pid = k_p * error + state[_INTEGRAL] + step - k_d * state[_DERIVATIVE]
+        demand = feedforward + pid
         winding_up = (demand > levels[-1] and error > 0.0) or (demand < levels[0] and error < 0.0)
         if winding_up:
             demand -= step

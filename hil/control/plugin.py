@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.control.steering import Steerable
+from hil.loop import duty
 from hil.loop.frame import Column, Commands, Frame
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 
@@ -34,9 +35,10 @@ class PluginReference:
 class PluginControl:
     """A plug-in controller as a stage of the tick.
 
-    The class has `step(now)`, which returns 0 or 1 for every cell and then a value for every
-    output. Its `columns` (name to unit) become columns `controller.<name>`; their values are read
-    from its attributes after every step. Arming again makes a new instance.
+    The class has `step(now)`, which returns 0 or 1 for every cell (with `duties = True` in the
+    class: a duty, 0 to 1) and then a value for every output. Its `columns` (name to unit) become
+    columns `controller.<name>`; their values are read from its attributes after every step. Arming
+    again makes a new instance.
 
     Parameters
     ----------
@@ -81,6 +83,7 @@ class PluginControl:
         self._set, self._own_columns = values[:n], values[n:]
         self._measured = measured
         self._cells, self._outputs = commands.cells, commands.outputs
+        self._duty = commands.duty
         self._reported = frame.cells("cells_reported") if self._facts.cells else commands.cells
         self._values = frame.values
         self._index = {
@@ -109,9 +112,11 @@ class PluginControl:
         )  # fmt: skip
         asked = self._used.numbers("step", self._facts.n_commands, now)
         n_cells = len(self._cells)
-        if not _switch(asked[:n_cells], self._cells):
-            wrong = next(v for v in asked[:n_cells].tolist() if v not in (0.0, 1.0))
-            self._plugin.refuse("step", f"step() gives {wrong:g} for a cell: give 0 or 1")
+        check_cells(self._plugin, asked[:n_cells], self._facts.duty_min)
+        if len(self._duty):
+            self._duty[:] = asked[:n_cells]
+        else:
+            self._cells[:] = asked[:n_cells]
         self._outputs[:] = asked[n_cells:]
         if self._kept:
             self._keep(self._own_columns, list(self._kept))
@@ -124,11 +129,36 @@ class PluginControl:
             into[i] = value
 
 
+def commands_duties(plugin: Plugin) -> bool:
+    """Whether the class commands duties: it has `duties = True`."""
+    return bool(getattr(plugin.cls, "duties", False))
+
+
+def check_cells(plugin: Plugin, asked: NDArray[np.float64], duty_min: float) -> None:
+    """Refuse what a step gives for cells unless each is 0 or 1, or a duty that boards accept.
+
+    Raises
+    ------
+    PluginError
+        One line with the class, its file and the first wrong value.
+    """
+    duties = commands_duties(plugin)
+    at = _first_refused(asked, duties, round(duty_min * duty.STEPS))
+    if at >= 0:
+        wanted = (
+            f"give 0, or a duty of {duty_min:.3g} to 1"
+            if duties
+            else "give 0 or 1, or set duties = True in the class"
+        )
+        plugin.refuse("step", f"step() gives {asked[at]:g} for a cell: {wanted}")
+
+
 @njit(cache=True)
-def _switch(asked, cells):  # type: ignore[no-untyped-def]
-    """Cells as they are asked for; whether every one is a 0 or a 1."""
-    for n in range(len(cells)):
-        if asked[n] != 0.0 and asked[n] != 1.0:
-            return False
-        cells[n] = 1 if asked[n] else 0
-    return True
+def _first_refused(asked, duties, steps_min):  # type: ignore[no-untyped-def]
+    """Index of the first cell with neither 0 nor 1, or with a duty that boards refuse; else -1."""
+    for n in range(len(asked)):
+        if asked[n] == 0.0 or asked[n] == 1.0:
+            continue
+        if not duties or duty.steps_of(asked[n], steps_min) == duty.INVALID:
+            return n
+    return -1

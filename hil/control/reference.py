@@ -147,6 +147,21 @@ class Reach:
         return min(seen), max(seen)
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """The set point that another reference has `preview_s` later: r(t + preview)."""
+
+    reference: Reference
+    preview_s: float
+
+    def at(self, t_s: float) -> float:
+        return self.reference.at(t_s + self.preview_s)
+
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        """Extremes up to preview_s after the end."""
+        return self.reference.extremes(duration_s + self.preview_s)
+
+
 def _least_jerk(tau: float) -> float:
     tau = min(1.0, max(0.0, tau))
     return tau**3 * (10.0 - 15.0 * tau + 6.0 * tau**2)

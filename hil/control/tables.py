@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, Tag, model_validator
 
-from hil.config.table import Cells, Name, NotNegative, Positive, Table, cell_list
+from hil.config.table import Cells, Celsius, Name, NotNegative, Positive, Table, cell_list
 from hil.plugins.load import PluginTable, kind_tag, kinds
 
 
@@ -167,6 +167,25 @@ class PidTable(Table):
     order: Annotated[list[int | str] | None, PlainValidator(cell_list)] = None
     hysteresis: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
     dwell_s: NotNegative = 0.1
+
+
+class ModulateTable(Table):
+    """Duties of cells with wires: inverse wire model plus PI on force (`systems.array.modulation`).
+
+    u = set point + Kp e + Ki int(e) is the force that the wire model is inverted for. A wire
+    approaches the heat content that this takes with the time constant `response_s`, and keeps its
+    temperature while its fraction of austenite is right to `dead_band`. `temperature_max_C` limits
+    the twin's temperature of every wire by a smaller duty; by default it is the wire's own. A duty
+    holds for `command_s`: boards count a duty that changes more often as more heat.
+    """
+
+    kind: Literal["modulate"]
+    k_p: NotNegative = 0.0
+    k_i_per_s: NotNegative = 1.0
+    response_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.1
+    dead_band: Annotated[float, Field(ge=0.0, le=0.5)] = 0.005
+    command_s: Annotated[float, Field(ge=0.0041, le=1.0)] = 0.016
+    temperature_max_C: Celsius | None = None
 
 
 class SignalLoopTable(Table):

@@ -214,6 +214,9 @@ class FaultyGates:
         self._sensed[cell] = (current_A, leakage_A, temperature_C)
         self._put(cell)
 
+    def sense_supply(self, supply_V: float) -> None:
+        self._inner.sense_supply(supply_V)
+
     def set_estop(self, is_open: bool) -> None:
         self._inner.set_estop(is_open)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from hil.config.files import Merged, read_toml
 from hil.config.table import NotNegative, Positive, Table
 from hil.config.validate import validated
+from hil.errors import ConfigError
 
 Kind = Literal[
     "force_offset", "force_ramp", "force_lost", "sensor_stuck", "sensor_rail", "sensor_lost",
@@ -49,4 +50,7 @@ class FaultFile(Table):
 def load_faults(path: Path) -> list[FaultTable]:
     """Load the faults of a file; ConfigError with file, key and remedy if it is not valid."""
     table = read_toml(path)
+    if "fault" not in table:
+        what = "an experiment" if "experiment" in table else "no [[fault]]"
+        raise ConfigError(f"{path}: {what}: give --inject a file with [[fault]] tables")
     return list(validated(FaultFile, Merged(table, [(str(path), table)])).fault)

@@ -1,13 +1,16 @@
 """Plug-in devices: the user's class on the bench, readings of the plant in simulation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.calibration.signal_chain import Chain
 from hil.devices.base import time_columns
+from hil.devices.injection import Injection
 from hil.devices.sim.plant import SimPlant
 from hil.errors import DeviceError, PluginError
 from hil.loop.channels import Readings
@@ -39,14 +42,16 @@ class PluginChannel:
 class PluginDevice:
     """A user's class with `open()`, `read(t_s)` and `close()`, on the bench.
 
-    `read` returns one number for each channel; NaN if it has no reading. A class with outputs also
-    has `write(values)` and `safe()`. `open` constructs the object.
+    `read` returns one number for each channel; NaN if it has no reading. A class whose samples are
+    older than the call has `age_s`, their age, and `taken_s`, their time by its own clock. A class
+    with outputs also has `write(values)` and `safe()`. `open` constructs the object.
 
     Parameters
     ----------
     rest : idle value of every output
     now_s : clock for timing its calls
     budget_s : longest time that a call of `read` may take
+    chains : conversion of the channels that give raw readings, by their place
     """
 
     simulated = False
@@ -60,8 +65,10 @@ class PluginDevice:
         place: PluginPlace,
         now_s: Callable[[], float],
         budget_s: float,
+        chains: Mapping[int, Chain] = MappingProxyType({}),
     ) -> None:
         self.name = name
+        self._chains = dict(chains)
         self._plugin = plugin
         self._channels = len(channels)
         self._rest = np.array(rest, dtype=np.float64)
@@ -70,6 +77,9 @@ class PluginDevice:
         self._budget_s = budget_s
         self._used: Used | None = None
         self._last_t_s = 0.0
+        self._sample_age_s = 0.0
+        self._taken_s: float | None = None
+        self._clock_s = 0.0
 
     @property
     def columns(self) -> list[Column]:
@@ -84,7 +94,7 @@ class PluginDevice:
         if self._used is not None and hasattr(self._used.made, method):
             try:
                 self._used.call(method, *args)
-            except PluginError as error:
+            except (PluginError, DeviceError) as error:
                 raise DeviceError(f"{self.name}: {error}") from None
 
     def _take(self, t_s: float) -> NDArray[np.float64]:
@@ -92,7 +102,9 @@ class PluginDevice:
             raise DeviceError(f"{self.name}: is not open")
         try:
             answer = np.asarray(self._used.call("read", t_s), dtype=np.float64)
-        except PluginError as error:
+            self._sample_age_s = float(getattr(self._used.made, "age_s", 0.0))
+            self._taken_s = float(getattr(self._used.made, "taken_s", t_s - self._sample_age_s))
+        except (PluginError, DeviceError) as error:
             raise DeviceError(f"{self.name}: {error}") from None
         except (TypeError, ValueError):
             answer = np.zeros((0, 0))
@@ -103,6 +115,10 @@ class PluginDevice:
                 f"{self._plugin.cls.__name__}: read() must return {self._channels} numbers, "
                 "one for each channel"
             )
+        if self._chains:
+            answer = answer.copy()  # the class may keep the array
+            for i, chain in self._chains.items():
+                answer[i] = chain.value(float(answer[i]))
         return answer
 
     def open(self) -> None:
@@ -152,10 +168,11 @@ class PluginDevice:
         found = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
         r.mark_valid(every << first, found << first)
         if valid.all():
-            self._last_t_s = t_s
+            self._last_t_s = t_s - self._sample_age_s
+            self._clock_s = self._taken_s if self._taken_s is not None else self._last_t_s
         age_s = t_s - self._last_t_s
         self._values[self._age_at] = age_s
-        self._values[self._clock_at] = self._last_t_s
+        self._values[self._clock_at] = self._clock_s
 
     def write(self, t_s: float, commands: Commands) -> None:
         n, first = len(self._rest), self._place.output
@@ -182,6 +199,7 @@ class SimPluginDevice(PluginDevice):
     ----------
     driven : index of the plant's input that each output sets
     draws : random generator of a channel, by its name
+    injection : faults of its channels
     """
 
     simulated = True
@@ -196,8 +214,11 @@ class SimPluginDevice(PluginDevice):
         plant: SimPlant,
         driven: Sequence[int],
         draws: Callable[[str], np.random.Generator],
+        injection: Injection | None = None,
     ) -> None:
         super().__init__(name, plugin, [c.name for c in channels], rest, place, _no_clock, 0.0)
+        self._injection = injection
+        self._stuck = np.zeros(len(channels))
         self._sim = channels
         self._plant = plant
         self._driven = driven
@@ -215,7 +236,20 @@ class SimPluginDevice(PluginDevice):
         self._plant.advance(t_s)
         truth = [c.value if c.signal is None else self._plant.output(c.signal) for c in self._sim]
         noise = self._noise * np.array([draws.standard_normal() for draws in self._draws])
-        self._give(t_s, np.array(truth, dtype=np.float64) + noise)
+        readings = np.array(truth, dtype=np.float64) + noise
+        if self._injection is not None:
+            self._break(readings, self._injection)
+        self._give(t_s, readings)
+
+    def _break(self, readings: NDArray[np.float64], now: Injection) -> None:
+        """Replace the readings of channels with injected faults."""
+        for i, channel in enumerate(self._sim):
+            if now.active("sensor_stuck", channel.name):
+                readings[i] = self._stuck[i]
+                continue
+            self._stuck[i] = readings[i]
+            if now.active("sensor_lost", channel.name) or now.active("sensor_nan", channel.name):
+                readings[i] = np.nan
 
     def write(self, t_s: float, commands: Commands) -> None:
         for i, index in enumerate(self._driven):

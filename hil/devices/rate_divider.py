@@ -65,6 +65,8 @@ class RateDivider:
         r.mark_valid(self._sources, 0)
         r.measured[self._indices[self._indices < len(r.measured)]] = math.nan
         r.cells_reported[self._gates] = CELL_UNKNOWN
+        if len(r.duty_reported):
+            r.duty_reported[self._gates] = math.nan
         self._values[self._blank] = math.nan
         self._values[self._age] += t_s - self._of_last_tick_s
         self._of_last_tick_s = t_s

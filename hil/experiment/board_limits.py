@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.errors import ConfigError, one_line
+from hil.experiment import board_resistance
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import (
     Bench,
@@ -91,6 +92,13 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
     return found
 
 
+def resistance_limits_Ohm(tables: RigTables, model: Any, name: str) -> list[tuple[float, float]]:
+    """The least and greatest resistance of every cell of a board."""
+    table = boards_of(tables.devices)[name]
+    (board,) = (one for one in protections(tables, model) if one.name == name)
+    return board_resistance.limits_Ohm(table.cells, table.resistance, board.cells)
+
+
 def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
     """Complete the boards' limits from the guard.
 
@@ -124,10 +132,7 @@ def _current_max_mA(board: CellBoardTable) -> int:
 def thermal_cells(table: Any, model: Any) -> dict[str, CellWire]:
     """Cells that have a wire in this model, by name."""
     wires = system_kind(table).wires
-    if wires is None:
-        return {}
-    found = wires(table, model)
-    return {name: CellWire(name, wire, highest_C) for name, (wire, highest_C) in found.items()}
+    return {} if wires is None else dict(wires(table, model))
 
 
 def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) -> Bench:
@@ -143,7 +148,10 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
         supply_V=max(volts, default=0.0),
         supply_A=min(limits_A, default=None),
         scan_s=scan_s(
-            _command(tables, board), board.every * tables.loop.period_s, len(board.cells)
+            _command(tables, board),
+            board.every * tables.loop.period_s,
+            len(board.cells),
+            (protocol.default_limits() | board.limits)["sense_every_ms"],
         ),
     )
 
@@ -152,17 +160,26 @@ def _command(tables: RigTables, board: CellBoardTable) -> str:
     """The board's command in this run; for a rig, the command with the longest scan of any run."""
     system = system_kind(tables.model)
     if isinstance(tables, RunTables):
-        controllers = [controller_kind(system, tables.controller)]
+        kind = controller_kind(system, tables.controller)
+        broadcasts = kind is not None and kind.broadcasts
+        modulates = kind is not None and kind.modulates(tables.controller)
     else:
-        controllers = list(system.controllers.values())
-    broadcasts = any(kind is not None and kind.broadcasts for kind in controllers)
-    # A broadcast is sent in every period, so it needs `every = 1`.
-    return "broadcast" if broadcasts and board.every == 1 else "set_mask"
+        broadcasts = any(kind.broadcasts for kind in system.controllers.values())
+        modulates = True  # a plug-in may
+    if broadcasts and board.every == 1:  # a broadcast is sent in every period
+        return "broadcast"
+    return "set_duties" if modulates else "set_mask"
 
 
 def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
-    """Yield (key, text) for every board that could heat a wire above its maximum temperature."""
+    """Yield (key, text) for every board that could heat a wire above its maximum temperature.
+
+    And for one whose measurement of resistance would warm a wire that is off.
+    """
     for board in found:
+        yield from board_resistance.faults(
+            f"devices.{board.name}", board.cells, board.bench.supply_V, board.limits
+        )
         peaks = [p for p in board.peaks() if not p.protected]
         if not peaks:
             continue
@@ -205,6 +222,7 @@ def doubts(found: Sequence[Protection]) -> list[str]:
                 f"{key}: the supply's current limit is unknown, and the board cannot measure a "
                 f"short-circuit current above {full_A:g} A: add a supply, or supply_current_max_A"
             )
+        lines += board_resistance.doubts(key, board.cells, board.bench.supply_V, board.limits)
     return lines
 
 

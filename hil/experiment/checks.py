@@ -7,6 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hil.control.tables import (
+    ScheduleTable,
+    SignalsReferenceTable,
+    SignalStepsTable,
+    StepsReferenceTable,
+)
 from hil.devices.board import protocol
 from hil.errors import remedy
 from hil.experiment.kind import Found, SystemRun
@@ -23,11 +29,48 @@ from hil.rig.instruments import (
     signals_of,
     supplies_of,
 )
-from hil.rig.run_tables import GuardTable, RigTables
+from hil.rig.run_tables import GuardTable, RigTables, RunTables
 from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, NidaqTable
 
 COUNTS = 1024  # counts of a board's A/D converter
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
+
+
+def plant(tables: RigTables, model: Any, plant: Any) -> Found:
+    """Check that a plant of another kind than the model has what the rig measures and drives."""
+    if tables.plant.kind == tables.model.kind:
+        return
+    default = system_kind(tables.model).default_signal
+    for channel, signal in signals_of(tables.devices).items():
+        measured = signal or ("" if default is None else default(model))
+        if measured not in ("", AMBIENT, *plant.outputs):
+            yield "plant.outputs", f"no '{measured}', which channel '{channel}' measures: map it"
+    for name, output in outputs_of(tables.devices).items():
+        if output.drives not in plant.inputs:
+            yield "plant.inputs", f"no '{output.drives}', which output '{name}' drives: map it"
+
+
+def after_the_end(tables: RunTables) -> Found:
+    """Steps of set points and schedules that the run ends before; a warning each."""
+    reference, controller = tables.reference, tables.controller
+    times: dict[str, Sequence[float]] = {}
+    if isinstance(reference, StepsReferenceTable):
+        times["reference.t_s"] = reference.t_s
+    if isinstance(reference, SignalsReferenceTable):
+        for name, signal in reference.signals.items():
+            if isinstance(signal, SignalStepsTable):
+                times[f"reference.signals.{name}.t_s"] = signal.t_s
+    if isinstance(controller, ScheduleTable):
+        times["controller.steps"] = [step.t_s for step in controller.steps]
+    end_s = tables.experiment.duration_s
+    for key, t_s in times.items():
+        late = [t for t in t_s if t > end_s]
+        if late:
+            yield (
+                key,
+                f"the step at {late[0]:g} s never comes: the run ends at {end_s:g} s: "
+                "lengthen experiment.duration_s",
+            )
 
 
 def rig(tables: RigTables, model: Any) -> Found:

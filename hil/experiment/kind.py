@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hil.config.table import Table
 from hil.loop.channels import RigLayout
 from hil.loop.stages import Control, Estimator
-from hil.mechanics.sma.wire import SmaWire
+from hil.mechanics.sma.limits import CellWire
 from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy
 from hil.rig.instruments import outputs_of
@@ -33,15 +33,24 @@ class ModelAsked:
     Attributes
     ----------
     model : the model, built by its kind of system
-    forces_on_N : force of each cell while on
+    activation : activation of each cell
+    period_s : period of the loop
     order : order of a reduced model; None for no reduction
-    out : file for its matrices
+    out : file for its matrices, or for a functional mock-up unit (.fmu)
+    fmi : major version of the unit's interface
     """
 
     model: Any
-    forces_on_N: NDArray[np.float64]
+    activation: Sequence[Any]
+    period_s: float
     order: int | None = None
     out: Path | None = None
+    fmi: int = 3
+
+    @property
+    def forces_on_N(self) -> NDArray[np.float64]:
+        """Force of each cell while on."""
+        return np.array([cell.force_on_N for cell in self.activation])
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,16 @@ def never_s(tables: RunTables) -> float:
     return 0.0
 
 
+def never(table: Any) -> bool:
+    """Default of `modulates`: cells are on or off."""
+    return False
+
+
+def always(table: Any) -> bool:
+    """`modulates` of a controller that only commands duties."""
+    return True
+
+
 @dataclass(frozen=True)
 class ControllerKind:
     """A controller of a kind of system.
@@ -151,6 +170,7 @@ class ControllerKind:
     switches : switching times and the cells on from then, for a controller that knows them before
         the run
     broadcasts : whether it sends a broadcast in every period, so that cells draw by themselves
+    modulates : table -> whether it commands duties (`hil.loop.frame.Commands`), not on and off
     sections : recording -> sections that a report adds for this controller
     """
 
@@ -162,6 +182,7 @@ class ControllerKind:
     longest_wait_s: Callable[[RunTables], float] = never_s
     switches: Callable[[SystemRun], Iterator[tuple[float, NDArray[np.uint8]]]] | None = None
     broadcasts: bool = False
+    modulates: Callable[[Any], bool] = never
     sections: Lazy | None = None
 
 
@@ -193,6 +214,7 @@ class SystemKind:
     estimator : (tables, new system, layout) -> the twin or observer of a run
     controllers : its controllers by `kind`
     system : (table, model, period_s) -> a new system at rest; None: call `build` again
+    foreign : it runs code of others, whose steps are timed before a run on the real clock
     signals : model -> signals that a channel may measure
     signal_needed : whether every channel must name its signal
     check_rig : errors of the rig, in addition to those of any rig
@@ -204,7 +226,7 @@ class SystemKind:
     activation : activation model of each cell, its force over time
     observer : model of its `[observer]` table, for a system that has one
     observer_wait_s : time within which the estimator has run each of its code paths once, s
-    wires : the SMA wire of every cell by name, and its maximum temperature in °C
+    wires : the SMA wire of every cell by name
     supply_V : keys of the model with the supply's voltage, and their values
     recorded : matrices and names of the model for the recording
     sections : recording -> sections that a report adds for this system
@@ -220,6 +242,7 @@ class SystemKind:
     estimator: Callable[[RunTables, Any, RigLayout], Estimator]
     controllers: Mapping[str, ControllerKind]
     system: Callable[[Any, Any, float], System] | None = None
+    foreign: bool = False
     signals: Callable[[Any], Sequence[str]] = outputs_of_system
     signal_needed: bool = True
     check_rig: Callable[[RigTables, Any], Found] = nothing
@@ -231,7 +254,7 @@ class SystemKind:
     activation: Callable[[Any], list[Any]] = no_lines
     observer: type[Table] | None = None
     observer_wait_s: Callable[[RunTables], float] = never_s
-    wires: Callable[[Any, Any], Mapping[str, tuple[SmaWire, float]]] | None = None
+    wires: Callable[[Any, Any], Mapping[str, CellWire]] | None = None
     supply_V: Callable[[Any], list[tuple[str, float]]] = no_lines
     recorded: Callable[[Any, Any], dict[str, Any]] = field(default=lambda table, model: {})
     sections: Lazy | None = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration
 from hil.calibration.sources import Sourced, load_sources
-from hil.config.files import Merged, read_merged
+from hil.config.files import Merged, merge, read_merged
 from hil.config.validate import validated
 from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, checks
@@ -68,6 +68,11 @@ class Config:
         return found
 
     @property
+    def modulates(self) -> bool:
+        """Whether its controller commands duties."""
+        return self.controller.modulates(self.tables.controller)
+
+    @property
     def run(self) -> SystemRun:
         """Its tables with the model."""
         return SystemRun(self.kind, self.tables, self.models[0])
@@ -110,7 +115,8 @@ class Config:
     def system(self, *, plant: bool = False) -> System:
         """A new twin, or a new simulated plant, with the loop's period."""
         table = self.tables.plant if plant else self.tables.model
-        return self.kind.new_system(table, self.models[plant], self.tables.loop.period_s)
+        kind = system_kind(table)
+        return kind.new_system(table, self.models[plant], self.tables.loop.period_s)
 
     def activation(self, *, plant: bool = False) -> list[Any]:
         """Activation model of each cell; ConfigError if the model is not an array."""
@@ -121,6 +127,10 @@ class Config:
     def protections(self) -> list[board_limits.Protection]:
         """Its boards, and the wires that their limits must protect."""
         return board_limits.protections(self.tables, self.models[0])
+
+    def resistance_limits_Ohm(self, board: str) -> list[tuple[float, float]]:
+        """The least and greatest resistance of every cell of a board."""
+        return board_limits.resistance_limits_Ohm(self.tables, self.models[0], board)
 
     def to_toml(self) -> str:
         """The complete merged configuration, including defaults."""
@@ -147,6 +157,20 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
     return _run(path, merged)
+
+
+def load_with(rig: Path, own: dict[str, Any], name: str, sets: Iterable[str] = ()) -> Config:
+    """Load a rig with the tables of an experiment that is in no file; errors in them name `name`.
+
+    Raises
+    ------
+    ConfigError
+        The rig or a table is not valid, or the file is an experiment.
+    """
+    merged = read_merged(rig, sets)
+    if "experiment" in merged.table or "campaign" in merged.table:
+        raise ConfigError(f"{rig}: not a rig: give the rig's file, such as configs/miga6/rig.toml")
+    return _run(rig, Merged(merge(merged.table, own), [*merged.sources, (name, own)]))
 
 
 def from_toml(
@@ -184,6 +208,7 @@ def _run(
     try:
         with calculable(merged):
             found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
+            found += checks.plant(tables, *models)
             found += longer_holds(tables.guard, merged)
             found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
     except PluginError as error:
@@ -212,9 +237,13 @@ def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
 
 
 def _doubts(tables: RigTables, merged: Merged) -> list[str]:
-    found = force_channel_doubts(tables)
-    found += system_kind(tables.model).doubts(tables)
-    return [f"{merged.origin(('devices',))}: {line}" for line in found]
+    choices = force_channel_doubts(tables) + system_kind(tables.model).doubts(tables)
+    lines = [f"{merged.origin(('devices',))}: {line}" for line in choices]
+    asked = merged.origin(("experiment", "duration_s")).startswith("--set")
+    if isinstance(tables, RunTables) and not asked:
+        found = checks.after_the_end(tables)
+        lines += [f"{merged.origin(key.split('.'))}: {key}: {text}" for key, text in found]
+    return lines
 
 
 def _logbook(tables: RigTables, merged: Merged) -> Path:
@@ -271,6 +300,12 @@ def load_built(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, Any]:
     """
     tables, merged = _model_tables(path, sets)
     return tables.model, _models(tables, merged)[0]
+
+
+def period_of(path: str | Path, sets: Iterable[str] = ()) -> float:
+    """Period of the loop of a file; of a file with only a model, 1 ms."""
+    loop = read_merged(Path(path), sets).table.get("loop", {})
+    return float(loop.get("period_s", TRIED_PERIOD_S))
 
 
 def _model_tables(path: str | Path, sets: Iterable[str]) -> tuple[ModelTables, Merged]:
@@ -347,16 +382,13 @@ def _models(
             raise ConfigError(
                 one_line(f"{merged.origin(path.split('.'))}: {path}: {text}")
             ) from None
-    if tables.model.kind != tables.plant.kind:
-        raise ConfigError(
-            f"{merged.origin(['plant'])}: plant.kind: must be that of [model]: change only values"
-        )
     model, plant = built
-    alike = [*model.cell_names] == [*plant.cell_names] and [*model.outputs] == [*plant.outputs]
-    if not alike:
+    where = merged.origin(["plant"])
+    if [*model.cell_names] != [*plant.cell_names]:
+        raise ConfigError(f"{where}: plant: its cells must be those of [model], in their order")
+    if tables.model.kind == tables.plant.kind and [*model.outputs] != [*plant.outputs]:
         raise ConfigError(
-            f"{merged.origin(['plant'])}: plant: its cells, masses and points must be those of "
-            "[model]: change only values"
+            f"{where}: plant: its masses and points must be those of [model]: change only values"
         )
     return model, plant
 

@@ -11,7 +11,8 @@ def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the configuration of an old recording with the defaults of its version.
 
     A sigmoid without `law` was the unscaled one, and the first of several force channels in the
-    file was controlled. New recordings have both keys. Tables get their present names.
+    file was controlled; steps in contact were taken whole. New recordings have these keys. Tables
+    get their present names.
     """
     made = renamed(copy.deepcopy(dict(table)))
     for activation in _activations(made):
@@ -20,6 +21,10 @@ def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
     forces, loop = _force_channels(made), made.get("loop")
     if len(forces) > 1 and isinstance(loop, dict):
         loop.setdefault("force_channel", forces[0])
+    for model in ("model", "plant"):
+        part = made.get(model)
+        if isinstance(part, dict) and isinstance(ground := part.get("ground"), dict):
+            ground.setdefault("pieces_max", 1)
     return made
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from hil.experiment.idle import IDLE
 from hil.experiment.kind import ControllerKind, SystemKind
 from hil.plugins.descriptors import installed, loaded
 from hil.plugins.load import PluginTable
@@ -25,6 +26,7 @@ BUILT_IN = {
     "arm": "hil.systems.arm",
     "bodies": "hil.systems.bodies",
     "soft_links": "hil.systems.soft",
+    "fmu": "hil.systems.fmu",
 }
 STUDIES = {  # studies that belong to no kind of system
     "faults": "hil.runs.fault_study",
@@ -74,8 +76,8 @@ def controllers(kind: str) -> Mapping[str, ControllerKind]:
     ConfigError
         A package's controller cannot be imported, or its kind is already taken.
     """
-    system = systems()[kind]
-    return {**system.controllers, **installed(f"{CONTROLLERS}.{kind}", system.controllers)}
+    own = {**systems()[kind].controllers, **IDLE}
+    return {**own, **installed(f"{CONTROLLERS}.{kind}", own)}
 
 
 def system_kind(table: Any) -> SystemKind:
@@ -85,7 +87,7 @@ def system_kind(table: Any) -> SystemKind:
 
 def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
     """The controllers of a system; a plug-in class has those that work with any system."""
-    return controllers(system.kind) if system.table is not None else system.controllers
+    return controllers(system.kind) if system.table is not None else {**system.controllers, **IDLE}
 
 
 def controller_kind(system: SystemKind, table: Any) -> ControllerKind | None:

@@ -9,11 +9,39 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
+from hil.loop import duty
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame, unit_suffix, units
-from hil.mechanics.system import System
+from hil.mechanics.system import Drive, System
 from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.run_tables import RunTables
+
+
+class LastDrive:
+    """What the cells are driven with, as the boards last reported it.
+
+    Attributes
+    ----------
+    cells : (N,) uint8 array, cells on
+    duty : (N,) array, duties; empty unless the controller modulates
+    """
+
+    def __init__(self, n_cells: int) -> None:
+        self.cells = np.zeros(n_cells, dtype=np.uint8)
+        self.duty = np.zeros(0)
+
+    def bind(self, readings: Readings) -> None:
+        """Set where boards report."""
+        self._reported, self._duty_reported = readings.cells_reported, readings.duty_reported
+        self.duty = np.zeros(len(readings.duty_reported))
+
+    def now(self) -> Drive:
+        """The duties if the controller modulates, else the cells; an unknown one keeps its last."""
+        keep_known(self._reported, self.cells)
+        if not len(self.duty):
+            return self.cells
+        duty.keep_known(self._duty_reported, self.duty)
+        return self.duty
 
 
 class Twin:
@@ -42,7 +70,7 @@ class Twin:
         self._outputs = np.array([*outputs, *also], dtype=np.int64)
         self._driven = np.array(driven, dtype=np.int64)
         self._inputs = np.zeros(len(system.inputs))
-        self._cells = np.zeros(len(system.cell_names), dtype=np.uint8)
+        self._drive = LastDrive(len(system.cell_names))
         self._started = False
 
     @property
@@ -59,15 +87,15 @@ class Twin:
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
         self._model = frame.span([column.name for column in self.columns])
-        self._reported = readings.cells_reported
+        self._drive.bind(readings)
         self._commanded = commands.outputs
 
     def step(self, n_periods: int) -> None:
-        keep_known(self._reported, self._cells)
+        drive = self._drive.now()
         if self._started:
             self._inputs[self._driven] = self._commanded
             for _ in range(n_periods):
-                self._system.step(self._cells, self._inputs)
+                self._system.step(drive, self._inputs)
         self._started = True
         self._model[:] = self._system.y[self._outputs]
 

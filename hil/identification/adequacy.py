@@ -9,6 +9,8 @@ model is then rejected in at most FALSE_ALARM of all cases (Bonferroni):
 - runs: of equal signs (Wald & Wolfowitz 1940).
 
 The first two need a noise level that is known without the model, from a rest or from the channel.
+With a rest, the last two compare the residual with the rest, which is itself known only as well as
+its length allows. Every test divides the residual by the growth of the noise with the force.
 """
 
 from collections.abc import Sequence
@@ -16,14 +18,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
+from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
+from hil.identification.growth import Growth
 from hil.identification.noise import Noise
 from hil.mechanics.arrays import Array
 from hil.record import metrics
 
 FALSE_ALARM = 0.01
+UNSEEN = (
+    "not visible in the residual: a wrong slope of the transducer, because force_on_N takes it up"
+)
 COARSE_S = 0.05
+LAGS = 20
+CONSTANT = Growth()
 
 
 @dataclass(frozen=True)
@@ -84,53 +93,81 @@ def judge(
     n_fitted: int,
     period_s: float,
     step_N: float = 0.0,
+    growth: Growth = CONSTANT,
+    force_N: Sequence[Array] = (),
 ) -> Adequacy:
     """Test the residuals of a fit.
 
     Parameters
     ----------
-    residual_N : residuals of every run
+    residual_N : residuals of every run after its rest
     noise : noise of the channel
     n_fitted : number of fitted parameters and zeros
     step_N : one step of the converter
+    growth, force_N : growth of the noise, and the force beyond that at rest of every residual
     """
-    white = np.concatenate([noise.whitened(r) for r in residual_N])
-    n = len(white)
-    rms_N = float(np.sqrt(white @ white / (n - n_fitted)))
+    p = len(noise.ar)
+    forces = list(force_N) or [np.zeros(len(r)) for r in residual_N]
+    scales = [growth.scale(f) for f in forces]
+    white = np.concatenate(
+        [noise.whitened(r) / scale[p:] for r, scale in zip(residual_N, scales, strict=True)]
+    )
+    rms_N = float(np.sqrt(white @ white / (len(white) - n_fitted)))
     known = np.isfinite(noise.rms_N)
-    tests = [*_sizes(residual_N, noise, n_fitted, period_s, rms_N)] if known else []
-    # The error of a filter that was estimated at rest widens the correlations by this factor.
-    spread = 1.0 + n / noise.n_rest if len(noise.ar) else 1.0
-    q = metrics.whiteness(white, spread=spread).p_uncorrelated
+    tests = []
+    if known:
+        unsure = growth.level_variance(np.concatenate(forces))
+        level = [r / scale for r, scale in zip(residual_N, scales, strict=True)]
+        tests = [
+            _size(len(white), noise, n_fitted, rms_N, unsure),
+            *_slow(level, noise, n_fitted, max(1, round(COARSE_S / period_s)), unsure),
+        ]
+    rest = np.concatenate(noise.rest_white_N) if noise.rest_white_N else None
+    q = metrics.whiteness(white).p_uncorrelated if rest is None else _p_unlike(white, rest)
     tests.append(Test("whiteness", q, f"not white, p = {q:.1g}"))
-    p = _runs(white, spread, step_N)
-    tests.append(Test("runs", p, f"its signs come in runs, p = {p:.1g}"))
+    q = _runs(white, step_N) if rest is None else _runs_unlike(white, rest, step_N)
+    tests.append(Test("runs", q, f"its signs come in runs, p = {q:.1g}"))
     excess = rms_N**2 - noise.rms_N**2 if known else np.nan
     slowest_s, peak_Hz = _shape(residual_N, period_s)
     return Adequacy(tuple(tests), float(np.sqrt(max(0.0, excess))), slowest_s, peak_Hz)
 
 
-def _sizes(
-    residual_N: Sequence[Array], noise: Noise, n_fitted: int, period_s: float, rms_N: float
+def _size(n: int, noise: Noise, n_fitted: int, rms_N: float, unsure: float) -> Test:
+    ratio = (rms_N / noise.rms_N) ** 2
+    p = _p_larger(ratio, n - n_fitted, _dof(noise.n_rest - 1.0 if noise.n_rest else None, unsure))
+    return Test("size", p, f"{np.sqrt(ratio):.3g} times the noise")
+
+
+def _slow(
+    level_N: Sequence[Array], noise: Noise, n_fitted: int, length: int, unsure: float
 ) -> list[Test]:
-    n = sum(len(r) - len(noise.ar) for r in residual_N)
-    dof = n - n_fitted
-    p = _p_larger((rms_N / noise.rms_N) ** 2, dof, noise.n_rest - 1 if noise.n_rest else None)
-    found = [Test("size", p, f"{rms_N / noise.rms_N:.3g} times the noise")]
-    length = max(1, round(COARSE_S / period_s))
     means = np.concatenate(
-        [r[: len(r) // length * length].reshape(-1, length).mean(axis=1) for r in residual_N]
+        [r[: len(r) // length * length].reshape(-1, length).mean(axis=1) for r in level_N]
     )
-    if len(means) > 2 * n_fitted:
-        expected = noise.mean_rms_N(length)
-        ratio = float(means @ means) / (len(means) - n_fitted) / expected**2
-        known = noise.slow_dof if noise.n_rest else None
-        p = _p_larger(ratio, len(means) - n_fitted, known)
-        share = np.sqrt(ratio)
-        found.append(
-            Test("slow", p, f"{share:.3g} times the noise in means over {1e3 * COARSE_S:g} ms")
-        )
-    return found
+    if len(means) <= 2 * n_fitted:
+        return []
+    ratio = float(means @ means) / (len(means) - n_fitted) / noise.mean_rms_N(length) ** 2
+    dof = _dof(noise.slow_dof if noise.n_rest else None, unsure)
+    p = _p_larger(ratio, len(means) - n_fitted, dof)
+    found = f"{np.sqrt(ratio):.3g} times the noise in means over {1e3 * COARSE_S:g} ms"
+    return [Test("slow", p, found)]
+
+
+def _dof(dof_of_rest: float | None, unsure: float) -> float | None:
+    """Degrees of freedom of the noise's level, which is also unsure by this relative variance."""
+    if dof_of_rest is None:
+        return None
+    return 2.0 / (2.0 / dof_of_rest + unsure)
+
+
+def _p_unlike(white: Array, rest: Array) -> float:
+    """Probability of correlations that differ this much from those at rest.
+
+    Q = sum_k (r_k - r_k,rest)^2 / (1 / n + 1 / n_rest) is chi-squared with LAGS degrees of freedom.
+    """
+    r = metrics.autocorrelation(white)[1 : LAGS + 1] - metrics.autocorrelation(rest)[1 : LAGS + 1]
+    q = float(r @ r) / (1.0 / len(white) + 1.0 / len(rest))
+    return float(scipy.special.chdtrc(LAGS, q))
 
 
 def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
@@ -143,16 +180,29 @@ def _p_larger(ratio: float, dof: float, dof_known: float | None) -> float:
     return float(scipy.special.fdtrc(dof, dof_known, ratio))
 
 
-def _runs(white: Array, spread: float, step_N: float) -> float:
+def _runs(white: Array, step_N: float) -> float:
+    up = _above(white, step_N)
+    n_up, n = int(up.sum()), len(up)
+    runs = 1 + int((up[1:] != up[:-1]).sum())
+    mean = 1.0 + 2.0 * n_up * (n - n_up) / n
+    variance = (mean - 1.0) * (mean - 2.0) / (n - 1.0)
+    return _two_sided((runs - mean) / np.sqrt(variance))
+
+
+def _runs_unlike(white: Array, rest: Array, step_N: float) -> float:
+    """Of signs that change as often as at rest, in white noise every second time."""
+    share = [float(np.mean(np.diff(_above(x, step_N)))) for x in (white, rest)]
+    variance = 0.25 * (1.0 / len(white) + 1.0 / len(rest))
+    return _two_sided((share[0] - share[1]) / np.sqrt(variance))
+
+
+def _above(white: Array, step_N: float) -> NDArray[np.bool_]:
     # A resting force has few codes; dither over a step makes above and below equally probable.
     smooth = white + step_N * np.random.default_rng(0).uniform(-0.5, 0.5, len(white))
-    up = smooth > np.median(smooth)
-    n_up, n = int(up.sum()), len(up)
-    n_down = n - n_up
-    runs = 1 + int((up[1:] != up[:-1]).sum())
-    mean = 1.0 + 2.0 * n_up * n_down / n
-    variance = (mean - 1.0) * (mean - 2.0) / (n - 1.0)
-    z = (runs - mean) / np.sqrt(spread * variance)
+    return np.asarray(smooth > np.median(smooth))
+
+
+def _two_sided(z: float) -> float:
     return float(2.0 * scipy.special.ndtr(-abs(z)))
 
 

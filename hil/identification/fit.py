@@ -3,10 +3,11 @@
     min over theta, z of  sum_r |w (y_r - readings_r(theta) - z_r)|^2 / s^2
 
 with w the filter that whitens the noise. The covariance is the inverse Fisher information,
-(J^T J)^-1 s^2 (Kay, Estimation Theory, ch. 3). A lightly damped array rings for seconds. A wrong
-stiffness is then soon out of phase, and the sum has many minima. The fit therefore starts with the
-first WINDOW_PERIODS periods of the fastest mode after the first switching and extends this window
-by the factor GROWTH each time.
+(J^T J)^-1 s^2 (Kay, Estimation Theory, ch. 3), or its form for noise that grows with the force
+(White 1980, Econometrica 48). A lightly damped array rings for seconds. A wrong stiffness is then
+soon out of phase, and the sum has many minima. The fit therefore starts with the first
+WINDOW_PERIODS periods of the fastest mode after the first switching and extends this window by the
+factor GROWTH each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ class Fit:
     white : (n,) array, all residuals after the whitening filter [N]
     J : (n, P + R) array, sensitivities of the whitened readings to theta and the zeros [N]
     at_bound : tuple of str, parameters that ended at a bound
+    scale : (n,) array
+        Standard deviation of the noise of every entry of `white` over that at rest.
     """
 
     theta: Array
@@ -49,6 +52,7 @@ class Fit:
     white: Array
     J: Array
     at_bound: tuple[str, ...]
+    scale: Array
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -61,9 +65,10 @@ class Fit:
 
     @property
     def covariance(self) -> Array:
-        """(P, P) covariance of theta, (J^T J)^-1 s^2."""
-        n = len(self.theta)
-        return np.asarray(np.linalg.pinv(self.J.T @ self.J)[:n, :n]) * self.rms_N**2
+        """(P, P) covariance of theta, J^+ diag(s_k^2) J^+T, with s_k proportional to `scale`."""
+        to_theta = np.linalg.pinv(self.J)[: len(self.theta)]
+        s_N = self.rms_N * self.scale / np.sqrt(np.mean(self.scale**2))
+        return np.asarray((to_theta * s_N**2) @ to_theta.T)
 
 
 def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more: None) -> Fit:
@@ -101,7 +106,8 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
     at_bound = tuple(
         key for key, d in zip(box.free, theta - box.start, strict=True) if abs(d) >= edge
     )
-    return Fit(theta, zero_N, residual_N, _white(noise, residual_N), J, at_bound)
+    white = _white(noise, residual_N)
+    return Fit(theta, zero_N, residual_N, white, J, at_bound, np.ones(len(white)))
 
 
 def _first_zero_N(box: GreyBox, theta: Array, i: int) -> float:

@@ -1,18 +1,21 @@
 """`hil identify`: fits parameters with uncertainty to recordings, and lists unidentifiable ones."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.errors import ConfigError
 from hil.identification import adequacy, identifiability, parameters
 from hil.identification.adequacy import Adequacy
 from hil.identification.fit import STEPS_OF_A_FIT, Fit, bootstrap, fit
 from hil.identification.grey_box import GreyBox
+from hil.identification.growth import ORDER, Growth, growth_of
 from hil.identification.identifiability import Weak
 from hil.identification.known import Known, known_of
+from hil.identification.lines import FITTED, lines_in
 from hil.identification.noise import Noise, noise_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.mechanics.arrays import Array
@@ -86,6 +89,7 @@ class Identified:
     weak: tuple[Weak, ...]
     adequacy: Adequacy
     noise: Noise
+    growth: Growth
     fit: Fit
     box: GreyBox
     covariance: Array
@@ -183,13 +187,18 @@ def identify(
                 "its noise: give runs that switch more cells, more often"
             )
     box = box.with_free(free)
+    if noise.lines_Hz:
+        box = _without_lines(box, noise)
     found = fit(box, noise, done)
+    growth, found = _with_growth(box, noise, found)
     judged = adequacy.judge(
-        _moving(found, noise, runs),
+        _moving(found.residual_N, runs),
         noise,
-        found.J.shape[1],
+        found.J.shape[1] + FITTED * len(noise.lines_Hz) * len(runs),
         min(run.period_s for run in runs),
         max(run.reading.step_N for run in runs),
+        growth,
+        _moving(_forces_N(box, found), runs),
     )
     resampled_theta = (
         _bootstrapped(box, noise, found, judged, asked, done)
@@ -206,6 +215,7 @@ def identify(
         tuple(weak),
         judged,
         noise,
+        growth,
         found,
         box,
         covariance * np.outer(values, values),
@@ -221,12 +231,60 @@ def _rough_noise_N(runs: Sequence[RunData]) -> float:
     return float(max(resampled_theta, steps, 1e-12))
 
 
-def _moving(found: Fit, noise: Noise, runs: Sequence[RunData]) -> list[Array]:
-    """The residuals without an unusable rest, in which all readings may be one code."""
-    if noise.source == "rest":
-        return found.residual_N
-    firsts = [np.searchsorted(run.rows, run.first_on, side="right") for run in runs]
-    return [r[first:] for r, first in zip(found.residual_N, firsts, strict=True)]
+def _without_lines(box: GreyBox, noise: Noise) -> GreyBox:
+    """The runs without the lines that are there at rest, fitted to the residuals of a first fit."""
+    first = fit(box, noise)
+    return replace(
+        box,
+        runs=tuple(
+            replace(
+                run,
+                force_N=run.force_N - lines_in(r, run.t_s, noise.lines_Hz, noise.resolution_Hz),
+            )
+            for run, r in zip(box.runs, first.residual_N, strict=True)
+        ),
+    )
+
+
+def _with_growth(box: GreyBox, noise: Noise, found: Fit) -> tuple[Growth, Fit]:
+    """Growth of the noise with the force, and the fit with the noise scaled by it."""
+    p = len(noise.ar)
+    forces = _forces_N(box, found)
+    starts = _rests(box.runs)
+    growth = growth_of(
+        [noise.whitened(r) for r in _moving(found.residual_N, box.runs)],
+        [f[n + p :] for f, n in zip(forces, starts, strict=True)],
+        [_quiet(run, p)[n + p :] for run, n in zip(box.runs, starts, strict=True)],
+        noise,
+    )
+    return growth, replace(found, scale=np.concatenate([growth.scale(f[p:]) for f in forces]))
+
+
+def _forces_N(box: GreyBox, found: Fit) -> list[Array]:
+    """The model's force beyond that at rest, at every reading."""
+    read = [
+        run.force_N - r - z
+        for run, r, z in zip(box.runs, found.residual_N, found.zero_N, strict=True)
+    ]
+    return [y - y[0] for y in read]
+
+
+def _quiet(run: RunData, n_filtered: int) -> NDArray[np.bool_]:
+    """Whether a reading is not just after a switching: its delay, low-pass and differences."""
+    settle_s = run.reading.delay_s + 5.0 / (2.0 * np.pi * run.reading.bandwidth_Hz)
+    settle = int(np.ceil(settle_s / run.period_s)) + n_filtered + ORDER
+    since = run.rows - run.switches[np.searchsorted(run.switches, run.rows, side="right") - 1]
+    return np.asarray(since > settle)
+
+
+def _rests(runs: Sequence[RunData]) -> list[int]:
+    """Number of readings before the first cell goes on."""
+    return [int(np.searchsorted(run.rows, run.first_on, side="right")) for run in runs]
+
+
+def _moving(parts: Sequence[Array], runs: Sequence[RunData]) -> list[Array]:
+    """The readings after the rest: the noise comes from the rest, or its readings are one code."""
+    return [part[n:] for part, n in zip(parts, _rests(runs), strict=True)]
 
 
 def _bootstrapped(

@@ -1,34 +1,33 @@
 """The noise of a channel, estimated before the fit, and its whitening filter.
 
 Before the first cell is on the model's force is constant, so every change of the channel is noise.
-If the noise is not white (Ljung & Box 1978), the model is autoregressive,
+The model is autoregressive,
 
     v_k = sum_i a_i v_(k-i) + w_k,     w white of variance s^2,
 
-with the order of the smallest BIC. Every run passes the whitening filter before the fit. Least
-squares are then efficient, and their covariance is correct (Cochrane & Orcutt 1949; Kay,
-Fundamentals of Statistical Signal Processing: Estimation Theory, ch. 3, 4). Without a rest the
-noise is the stated noise of the channel, white; without a statement it is the residual's own. The
-same holds if a rest shows less than STEPS_MIN steps of the converter, because a force at rest may
-stay at one code.
+with the order that Hannan & Quinn 1979 choose, 0 for white noise. Lines such as mains hum are
+removed first. Every run passes the whitening filter before the fit. Least squares are then
+efficient, and their covariance is correct (Cochrane & Orcutt 1949; Kay, Fundamentals of Statistical
+Signal Processing: Estimation Theory, ch. 3, 4). Without a rest the noise is the stated noise of the
+channel, white; without a statement it is the residual's own. The same holds if a rest shows less
+than STEPS_MIN steps of the converter, because a force at rest may stay at one code.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import scipy.linalg
 from scipy.signal import lfilter
 
+from hil.identification.lines import FITTED, find_lines, lines_in
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
-from hil.record import metrics
 
 REST_MIN = 200
 STEPS_MIN = 0.6  # noise of half a step, and the step's own 1/sqrt(12)
 ORDER_MAX = 8
-COLOURED_BELOW = 1e-3  # p-value below which the noise of a rest counts as coloured
 
 
 @dataclass(frozen=True)
@@ -41,23 +40,30 @@ class Noise:
     ar : (p,) array, a_1 .. a_p; empty for white noise.
     n_rest : number of readings at rest that were used; 0 for a stated noise
     source : origin of the values
+    rest_white_N : whitened readings of every rest
+    lines_Hz : frequencies of the lines at rest
+    lines_rms_N : RMS of these lines
+    resolution_Hz : of the rest in which they were found, the inverse of its duration
     """
 
     rms_N: float
     ar: Array = field(default_factory=lambda: np.zeros(0))
     n_rest: int = 0
     source: Literal["rest", "channel", "residual"] = "residual"
+    rest_white_N: tuple[Array, ...] = ()
+    lines_Hz: tuple[float, ...] = ()
+    lines_rms_N: float = 0.0
+    resolution_Hz: float = 0.0
 
     @property
     def slow_dof(self) -> float:
         """Degrees of freedom of the noise's low-frequency level, s^2 / (1 - sum a)^2, from a rest.
 
         Relative variance 2/n + 4 s^2 1^T Gamma^-1 1 / (n (1 - sum a)^2), Gamma that of p readings
-        (Brockwell & Davis, Time Series, ch. 8: the covariance of a is s^2 Gamma^-1 / n).
+        (Brockwell & Davis, Time Series, ch. 8: the covariance of a is s^2 Gamma^-1 / n). That a
+        noise is white is known from the rest as well: it counts as order 1 with a = 0.
         """
-        p = len(self.ar)
-        if not p:
-            return self.n_rest - 1.0
+        p = max(1, len(self.ar))
         gamma = self.total_rms_N**2 * self._correlations(p)
         ones = np.ones(p)
         of_sum = self.rms_N**2 * float(ones @ scipy.linalg.solve_toeplitz(gamma, ones))
@@ -71,7 +77,7 @@ class Noise:
 
     @property
     def total_rms_N(self) -> float:
-        """RMS of the noise v [N]."""
+        """RMS of the noise v [N], without its lines."""
         return self.rms_N * float(np.sqrt(np.sum(self._impulse() ** 2)))
 
     def _impulse(self) -> Array:
@@ -98,7 +104,7 @@ def noise_of(runs: Sequence[RunData]) -> Noise:
     at_rest = [rest for rest in rests if len(rest) >= REST_MIN]
     coarse_N = STEPS_MIN * max(run.reading.step_N for run in runs)
     if at_rest and min(float(rest.std()) for rest in at_rest) >= coarse_N:
-        return _from_rest(at_rest)
+        return noise_at_rest(at_rest, min(run.period_s for run in runs))
     stated = np.array([stated_rms_N(run) for run in runs])
     if np.isfinite(stated).all():
         return Noise(float(np.sqrt(np.mean(stated**2))), source="channel")
@@ -116,21 +122,34 @@ def _rest(run: RunData) -> Array:
     return rest - rest.mean() if n else rest
 
 
-def _from_rest(rests: list[Array]) -> Noise:
+def noise_at_rest(rests_N: Sequence[Array], period_s: float) -> Noise:
+    """Noise of readings at rest: its lines, and the autoregression of what they leave."""
+    lines_Hz = find_lines(rests_N, period_s)
+    resolution_Hz = 1.0 / (period_s * max(len(rest) for rest in rests_N))
+    times_s: list[Array] = [period_s * np.arange(len(rest), dtype=float) for rest in rests_N]
+    hum = [
+        lines_in(rest, t_s, lines_Hz, resolution_Hz)
+        for rest, t_s in zip(rests_N, times_s, strict=True)
+    ]
+    rests = [rest - lines for rest, lines in zip(rests_N, hum, strict=True)]
     n = sum(len(rest) for rest in rests)
-    power = sum(float(rest @ rest) for rest in rests) / (n - len(rests))
-    white = min(metrics.whiteness(rest).p_uncorrelated for rest in rests)
-    if not white < COLOURED_BELOW:
-        return Noise(float(np.sqrt(power)), n_rest=n, source="rest")
     r = np.array(
         [sum(float(x[k:] @ x[: len(x) - k]) for x in rests) / n for k in range(ORDER_MAX + 1)]
     )
-    best: tuple[float, Array, float] | None = None
+    r[0] *= n / (n - len(rests) * (1 + FITTED * len(lines_Hz)))
+    ar, variance = np.zeros(0), float(r[0])
+    least = n * np.log(variance)
     for order in range(1, ORDER_MAX + 1):
         a = scipy.linalg.solve_toeplitz(r[:order], r[1 : order + 1])
-        variance = float(r[0] - a @ r[1 : order + 1])
-        bic = n * np.log(variance) + order * np.log(n)
-        if best is None or bic < best[0]:
-            best = (bic, a, variance)
-    assert best is not None
-    return Noise(float(np.sqrt(best[2])), np.asarray(best[1]), n, "rest")
+        left = float(r[0] - a @ r[1 : order + 1])
+        criterion = n * np.log(left) + 2.0 * order * np.log(np.log(n))
+        if criterion < least:
+            least, ar, variance = criterion, np.asarray(a), left
+    plain = Noise(float(np.sqrt(variance)), ar, n, "rest")
+    return replace(
+        plain,
+        rest_white_N=tuple(plain.whitened(rest) for rest in rests),
+        lines_Hz=lines_Hz,
+        lines_rms_N=float(np.sqrt(np.mean(np.concatenate(hum) ** 2))),
+        resolution_Hz=resolution_Hz,
+    )

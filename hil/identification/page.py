@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hil.errors import writing
-from hil.identification.adequacy import COARSE_S, FALSE_ALARM
+from hil.identification.adequacy import COARSE_S, FALSE_ALARM, UNSEEN
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
@@ -20,6 +20,7 @@ from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated
 from hil.record.summary import plain
 
 ZOOM_S = 0.6
+GROWTH_SEEN = 3.0  # standard uncertainties from which a growth of the noise is reported
 ALL_IN = "σ all in"
 REMEDY = (
     "add the effect, or free parameters that are held at wrong values (--each mass_kg, "
@@ -70,6 +71,9 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
                     "rms_N": noise.total_rms_N,
                     "ar": noise.ar,
                     "source": noise.source,
+                    "lines_Hz": list(noise.lines_Hz),
+                    "lines_rms_N": noise.lines_rms_N,
+                    "growth_per_N": _growth_per_N(found),
                 },
                 "residual": {
                     "rms_N": found.fit.rms_N,
@@ -102,7 +106,7 @@ def as_text(found: Identified) -> str:
         lines.append(f"held as configured: {_held(found)}")
     lines += [f"- {weak.sentence(found.held)}" for weak in found.weak]
     lines.append(_noise_sentence(found))
-    lines.append(found.adequacy.sentence())
+    lines += [found.adequacy.sentence(), UNSEEN]
     if not found.adequacy.adequate:
         lines.append(f"intervals do not include missing effects: {REMEDY}")
     return "\n".join(lines)
@@ -124,7 +128,18 @@ def _noise_sentence(found: Identified) -> str:
     if noise.source == "residual":
         return "noise: unknown, since it is not stated and no run begins at rest"
     colour = f"coloured (order {len(noise.ar)})" if len(noise.ar) else "white"
-    return f"noise: {1e3 * noise.total_rms_N:.3g} mN RMS, {colour}, {SOURCES[noise.source]}"
+    said = f"noise: {1e3 * noise.total_rms_N:.3g} mN RMS, {colour}, {SOURCES[noise.source]}"
+    if noise.lines_Hz:
+        where = ", ".join(f"{f_Hz:.4g}" for f_Hz in noise.lines_Hz)
+        said += f"; with lines at {where} Hz ({1e3 * noise.lines_rms_N:.2g} mN RMS), removed"
+    if found.growth.per_N2**2 > GROWTH_SEEN**2 * found.growth.variance:
+        said += f"; grows with the force by {1e3 * _growth_per_N(found):.2g} mN RMS per newton"
+    return said
+
+
+def _growth_per_N(found: Identified) -> float:
+    """Growth k of the noise, of variance sigma_0^2 + (k F)^2."""
+    return found.noise.total_rms_N * float(np.sqrt(found.growth.per_N2))
 
 
 def _sentence(text: str) -> str:
@@ -257,7 +272,7 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
         sub=f"{len(recorded)} run{'s' * (len(recorded) > 1)} · least squares of the array's own "
         "equations to recorded force",
         adequate=adequacy.adequate,
-        verdict=_sentence(adequacy.sentence()),
+        verdict=f"{_sentence(adequacy.sentence())}. {_sentence(UNSEEN)}",
         remedy="" if adequacy.adequate else _sentence(REMEDY),
         rows=[
             [

@@ -3,17 +3,19 @@
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from hil.calibration.files import Record
+from hil.calibration.files import Record, Source
 from hil.calibration.write import raw_table, values_table, write_record
 from hil.errors import ConfigError
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified
 from hil.identification.runs import Recorded
+from hil.identification.wires import IdentifiedWire, is_simulated
 from hil.platform.provenance import software
 
 VALID_DAYS = 365
@@ -61,14 +63,12 @@ def write(
         "kind": "parameters",
         "status": "simulated" if any(r.simulated for r in recorded) else "measured",
         "article": {"name": f"array {array} of {first.rig}", "serial": session.serial},
-        "act": {
-            "by": session.by,
-            "date": today,
-            "valid_until": today + datetime.timedelta(days=session.valid_days),
-            "method": "hil identify: least squares of the array's equations to recorded force",
-            "software": f"hil-arrays {software()['hil-arrays']}",
-            "supersedes": list(supersedes),
-        },
+        "act": _act(
+            session,
+            today,
+            "hil identify: least squares of the array's equations to recorded force",
+            supersedes,
+        ),
         "model": values_table(
             "parameters",
             {short(p.key): p.value for p in found.parameters}
@@ -86,3 +86,52 @@ def write(
     }
     return write_record(path, table, "Identified from recorded force. Name it in the tables of the "
                         "array and of its cell: record = \"...\"")  # fmt: skip
+
+
+def write_wire(
+    path: Path, files: Sequence[Path], found: IdentifiedWire, session: Session, today: datetime.date
+) -> Source:
+    """Write a new record of a wire's law, which an activation of kind "sma" can name.
+
+    Values that the loops do not identify are written as assumed: their uncertainty is the prior's.
+
+    Raises
+    ------
+    ConfigError
+        The file exists.
+    """
+    stresses = ", ".join(f"{loop.stress_Pa / 1e6:.0f}" for loop in found.loops)
+    table: dict[str, Any] = {
+        "kind": "parameters",
+        "status": "simulated" if is_simulated(files) else "measured",
+        "article": {"name": "wire under stress", "serial": session.serial},
+        "act": _act(session, today, f"hil identify: fit to isobaric loops of {stresses} MPa"),
+        "model": values_table(
+            "parameters",
+            {estimate.key: estimate.value for estimate in found.estimates},
+            # As above: six digits.
+            found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
+            equation="strain of a wire under stress, hil/mechanics/sma/stress.py",
+            basis=["measured" if one.identified else "assumed" for one in found.estimates],
+        ),
+        "raw": raw_table(
+            {}, {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}
+        ),
+    }
+    comment = (
+        'Identified from isobaric loops. Name it in the table of the activation: record = "..."'
+    )
+    return cast(Source, write_record(path, table, comment))
+
+
+def _act(
+    session: Session, today: datetime.date, method: str, supersedes: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        "by": session.by,
+        "date": today,
+        "valid_until": today + datetime.timedelta(days=session.valid_days),
+        "method": method,
+        "software": f"hil-arrays {software()['hil-arrays']}",
+        "supersedes": list(supersedes),
+    }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hil.calibration.files import Calibration, Source, parse_any, transducers_of
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import Config
-from hil.loop.channels import require_columns, valid_rows
+from hil.loop.channels import DUTY, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
 from hil.record.read import calibrations_of, open_run
@@ -149,6 +149,8 @@ def read_run(path: Path) -> Recorded:
     force = force_channel(config.tables)
     device = device_of(config.tables.devices, force)
     require_columns(run, ("cells_reported", f"{device}_t_s", f"{device}_age_s"))
+    if DUTY in run:
+        raise ConfigError(f"{path}: its cells were modulated: give runs that switch on and off")
     if run.sizes["cell"] != len(config.model.cell_names):
         raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
                           f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
@@ -201,10 +203,14 @@ def _reading(
     device = device_of(config.tables.devices, name)
     channel = force_channels(config.tables.devices)[name]
     delay_s = float(np.median(run[f"{device}_age_s"].values))
+    if "imported" in run.attrs:  # another program's instruments: what they filter is not known
+        return Reading(delay_s)
     card = cards_of(config.tables.devices).get(device)
     if card is None:  # an instrument gives values: what it rounds and filters is its own affair
         simulated = run[f"{device}_age_s"].attrs.get("source") == "SIMULATED"
-        return Reading(delay_s, noise_rms_N=channel.sim.noise_rms if simulated else np.nan)
+        noise_N = channel.sim.noise_rms if simulated else np.nan
+        slope = _of_record(records[name], True)[1] if name in records else 0.0
+        return Reading(delay_s, noise_rms_N=noise_N, slope_uncertainty=slope)
     record = records.get(name)
     slope = abs(channel.chain(record).slope())
     span = 2.0 * range_raw(card, channel, record)

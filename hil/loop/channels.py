@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.loop.frame import Commands, Frame
+from hil.loop.frame import CELL_UNKNOWN, Commands, Frame
 from hil.loop.frame import units as units_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+DUTY, DUTY_REPORTED = "cells_duty", "cells_duty_reported"  # columns of a run that modulates
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Readings:
     cells_reported : (N,) uint8 array, 1 on, 0 off, 255 unknown
     cells_open : (N,) uint8 array, 1 if the board has found the cell's wire open and has isolated
         the cell; empty on rigs whose boards do not isolate cells
+    duty_reported : (N,) array, duty that the boards have confirmed, NaN if unknown; empty unless
+        the controller modulates
     """
 
     measured: NDArray[np.float64]
@@ -73,6 +77,7 @@ class Readings:
     n_sources: int
     cells_reported: NDArray[np.uint8]
     cells_open: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    duty_reported: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def is_valid(self, source: int) -> bool:
         """Whether this channel or board gave a reading at this tick."""
@@ -106,6 +111,7 @@ class RigLayout:
     gate_of : index of each cell's gate in the rig, numbered board by board
     waits : whether power must be switched on before the run, by a supply or an enable line
     isolates : whether a board may isolate cells with open wires (`open_cells_max` above 0)
+    modulates : whether the controller commands duties, not only on and off
     """
 
     channels: tuple[Channel, ...]
@@ -119,6 +125,7 @@ class RigLayout:
     waits: bool = False
     isolates: bool = False
     cell_names: tuple[str, ...] = ()
+    modulates: bool = False
 
     @property
     def force(self) -> str:
@@ -140,7 +147,7 @@ class RigLayout:
 
     def bind(self, frame: Frame) -> tuple[Readings, Commands]:
         """Return views of the row for readings and commands, and mark all readings invalid."""
-        none = np.zeros(0, dtype=np.uint8)
+        none, no_duty = np.zeros(0, dtype=np.uint8), np.zeros(0)
         valid_at = frame.bit_index("valid_bits")
         readings = Readings(
             measured=frame.span([channel.column("measured") for channel in self.channels]),
@@ -148,11 +155,13 @@ class RigLayout:
             n_sources=len(self.channels) + len(self.boards),
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
             cells_open=frame.cells("cells_open") if self.isolates else none,
+            duty_reported=frame.fractions(DUTY_REPORTED) if self.modulates else no_duty,
         )
         readings.measured[:] = np.nan
         readings.valid_word[:] = 0
         cells = frame.cells("cells_commanded") if self.n_cells else none
-        return readings, Commands(cells, frame.span(self.outputs))
+        duty = frame.fractions(DUTY) if self.modulates else no_duty
+        return readings, Commands(cells, frame.span(self.outputs), duty=duty)
 
 
 @dataclass(frozen=True)
@@ -193,6 +202,12 @@ def require_columns(run: xr.Dataset, names: Iterable[str]) -> None:
             f"{run.encoding['source']}: has no column {', '.join(missing)}: recorded by another "
             "version of hil: use that version"
         )
+
+
+def known_before(cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(n, N) reports of cells, each unknown one replaced by the last known one before it."""
+    rows = np.where(cells != CELL_UNKNOWN, np.arange(len(cells))[:, None], 0)
+    return np.take_along_axis(cells, np.maximum.accumulate(rows, axis=0), axis=0)
 
 
 def valid_rows(run: xr.Dataset, source: str) -> NDArray[np.bool_]:

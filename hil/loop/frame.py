@@ -41,6 +41,7 @@ class Column:
     name, units, role, description : as stored with the recording
     n_cells : 0 for a column of floats; otherwise the number of uint8 values in a row, one for each
         cell (255 = unknown)
+    fractions : a column of cells has float64 values (NaN = unknown) instead
     flags : names of the bits, lowest first, of a uint64 column; empty for other columns
     simulated : the values come from a simulated device
     """
@@ -52,12 +53,15 @@ class Column:
     n_cells: int = 0
     flags: tuple[str, ...] = ()
     simulated: bool = False
+    fractions: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
         if self.flags:
             return np.dtype("<u8")
-        return np.dtype(("u1", (self.n_cells,))) if self.n_cells else np.dtype("<f8")
+        if not self.n_cells:
+            return np.dtype("<f8")
+        return np.dtype(("<f8" if self.fractions else "u1", (self.n_cells,)))
 
 
 @dataclass
@@ -90,12 +94,15 @@ class Commands:
     enabled : (1,) bool array, whether supplies may be on; False after a trip
     broadcast : while its tick is not 0, boards write the result of their cells' draws into `cells`;
         255 if a draw is unknown
+    duty : (N,) array, share of the time for which a cell is on, 0 to 1; empty unless the
+        controller modulates. The guard rounds it as boards do, and sets `cells` from it.
     """
 
     cells: NDArray[np.uint8]
     outputs: NDArray[np.float64]
     enabled: NDArray[np.bool_] = field(default_factory=lambda: np.ones(1, dtype=bool))
     broadcast: Broadcast = field(default_factory=Broadcast)
+    duty: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 class Frame:
@@ -112,8 +119,8 @@ class Frame:
         every = list(columns)
         floats = [c for c in every if not c.flags and not c.n_cells]
         bits = [c for c in every if c.flags]
-        cells = [c for c in every if c.n_cells]
-        self.columns = [*floats, *bits, *cells]
+        cells = sorted((c for c in every if c.n_cells), key=lambda c: not c.fractions)
+        self.columns = [*floats, *bits, *cells]  # float64 before uint8: every value is aligned
         names = [c.name for c in self.columns]
         if len(set(names)) != len(names):
             raise ValueError(f"two columns have the same name: {names}")
@@ -161,4 +168,9 @@ class Frame:
     def cells(self, name: str) -> NDArray[np.uint8]:
         """View of the current values of a cell column."""
         view: NDArray[np.uint8] = self.row[name][0]
+        return view
+
+    def fractions(self, name: str) -> NDArray[np.float64]:
+        """View of the current values of a cell column of fractions."""
+        view: NDArray[np.float64] = self.row[name][0]
         return view

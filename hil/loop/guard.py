@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hil.loop import interlocks
+from hil.loop import duty, interlocks
 from hil.loop.channels import Readings, RigLayout
 from hil.loop.frame import Commands, Frame
 from hil.loop.states import ENERGISED, States
@@ -52,6 +52,7 @@ DISK_LOW = _BIT["disk_low"]
 _BOARD_SILENT = _BIT["board_silent"]
 OWN_CODE_FAILED = _BIT["own_code_failed"]
 MACHINE_SLEPT = _BIT["machine_slept"]
+_DUTY_INVALID = _BIT["duty_invalid"]
 
 NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
@@ -99,6 +100,7 @@ class Limits:
     Attributes
     ----------
     hold_s : how long conditions must last, by name; default as in `hil.loop.interlocks`
+    duty_min : smallest duty above 0 at which a board measures the current
     """
 
     cell_on_max_s: float
@@ -108,6 +110,7 @@ class Limits:
     outputs: Sequence[Envelope] = ()
     cells_on_max: int = 2**31
     hold_s: Mapping[str, float] = field(default_factory=dict)
+    duty_min: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ class Snapshot:
     on_s : time for which every cell has been commanded on
     cells, outputs : commands
     overruns : periods missed in a row
+    duty : duty that was asked for, of every cell; empty unless the controller modulates
     """
 
     measured: NDArray[np.float64]
@@ -139,6 +143,7 @@ class Snapshot:
     cells: NDArray[np.uint8]
     outputs: NDArray[np.float64]
     overruns: int
+    duty: NDArray[np.float64]
 
 
 class Guard:
@@ -193,6 +198,7 @@ class Guard:
         self._has_outputs = len(limits.outputs) > 0
         self._outputs_before = self._rest.copy()
         self._on_periods = np.full(n_cells, -1, dtype=np.int64)
+        self._steps_min = round(limits.duty_min * duty.STEPS)
 
     def bind(
         self,
@@ -221,6 +227,8 @@ class Guard:
         self._watched_on_boards = watched_bits(frame, layout, of_boards_only=True)
         commands.outputs[:] = self._rest
         commands.enabled[:] = False
+        self._asked_duty = commands.duty.copy()
+        self._modulates = len(commands.duty) > 0
 
     def step(self, overruns: int, n_periods: int = 1) -> int:
         """Check one tick and limit its commands; returns all fault bits.
@@ -233,7 +241,12 @@ class Guard:
             self._put_to_rest()
         else:
             self._commands.enabled[:] = True
-        found = _check(
+        found = 0
+        if self._modulates:
+            self._asked_duty[:] = self._commands.duty
+            if not duty.apply(self._steps_min, self._commands.duty, cells):
+                found = _DUTY_INVALID
+        found |= _check(
             self._levels,
             self._signals,
             self._kept,
@@ -293,6 +306,7 @@ class Guard:
             cells=self._commands.cells.copy(),
             outputs=self._commands.outputs.copy(),
             overruns=overruns,
+            duty=self._asked_duty.copy(),
         )
 
     def trip(self, bits: int) -> None:
@@ -333,6 +347,7 @@ class Guard:
 
     def _put_to_rest(self) -> None:
         self._commands.cells[:] = 0
+        self._commands.duty[:] = 0.0
         self._commands.outputs[:] = self._rest
         self._commands.enabled[:] = False
         self._commands.broadcast.tick = 0  # no broadcast: the mask applies
@@ -351,6 +366,8 @@ def watched_bits(
     for name in layout.boards:
         rows += [(f"{name}_fault_bits", bit, "board_fault") for bit in flags[f"{name}_fault_bits"]]
         rows += [(f"{name}_link_bits", bit, bit) for bit in ("board_reset", "board_refused")]
+        measured = f"{name}_resistance_bits"
+        rows += [(measured, bit, "resistance_out_of_range") for bit in flags.get(measured, ())]
     if not of_boards_only:
         for name in layout.cards:
             column = f"{name}_fault_bits"

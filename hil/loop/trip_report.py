@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hil.loop import interlocks
+from hil.loop import duty, interlocks
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.guard import CAUSES, RISE_SHARE, Limits, SignalLimits, Snapshot, names_of
 
@@ -220,6 +220,13 @@ def _too_many(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
     )
 
 
+def _bad_duty(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
+    least = report.limits.duty_min
+    for cell, asked in zip(report.layout.cell_names, seen.duty, strict=True):
+        if duty.steps_of(asked, round(least * duty.STEPS)) == duty.INVALID:
+            yield f"{cell} at a duty of {_number(asked)}, not 0 nor {_number(least)} to 1"
+
+
 _FINDERS: dict[str, Finder] = {
     "force_high": _out_of_range,
     "force_nan": _no_number,
@@ -236,6 +243,7 @@ _FINDERS: dict[str, Finder] = {
     "signal_fast": _fast,
     "too_many_cells_on": _too_many,
     "board_silent": _silent,
+    "duty_invalid": _bad_duty,
 }
 
 

@@ -45,6 +45,12 @@ def mark_simulated(figure: Figure, axis: Axes, size: float = 44.0) -> None:
     across.set_in_layout(False)  # the text must not change the layout of narrow axes
 
 
+def mark_imported(figure: Figure) -> None:
+    """Write in the figure's corner that another program recorded the readings."""
+    text = "IMPORTED, not measured by hil"
+    figure.text(0.99, 0.995, text, ha="right", va="top", fontsize=9, color="0.35")
+
+
 POINTS_MAX = 6000  # points of a line in a figure
 
 

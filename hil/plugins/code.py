@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import PluginError, one_line
+from hil.errors import DeviceError, PluginError, one_line
 
 HUNG_S = 1.0  # timeout of a single call
 MESSAGE_MAX = 160  # characters of an exception's message
@@ -36,6 +36,7 @@ class Facts:
     outputs, lowest, highest : names of the outputs and their ranges
     model : model of the twin, if the rig is a cellular array
     force : the channel whose force is controlled; empty without one
+    duty_min : the smallest duty above 0 that a board can measure
     """
 
     period_s: float
@@ -49,6 +50,7 @@ class Facts:
     highest: tuple[float, ...] = ()
     model: Any = None
     force: str = ""
+    duty_min: float = 0.0
 
     @property
     def n_commands(self) -> int:
@@ -146,10 +148,15 @@ class Used:
         self.made = made
 
     def call(self, method: str, *args: Any) -> Any:
-        """What its method gives; PluginError where it raises or does not return."""
+        """What its method gives; PluginError where it raises or does not return.
+
+        A DeviceError of it passes: its message is about the device, not about the code.
+        """
         _start_watch()
         try:
             return getattr(self.made, method)(*args)
+        except DeviceError:
+            raise
         except (Exception, SystemExit, _Hung) as error:
             raise PluginError(said(error, self.plugin)) from None
         finally:

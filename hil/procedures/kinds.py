@@ -8,6 +8,7 @@ from typing import Any
 from hil.procedures import (
     certificate,
     channels,
+    displacement,
     encoder,
     masses,
     pantograph,
@@ -22,6 +23,7 @@ TYPED: dict[str, Typed[Any]] = {
     "certificate": certificate,
     "force_transducer": transducer,
     "spring_constants": springs,
+    "displacement_sensor": displacement,
     "masses": masses,
     "encoder": encoder,
     "pantograph_geometry": pantograph,

@@ -27,6 +27,7 @@ WRITTEN, UNTIL = date(2026, 11, 1), date(2099, 12, 31)
 CELLS = "MacNair & Ueda, Dynamic Cellular Actuator Arrays and Expanded Fingerprint Method"
 IMPACTS = "Font-Llagunes & Koevecses, Dynamics of Variable Topology Systems, Table II"
 WIRE = "Dynalloy TCF1140 and Baraghini; see hil/mechanics/sma/wire.py"
+LOOPS = "loops of Flexinol from github maestrolab/calibrating; heat as in TCF1140"
 OURS = "nobody: assumed for this project"
 SPRING = 0.0033  # relative standard uncertainty of a spring constant, see above
 PUBLISHED, DERIVED, ASSUMED = "published", "derived", "assumed"
@@ -87,6 +88,15 @@ _SILICONE = ("silicone rubber cell with four wires", "MacNair-Ueda-silicone", CE
 _FINGER = ("cell of the soft finger", "soft-finger", OURS)
 _ARM, _TABLE_II = Parameters(), digit(ROUNDING)
 _FLEXINOL = SmaWire()
+_HEAT = (
+    ("diameter_m", _FLEXINOL.diameter_m, digit(5e-6), PUBLISHED),
+    ("density_kg_per_m3", _FLEXINOL.density_kg_per_m3, digit(5.0), PUBLISHED),
+    ("specific_heat_J_per_kg_K", _FLEXINOL.specific_heat_J_per_kg_K, 100.0, ASSUMED),
+    ("latent_heat_J_per_kg", _FLEXINOL.latent_heat_J_per_kg, digit(50.0), PUBLISHED),
+    ("convection_W_per_m2_K", _FLEXINOL.convection_W_per_m2_K, 15.0, ASSUMED),
+    ("martensite_Ohm_per_m", _FLEXINOL.martensite_Ohm_per_m, digit(0.5), PUBLISHED),
+    ("austenite_Ohm_per_m", _FLEXINOL.austenite_Ohm_per_m, 10.0, ASSUMED),
+)
 
 _ARM_LINKS = ("upper_arm", "forearm", "hand")
 
@@ -149,17 +159,28 @@ ENTRIES = (
               ("delay_s", 0.4, 0.2, ASSUMED))),
     Entry("flexinol_100um", "parameters", "Flexinol 0.10 mm HT wire", "TCF1140", WIRE,
           "maker's data sheet; see hil/mechanics/sma/wire.py for what it does not give", (
-              ("diameter_m", _FLEXINOL.diameter_m, digit(5e-6), PUBLISHED),
-              ("density_kg_per_m3", _FLEXINOL.density_kg_per_m3, digit(5.0), PUBLISHED),
-              ("specific_heat_J_per_kg_K", _FLEXINOL.specific_heat_J_per_kg_K, 100.0, ASSUMED),
-              ("latent_heat_J_per_kg", _FLEXINOL.latent_heat_J_per_kg, digit(50.0), PUBLISHED),
-              ("convection_W_per_m2_K", _FLEXINOL.convection_W_per_m2_K, 15.0, ASSUMED),
-              ("martensite_Ohm_per_m", _FLEXINOL.martensite_Ohm_per_m, digit(0.5), PUBLISHED),
-              ("austenite_Ohm_per_m", _FLEXINOL.austenite_Ohm_per_m, 10.0, ASSUMED),
+              *_HEAT,
               ("A_s_C", _FLEXINOL.A_s_C, digit(0.5), PUBLISHED),
               ("A_f_C", _FLEXINOL.A_f_C, digit(0.5), PUBLISHED),
               ("M_s_C", _FLEXINOL.M_s_C, digit(0.5), PUBLISHED),
               ("M_f_C", _FLEXINOL.M_f_C, digit(0.5), PUBLISHED))),
+    Entry("flexinol_100um_stress", "parameters", "Flexinol 0.10 mm HT wire under stress",
+          "maestrolab-50-200-MPa", LOOPS, "fit to loops of 50 and 200 MPa, docs/wires.md", (
+              *_HEAT,
+              ("C_A_MPa_per_K", 8.3, 0.2, DERIVED),
+              ("C_M_MPa_per_K", 7.5, 0.15, DERIVED),
+              ("heating.middle_C", 78.3, 0.4, DERIVED),
+              ("heating.core_K", 1.06, 0.19, DERIVED),
+              ("heating.shoulder_ratio", 8.3, 1.1, DERIVED),
+              ("heating.shoulder_at_K", -4.0, 0.9, DERIVED),
+              ("heating.core_share", 0.51, 0.036, DERIVED),
+              ("heating.widens_per_MPa", 0.0018, 0.0007, DERIVED),
+              ("cooling.middle_C", 56.3, 0.33, DERIVED),
+              ("cooling.core_K", 1.27, 0.17, DERIVED),
+              ("cooling.shoulder_ratio", 8.3, 0.8, DERIVED),
+              ("cooling.shoulder_at_K", -3.3, 0.9, DERIVED),
+              ("cooling.core_share", 0.53, 0.03, DERIVED),
+              ("cooling.widens_per_MPa", 0.0006, 0.0006, DERIVED))),
     Entry("pantograph_arm", "pantograph_geometry", "composite of two pantograph planes",
           "Font-Llagunes-Koevecses", IMPACTS, "Table II, to its last digit",
           tuple((name, getattr(_ARM, name), _TABLE_II, PUBLISHED)

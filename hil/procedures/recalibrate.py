@@ -27,7 +27,12 @@ from hil.rig.replay import ReplayRig
 from hil.runs import assembly
 from hil.runs.kept_code import config_of
 
-KINDS = {"force_transducer": "force", "encoder": "encoder", "daq_channel": "voltage"}
+KINDS = {
+    "force_transducer": "force",
+    "encoder": "encoder",
+    "displacement_sensor": "displacement",
+    "daq_channel": "voltage",
+}
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,18 @@ from hil.record.summary import plain
 
 
 def linear_of(values_by_name: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
-    """units_per_V and zero_V of a voltage channel; the offset of the card is added to its zero."""
-    units_per_V = float(values_by_name.get("units_per_V", own["units_per_V"]))
+    """Slope and zero_V of a linear channel; the offset of the card is added to its zero."""
+    slope = slope_key(own)
+    units_per_V = float(values_by_name.get(slope, own[slope]))
     zero_V = float(values_by_name.get("zero_V", own["zero_V"])) + float(
         values_by_name.get("offset_V", 0.0)
     )
     return units_per_V, zero_V
+
+
+def slope_key(own: dict[str, Any]) -> str:
+    """The key of a linear channel's slope."""
+    return "metres_per_V" if own.get("kind") == "displacement" else "units_per_V"
 
 
 def rewrite(
@@ -110,10 +116,10 @@ def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> di
     changes |= {
         key: round(v) if key in whole else v for key, v in values_by_name.items() if key in own
     }
-    if own.get("kind") == "voltage":
+    if own.get("kind") in ("voltage", "displacement"):
         units_per_V, zero_V = linear_of(values_by_name, own)
         chain = Chain.linear(units_per_V, zero_V)
-        changes |= {"units_per_V": units_per_V, "zero_V": zero_V}
+        changes |= {slope_key(own): units_per_V, "zero_V": zero_V}
         changes |= {"raw_offset": chain.offset, "coefficients": list(chain.coefficients)}
     return changes
 

@@ -58,14 +58,15 @@ Kind = tuple[Test, str]
 ROOT: Mapping[str, Kind] = {
     **dict.fromkeys(("backend", "clock", "experiment", "experiment_as_run", "experiment_file",
                      "experiment_name", "force_signal", "operator", "outcome", "simulated",
-                     "software", "summary", "recalibrated", "ambient_from"), TEXT),
+                     "software", "summary", "recalibrated", "ambient_from", "imported"), TEXT),
     "created_utc": TIME,
     "seed": SEED,
     "ambient_C": NUMBER,
     "ambient_uncertainty_C": NUMBER,
 }  # fmt: skip
 REQUIRED = ("created_utc", "experiment_file", "experiment_name", "clock", "seed", "software")
-JSON = {"software": shapes.SOFTWARE, "summary": shapes.SUMMARY, "recalibrated": shapes.RECALIBRATED}
+JSON = {"software": shapes.SOFTWARE, "summary": shapes.SUMMARY, "recalibrated": shapes.RECALIBRATED,
+        "imported": shapes.IMPORTED}  # fmt: skip
 COLUMN = dict.fromkeys(("units", "role", "description", "source"), TEXT) | {
     "place": WHOLE, "flags": TEXTS, "missing": WHOLE,
 }  # fmt: skip
@@ -278,7 +279,7 @@ CALIBRATION = dict.fromkeys(
      "terminal", "raw_unit", "wiring", "signal", "was_record", "was_record_id"), TEXT,
 ) | dict.fromkeys(
     ("capacity_N", "uncertainty_N", "raw_offset", "raw_per_ratio", "zero_V", "units_per_V",
-     "newtons_per_V", "counts_per_turn", "direction", "offset_rad"), NUMBER,
+     "newtons_per_V", "metres_per_V", "counts_per_turn", "direction", "offset_rad"), NUMBER,
 ) | {
     "coefficients": (lambda v: isinstance(v, list) and len(v) > 1 and all(map(_is_number, v)),
                      "a list of numbers"),

@@ -11,10 +11,14 @@ from hil.record.csv_text import as_field
 from hil.record.mcap_file import write_mcap
 from hil.record.progress import count_progress
 from hil.record.read import open_run
+from hil.record.table_files import write_mdf, write_parquet
+
+#: Formats, and the ending of their files.
+KINDS = {"csv": ".csv", "mat": ".mat", "mcap": ".mcap", "mdf": ".mf4", "parquet": ".parquet"}
 
 
 def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
-    """Write a recording as `csv`, `mat` or `mcap`; returns the path of the new file.
+    """Write a recording as one of KINDS; returns the path of the new file.
 
     Raises
     ------
@@ -22,13 +26,14 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
         `path` is not a recording, or the new file cannot be written.
     """
     run = open_run(path)
-    target = path.with_suffix(f".{kind}") if out is None else out
+    target = path.with_suffix(KINDS[kind]) if out is None else out
     with writing(target):
         if kind == "mcap":
             with count_progress("ticks", run.sizes["tick"], progress) as done:
                 write_mcap(run, target, done)
         else:
-            {"csv": _to_csv, "mat": _to_mat}[kind](run, target)
+            writers = {"csv": _to_csv, "mat": _to_mat, "mdf": write_mdf, "parquet": write_parquet}
+            writers[kind](run, target)
     return target
 
 
@@ -36,8 +41,8 @@ def _to_csv(run: xr.Dataset, target: Path) -> None:
     """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
 
     The first line has the column names, which include the units. A name that a spreadsheet would
-    evaluate has an apostrophe in front (`hil.record.csv_text`). A column `source` with SIMULATED
-    marks recordings of simulated devices.
+    evaluate has an apostrophe in front (`hil.record.csv_text`). A column `source` marks recordings
+    of simulated devices with SIMULATED, and imported ones with IMPORTED.
     """
     columns = {"t_s": run.t_s.values}
     for name in run.data_vars:
@@ -50,6 +55,8 @@ def _to_csv(run: xr.Dataset, target: Path) -> None:
     table = xr.Dataset({k: ("tick", v) for k, v in columns.items()}).to_dataframe()
     if run.attrs.get("simulated"):
         table["source"] = "SIMULATED"
+    elif "imported" in run.attrs:
+        table["source"] = "IMPORTED"
     table.rename(columns=as_field).to_csv(target, index=False)
 
 

@@ -103,7 +103,7 @@ def _write(
                 dataset.attrs["source"] = "SIMULATED"
             if column.flags:
                 dataset.attrs["flags"] = list(column.flags)
-            if column.n_cells:
+            if column.n_cells and not column.fractions:
                 dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
         _create_raw(file, raw, rows_per_chunk)
         create_recorded(file, [0] * (len(RINGS) + len(raw)))

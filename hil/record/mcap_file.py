@@ -3,8 +3,9 @@
 One channel a role (`/measured`, `/commanded`, `/model`, `/reference`, `/state`, `/timing`,
 `/fault`) with a message a tick, `/events` in Foxglove's own log format, and `/inputs`. Log times
 are the recording's `created_utc` plus t_s. A message omits missing values (NaN), which JSON cannot
-represent. Dots in names become underscores, because Foxglove reads a dot as access to a nested
-field. The recording's attributes are the metadata `recording`.
+represent; in a list, one value a cell, they are null. Dots in names become underscores, because
+Foxglove reads a dot as access to a nested field. The recording's attributes are the metadata
+`recording`.
 """
 
 import json
@@ -114,7 +115,8 @@ def _schema(run: xr.Dataset, role: str, names: list[str]) -> dict[str, Any]:
         plain = {"type": kind, "description": said}
         properties[field_name(name)] = (
             plain if variable.ndim == 1
-            else {"type": "array", "items": {"type": kind}, "description": said}
+            else {"type": "array", "items": {"type": [kind, "null"] if kind == "number" else kind},
+                  "description": said}
         )  # fmt: skip
     return {"title": f"hil.{role}", "type": "object", "properties": properties}
 
@@ -128,10 +130,17 @@ def _rows(run: xr.Dataset, names: list[str]) -> Iterator[dict[str, Any]]:
 
 def _packed(row: dict[str, Any]) -> bytes:
     there = {
-        key: value for key, value in row.items()
-        if not (isinstance(value, float) and not math.isfinite(value))
-    }  # fmt: skip
+        key: [None if _is_missing(one) else one for one in value]
+        if isinstance(value, list)
+        else value
+        for key, value in row.items()
+        if not _is_missing(value)
+    }
     return json.dumps(there, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _is_missing(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _register(writer: Any, topic: str, schema: dict[str, Any]) -> int:

@@ -98,12 +98,11 @@ class Whiteness:
         return min(self.p_uncorrelated, self.p_zero_mean) >= false_alarm / 2.0
 
 
-def whiteness(residual: Series, n_lags: int = 20, spread: float = 1.0) -> Whiteness:
+def whiteness(residual: Series, n_lags: int = 20) -> Whiteness:
     """Test a residual for whiteness.
 
     Q = n (n + 2) sum_k r_k^2 / (n - k) over k = 1..n_lags is chi-squared with n_lags degrees
-    of freedom for white noise. `spread` is the factor by which the variance of the r_k is larger
-    if the whitening filter of the residual was estimated.
+    of freedom for white noise.
 
     Source: Ljung & Box 1978, eq. (1.3).
     """
@@ -118,6 +117,6 @@ def whiteness(residual: Series, n_lags: int = 20, spread: float = 1.0) -> Whiten
     q = n * (n + 2.0) * float(np.sum(r**2 / (n - lags)))
     t = float(np.mean(x)) / (float(np.std(x, ddof=1)) / np.sqrt(n))
     return Whiteness(
-        float(scipy.special.chdtrc(n_lags, q / spread)),
+        float(scipy.special.chdtrc(n_lags, q)),
         2.0 * float(scipy.special.stdtr(n - 1, -abs(t))),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,7 +51,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         # for a writer. No lock: a reader must not prevent the recorder from opening the file.
         with h5py.File(path, "r", swmr=superblock.is_marked(path), locking=False) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
-                raise ConfigError(f"{path}: not a recording of format {FORMAT}")
+                raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
             refuse_hostile(file, path)
             refuse_malformed(file, path)
             yield file
@@ -61,6 +62,15 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
             f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
             "off; copy a bad copy again"
         ) from None
+
+
+def _other_format(found: str) -> str:
+    """Why a file of another format cannot be read."""
+    name, _, number = FORMAT.rpartition("/")
+    other = re.fullmatch(rf"{name}/(\d+)", found)
+    if other and int(other[1]) > int(number):
+        return f"written by a newer hil ({found}, this one reads {FORMAT}): update hil"
+    return f"not a recording of format {FORMAT}"
 
 
 def attributes_of(file: h5py.File) -> dict[str, Any]:

@@ -55,6 +55,19 @@ SUMMARY = Table({
     "signals": Table(other=Table({"units": TEXT, **_FLAGS}, ("units",), NUMBER)),
 })  # fmt: skip
 SOFTWARE = Table(other=PLAIN)
+_FILE = dict.fromkeys(("source", "file", "format", "sha256"), TEXT)
+_COLUMN = dict.fromkeys(("to", "column", "file", "unit", "method"), TEXT)
+_CLOCK = Table({"method": TEXT}, ("method", "offset_s"), NUMBER)
+IMPORTED = Table(
+    {
+        **dict.fromkeys(("imported_utc", "by", "map"), TEXT),
+        "measured_known": FLAG,
+        "begins_s": NUMBER,
+        "files": List(Table(_FILE | {"clock": _CLOCK}, (*_FILE, "clock"), NUMBER)),
+        "columns": List(Table(_COLUMN, tuple(_COLUMN), NUMBER)),
+    },
+    ("imported_utc", "files", "columns", "measured_known"),
+)
 _HISTORY = dict.fromkeys(("from", "sha256", "channel", "was", "with"), TEXT)
 RECALIBRATED = List(Table(_HISTORY | {"software": SOFTWARE}, ("from", "channel", "was", "with")))
 

@@ -4,23 +4,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hil.errors import ConfigError, ModelError
 from hil.experiment.kind import Description, ModelAsked
-from hil.experiment.load import array_of, load_built
+from hil.experiment.load import array_of, load_built, period_of
 from hil.experiment.registry import loaded, system_kind
 
 
 def described(
-    path: Path, sets: Sequence[str] = (), order: int | None = None, out: Path | None = None
+    path: Path,
+    sets: Sequence[str] = (),
+    order: int | None = None,
+    out: Path | None = None,
+    fmi: int = 3,
 ) -> tuple[dict[str, Any], str]:
     """Describe the model of a file, as facts and as text.
 
     Parameters
     ----------
     order : order of a model reduction; only for arrays of cells
-    out : file for the matrices; only for arrays of cells
+    out : file for the matrices or for an FMU; only for arrays of cells
+    fmi : major version of the FMU's interface
 
     Raises
     ------
@@ -31,11 +34,11 @@ def described(
     if order is not None or out is not None:
         array_of(path, table, model)
     kind = system_kind(table)
-    forces_on_N = np.array([a.force_on_N for a in kind.activation(table)])
+    asked = ModelAsked(model, kind.activation(table), period_of(path, sets), order, out, fmi)
     description = Description({}, [])
     if kind.description is not None:
         try:
-            description = loaded(kind.description)(ModelAsked(model, forces_on_N, order, out))
+            description = loaded(kind.description)(asked)
         except ModelError as error:
             raise ConfigError(f"{path}: {error}") from None
     if description.whole:

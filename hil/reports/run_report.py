@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from hil.errors import writing
 from hil.experiment.registry import controllers_of, loaded, named
-from hil.loop.channels import Signal, signals_in
+from hil.loop.channels import DUTY, Signal, known_before, signals_in
 from hil.loop.failed_cells import failure_lines
 from hil.loop.frame import units
 from hil.loop.guard import CAUSES, names_of
@@ -30,12 +31,14 @@ from hil.pages.style import (
     REFERENCE,
     RESIDUAL,
     decimated,
+    mark_imported,
     mark_simulated,
     styled_figure,
 )
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, summarise, vaf_text
 
+PIXELS = 1000  # intervals in which duties are averaged
 OUTPUTS_APART = 6  # more outputs share one panel
 
 
@@ -95,6 +98,8 @@ def draw(run: xr.Dataset) -> Figure:
         figure.suptitle(title, parse_math=False, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if run.attrs.get("simulated"):
             mark_simulated(figure, axes[0])
+        if "imported" in run.attrs:
+            mark_imported(figure)
     return figure
 
 
@@ -106,6 +111,8 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
             panels += [(3.2, _draw_forces), (1.5, _draw_residual)]
         else:
             panels.append((2.2, partial(_draw_signal, signal=signal)))
+            if signal.suffix == "_m":
+                panels.append((1.3, partial(_draw_difference, signal=signal)))
     outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
     outputs = [name for name in outputs if run[name].ndim == 1]
     for unit in dict.fromkeys(map(units, outputs)):
@@ -167,6 +174,14 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
     axis.margins(x=0.01, y=0.15)
 
 
+def _draw_difference(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
+    difference_um = 1e6 * (run[signal.measured].values - run[signal.model].values)
+    axis.axhline(0.0, color="0.7", lw=0.8)
+    axis.plot(*decimated(run.t_s.values, difference_um), color=RESIDUAL, lw=0.7)
+    axis.set_ylabel("measured −\nsimulated [µm]")
+    axis.margins(x=0.01)
+
+
 def _tensions(run: xr.Dataset) -> list[str]:
     """Columns of the twin's muscles."""
     return [str(name) for name in run.data_vars if str(name).endswith(".tension_model_N")]
@@ -222,22 +237,41 @@ def _sensor_noise_N(run: xr.Dataset) -> float:
 
 
 def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
-    cells = run.cells_reported.values
-    t_s = run.t_s.values
-    n_cells = cells.shape[1]
-    for cell in range(n_cells):
-        on = (cells[:, cell] == 1).astype(int)
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
-        starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
-        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
-        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
+    t_s, n_cells = run.t_s.values, run.sizes["cell"]
+    if DUTY in run:
+        _draw_duties(axis, run)
+    else:
+        _draw_switched(axis, run)
     for failure in _figures(run).get("failed_cells", []):
         cell = [str(name) for name in run.cell.values].index(failure["cell"])
         axis.plot(failure["t_s"], cell + 1, "x", color=FAULT, ms=6, mew=2, clip_on=False)
     step = max(1, n_cells // 7)
     axis.set_yticks(range(1, n_cells + 1, step))
     axis.set_ylim(n_cells + 0.6, 0.4)
-    axis.set_ylabel("cells on")
+    if len(t_s) > 1:
+        axis.set_xlim(t_s[0], t_s[-1])
+    axis.set_ylabel("duty of cells" if DUTY in run else "cells on")
+
+
+def _draw_duties(axis: Axes, run: xr.Dataset) -> None:
+    """The mean duty of every cell in PIXELS intervals: the darker, the larger."""
+    t_s, duty = run.t_s.values, run[DUTY].values
+    starts = np.unique(np.linspace(0, len(t_s), PIXELS, endpoint=False).astype(int))
+    mean = np.add.reduceat(duty, starts, axis=0) / np.diff([*starts, len(t_s)])[:, None]
+    edges_s = [*t_s[starts], t_s[-1]]
+    shades = LinearSegmentedColormap.from_list("duty", ["white", CELL])
+    rows = 0.5 + np.arange(duty.shape[1] + 1)
+    axis.pcolormesh(edges_s, rows, mean.T, cmap=shades, vmin=0.0, vmax=1.0, rasterized=True)
+
+
+def _draw_switched(axis: Axes, run: xr.Dataset) -> None:
+    cells, t_s = known_before(run.cells_reported.values), run.t_s.values
+    for cell in range(cells.shape[1]):
+        on = (cells[:, cell] == 1).astype(int)
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
+        starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
+        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
+        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
 
 
 def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
@@ -281,6 +315,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         seed=attrs["seed"],
         outcome=attrs["outcome"],
         recalibrated=json.loads(attrs.get("recalibrated", "[]")),
+        imported=_import_lines(json.loads(attrs.get("imported", "{}"))),
         faults=_causes(summary),
         failed_cells=failure_lines(summary.get("failed_cells", [])),
         png=embedded(figure),
@@ -309,6 +344,26 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
     )
+
+
+def _import_lines(facts: dict[str, Any]) -> list[str]:
+    """Where an imported recording comes from: its files, their clocks, its columns."""
+    lines = []
+    for file in facts.get("files", []):
+        clock = file["clock"]
+        line = f"{file['file']} ({file['format']}, sha256 {file['sha256'][:12]}): {clock['method']}"
+        if clock.get("pairs") is not None and clock["offset_s"]:
+            line += f", offset {_number(clock['offset_s'], 's', digits=6)}"
+        if clock.get("drift_ppm_standard_error") is not None:
+            error = _number(clock["drift_ppm_standard_error"], "ppm", digits=2)
+            line += f", drift {_number(clock['drift_ppm'], digits=3)} ± {error}"
+        lines.append(line)
+    for column in facts.get("columns", []):
+        lines.append(
+            f"{column['to']}: {column['column']} in {column['unit']}, {column['method']}; "
+            f"{column['rows_without']} rows without a reading"
+        )
+    return lines
 
 
 def _causes(summary: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from hil.rig.run_tables import GuardTable, RigTables
 from hil.rig.tables import (
     AnalogChannelTable,
     DeviceTable,
+    DisplacementChannelTable,
     ForceChannelTable,
     NidaqTable,
     Role,
@@ -39,9 +40,10 @@ def load_records(devices: Mapping[str, DeviceTable], merged: Merged) -> dict[str
         A calibration is missing, invalid, or was edited by hand.
     """
     calibrations = {}
-    for name, card in cards_of(devices).items():
-        for channel_name, channel in card.channels.items():
-            if channel.kind == "force" and channel.record is not None:
+    measuring: dict[str, Any] = cards_of(devices) | of_role("instrument", devices)
+    for name, device in measuring.items():
+        for channel_name, channel in device.channels.items():
+            if channel.force and channel.record is not None:
                 key = ("devices", name, "channels", channel_name, "record")
                 origin = merged.origin(key)
                 folder = Path() if origin.startswith("--set") else Path(origin).parent
@@ -77,6 +79,9 @@ def check(tables: RigTables, records: Mapping[str, Calibration]) -> Iterator[tup
                 record = records.get(channel_name)
                 yield from _agreement(key, channel, record)
                 yield from _reach(key, card, channel, record, tables.guard)
+            elif channel.kind == "displacement":
+                key = f"devices.{name}.channels.{channel_name}"
+                yield from _travel(key, card, channel_name, channel, tables.guard)
 
 
 def _rate(key: str, card: NidaqTable, period_s: float) -> Iterator[tuple[str, str]]:
@@ -132,6 +137,24 @@ def _reach(
             yield f"{key}.newtons_per_V = {channel.newtons_per_V:g}", text
 
 
+def _travel(
+    key: str, card: NidaqTable, name: str, channel: DisplacementChannelTable, guard: GuardTable
+) -> Iterator[tuple[str, str]]:
+    """Require limits of a displacement, and that the channel can measure beyond both."""
+    limits = guard.signals.get(name)
+    if limits is None:
+        yield f"guard.signals.{name}", "missing: give min and max of this displacement, in m"
+        return
+    chain, end = channel.chain(None), card.range_V
+    low_m, high_m = sorted((chain.value(-end), chain.value(end)))
+    if low_m >= limits.min or high_m <= limits.max:
+        yield (
+            f"{key}.metres_per_V = {channel.metres_per_V:g}",
+            f"the channel's range is {low_m:g} to {high_m:g} m, within guard.signals.{name}: the "
+            "guard would never trip",
+        )
+
+
 def calibrations(
     tables: RigTables, records: Mapping[str, Calibration], today: date
 ) -> dict[str, dict[str, Any]]:
@@ -150,17 +173,35 @@ def calibrations(
                     "coefficients": list(chain.coefficients),
                 }
             if found is not None:
-                entry |= {
-                    "record": found.text,
-                    "record_id": found.id,
-                    "hash": found.record.hash,
-                    "status": found.record.status,
-                    "capacity_N": found.record.article.capacity_N,
-                    "uncertainty_N": found.force_uncertainty_N(found.record.article.capacity_N),
-                    "article": found.record.article.name,
-                    "serial": found.record.article.serial,
-                    "valid_until": found.record.act.valid_until.isoformat(),
-                    "expired": found.expired(today),
-                }
+                entry |= _record_facts(found, today)
             by_channel[name] = entry
+    for device_name, device in of_role("instrument", tables.devices).items():
+        for name in device.channels:
+            if name in records:
+                chain = records[name].chain(bridge=True)
+                by_channel[name] = {
+                    "kind": "force",
+                    "terminal": device_name,
+                    "raw_unit": "mV/V",
+                    "raw_per_ratio": chain.raw_per_ratio,
+                    "raw_offset": chain.offset,
+                    "coefficients": list(chain.coefficients),
+                    **_record_facts(records[name], today),
+                }
     return by_channel
+
+
+def _record_facts(found: Calibration, today: date) -> dict[str, Any]:
+    """Facts about a channel's calibration."""
+    return {
+        "record": found.text,
+        "record_id": found.id,
+        "hash": found.record.hash,
+        "status": found.record.status,
+        "capacity_N": found.record.article.capacity_N,
+        "uncertainty_N": found.force_uncertainty_N(found.record.article.capacity_N),
+        "article": found.record.article.name,
+        "serial": found.record.article.serial,
+        "valid_until": found.record.act.valid_until.isoformat(),
+        "expired": found.expired(today),
+    }

@@ -29,7 +29,7 @@ from hil.devices.nidaq.emulated import (
 )
 from hil.devices.nidaq.plant_card import PlantCard, Played
 from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
-from hil.devices.sim.plant import AMBIENT
+from hil.devices.sim.plant import output_index
 from hil.errors import ConfigError
 from hil.mechanics.system import System
 from hil.rig import instruments
@@ -245,8 +245,7 @@ def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
 
 def output_of(channel: AnyChannelTable, config: RigConfig, system: System) -> int:
     """Index of the plant's output that a channel measures."""
-    signal = signal_of(channel, config)
-    return AMBIENT if signal == instruments.AMBIENT else list(system.outputs).index(signal)
+    return output_index(system, signal_of(channel, config), instruments.AMBIENT)
 
 
 def signal_of(channel: AnyChannelTable, config: RigConfig) -> str:

@@ -9,6 +9,7 @@ from hil.devices.board.driver import BoardPlace, CellBoard
 from hil.devices.board.emulated import EmulatedBoard, check_tools
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
+from hil.devices.board.resistance import Chain, Resistances, measures
 from hil.devices.board.self_test import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
 from hil.devices.sim.plant import Gates
@@ -73,9 +74,19 @@ def build(given: DeviceInputs) -> Built:
         estop=board.estop == "proved",
         firmware_hash=_firmware_hash(board) if given.backend == "bench" else None,
         power=_power_of(given.config.tables),
+        resistances=_resistances(given, limits),
         come_to=given.come_to if given.backend == "emulated" else None,
     )
     return device, given.divider([place.index], place.gates)
+
+
+def _resistances(given: DeviceInputs, limits: dict[str, int]) -> Resistances | None:
+    if not measures(limits):
+        return None
+    table = given.table.resistance
+    chain = Chain.of(limits, table.lead_Ohm, table.u_relative)
+    ranges = given.config.resistance_limits_Ohm(given.name)
+    return Resistances(given.name, given.table.cells, chain, ranges, given.backend != "bench")
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from hil.devices.injection_tables import (
 )
 from hil.errors import ConfigError, one_line
 from hil.rig.calibrated import cards_of
-from hil.rig.instruments import boards_of, supplies_of
+from hil.rig.instruments import boards_of, plugin_devices, supplies_of
 from hil.rig.tables import DeviceTable
 
 
@@ -59,7 +59,9 @@ def _why_absent(
     if fault.kind in OF_VIRTUAL_TIME and clock != "virtual":
         return "on the virtual clock only"
     cards = cards_of(devices)
-    if fault.kind in OF_SIMULATED_CARDS and all(backends.get(c) == "emulated" for c in cards):
+    on_instrument = fault.device in _readings(devices) or not cards
+    emulated = all(backends.get(c) == "emulated" for c in cards)
+    if fault.kind in OF_SIMULATED_CARDS and emulated and not on_instrument:
         return "not on an emulated card: choose sensor_stuck or sensor_rail, or --backend daq=sim"
     places = _places(fault, devices)
     if places is None:
@@ -98,7 +100,10 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
     if fault.kind.startswith("supply_"):
         return "supply", list(supplies_of(devices))
     if fault.kind.startswith("sensor_"):
-        return "channel of a card", [name for card in cards.values() for name in card.channels]
+        inputs = [name for card in cards.values() for name in card.channels]
+        if fault.kind == "sensor_rail":  # only a card's input has a range that hil knows
+            return "channel of a card", inputs
+        return "channel", [*inputs, *_readings(devices)]
     if fault.kind == "card_estop_open":
         with_estop = [name for name, card in cards.items()
                       if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip
@@ -107,3 +112,8 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
         lines = [item for card in cards.values() for item in card.lines.items()]
         return "enable line", [name for name, line in lines if line.kind == "enable"]
     return None
+
+
+def _readings(devices: Mapping[str, DeviceTable]) -> list[str]:
+    """The channels of instruments that are not cards."""
+    return [name for device in plugin_devices(devices).values() for name in device.channels]

@@ -29,10 +29,10 @@ def channels_of(tables: RigTables) -> tuple[Channel, ...]:
         for name, table in device.channels.items():
             if table.force:
                 channels.append(Channel(name, "_N", "main" if name == controlled else "further"))
-            elif table.signal is None:
+            elif table.signal is None and not table.suffix:
                 channels.append(Channel(name, "", unit=table.units))
             else:
-                channels.append(Channel(name, unit_suffix(table.signal)))
+                channels.append(Channel(name, table.suffix or unit_suffix(table.signal)))
     return tuple(channels)
 
 

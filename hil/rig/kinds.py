@@ -21,7 +21,13 @@ from hil.plugins.descriptors import Lazy, installed
 from hil.rig.run_tables import RigConfig
 from hil.rig.streams import stream
 from hil.rig.supply_table import SupplyTable
-from hil.rig.tables import CellBoardTable, DeviceTable, NidaqTable
+from hil.rig.tables import (
+    CellBoardTable,
+    DeviceTable,
+    ImportedDeviceTable,
+    IndicatorTable,
+    NidaqTable,
+)
 
 GROUP = "hil.device_kinds"
 
@@ -106,6 +112,12 @@ BUILT_IN: Mapping[str, DeviceKind] = {
         CellBoardTable, "hil.rig.cell_board:build", "hil.rig.cell_board:missing"
     ),
     "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing"),
+    "imported": DeviceKind(
+        ImportedDeviceTable, "hil.rig.imported:build", "hil.rig.imported:missing"
+    ),
+    "serial_indicator": DeviceKind(
+        IndicatorTable, "hil.rig.indicator:build", "hil.rig.indicator:missing"
+    ),
     "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
 }
 PLUGIN = "hil.rig.plugin:build"  # builds the device of a class in a user's file

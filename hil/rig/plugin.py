@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from hil.devices.plugin import PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
+from hil.devices.sim.plant import output_index
 from hil.plugins.code import Plugin
+from hil.rig.instruments import AMBIENT
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.places import places
 
@@ -46,7 +48,14 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
         channels = list(table.channels)
-        return PluginDevice(name, plugin, channels, idle, place, given.now_s, budget_s), divider
+        records = given.config.records
+        chains = {
+            i: records[channel].chain(bridge=True)
+            for i, channel in enumerate(channels)
+            if channel in records
+        }
+        device = PluginDevice(name, plugin, channels, idle, place, given.now_s, budget_s, chains)
+        return device, divider
     simulated = [
         PluginChannel(
             channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms
@@ -55,7 +64,15 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     ]
     driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
     return SimPluginDevice(
-        name, plugin, simulated, idle, place, given.plant, driven, given.draws
+        name,
+        plugin,
+        simulated,
+        idle,
+        place,
+        given.plant,
+        driven,
+        given.draws,
+        given.injection,
     ), divider
 
 
@@ -64,4 +81,4 @@ def _output(channel: Any, given: DeviceInputs) -> int | None:
     signal = channel.signal
     if signal is None and channel.force:
         signal = given.config.default_signal
-    return None if signal is None else list(given.system.outputs).index(signal)
+    return None if signal is None else output_index(given.system, signal, AMBIENT)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hil.devices.board import protocol
 from hil.errors import ConfigError
-from hil.loop.channels import RigLayout, require_columns, valid_rows
+from hil.loop.channels import DUTY, DUTY_REPORTED, RigLayout, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN, Frame
 from hil.loop.stages import Message
 from hil.loop.states import NUMBERS, States
@@ -48,6 +48,7 @@ class ReplayRig:
         none = np.zeros((n_rows, 0), dtype=np.uint8)
         self._reported = run.cells_reported.values if boards else none
         self._open = run.cells_open.values if like.isolates else none
+        self._duty = run[DUTY_REPORTED].values if like.modulates else np.zeros((n_rows, 0))
         self._unknown = none
         if boards:
             self._unknown = np.asarray(run.cells_commanded.values == CELL_UNKNOWN)
@@ -99,6 +100,7 @@ class ReplayRig:
         self._values[self._ages_at] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.cells_open[:] = self._open[k]
+        r.duty_reported[:] = self._duty[k]
         if self.commands.broadcast.tick:  # cells with a report have made their draw already
             self._drawn_tick[self._reported[k] != CELL_UNKNOWN] = self.commands.broadcast.tick
         for at, column in self._bits_at:
@@ -133,7 +135,8 @@ class ReplayRig:
 def _bit_columns(like: RigLayout) -> list[str]:
     """The columns in which devices report faults."""
     names = [f"{name}_fault_bits" for name in (*like.boards, *like.cards, *like.supplies)]
-    return names + [f"{name}_link_bits" for name in like.boards]
+    kinds = ("link", "resistance")
+    return names + [f"{name}_{kind}_bits" for name in like.boards for kind in kinds]
 
 
 def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
@@ -143,6 +146,7 @@ def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
     names += ["late_s", "fault_bits", "valid_bits", "guard_state", *like.outputs]
     names += ["cells_reported", "cells_commanded"] if like.boards else []
     names += ["cells_open"] if like.isolates else []
+    names += [DUTY, DUTY_REPORTED] if like.modulates else []
     require_columns(run, names)
     n_cells = run.sizes["cell"] if like.boards else like.n_cells
     if n_cells != like.n_cells:

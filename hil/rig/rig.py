@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from hil.devices.rate_divider import RateDivider
 from hil.devices.sim.plant import SimPlant
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
-from hil.loop.channels import Readings, RigLayout
+from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, units
 from hil.loop.stages import Message
 from hil.loop.states import States
@@ -126,6 +127,26 @@ class Rig:
                     "measured",
                     "cells that the boards report on (1) at t_s",
                     n_cells=self.layout.n_cells,
+                    simulated=sim,
+                ),
+            ]
+        if self.layout.modulates:
+            columns += [
+                Column(
+                    DUTY,
+                    "1",
+                    "commanded",
+                    "share of the time for which a cell is on from t_s on, in whole 255ths",
+                    n_cells=self.layout.n_cells,
+                    fractions=True,
+                ),
+                Column(
+                    DUTY_REPORTED,
+                    "1",
+                    "measured",
+                    "the same as the boards have confirmed it at t_s; NaN if unknown",
+                    n_cells=self.layout.n_cells,
+                    fractions=True,
                     simulated=sim,
                 ),
             ]
@@ -440,6 +461,7 @@ def build_rig(
     sleep_s: Callable[[float], None] = _no_time_passes,
     injection: Injection | None = None,
     plant_system: System | None = None,
+    modulates: bool = False,
 ) -> Rig:
     """Build the rig of a configuration; its simulated devices share one plant.
 
@@ -451,6 +473,7 @@ def build_rig(
     injection : faults for the simulated devices
     plant_system : the simulated plant in its state after an earlier run; by default a new one at
         rest
+    modulates : whether the controller commands duties
     """
     tables, period_s = config.tables, config.tables.loop.period_s
 
@@ -465,7 +488,7 @@ def build_rig(
     plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)
     if injection is not None:
         injection.come_to = plant.advance
-    layout = layout_of(tables, system.cell_names)
+    layout = replace(layout_of(tables, system.cell_names), modulates=modulates)
     bench = EmulatedBench(plant, period_s, injection)
     cards = cards_of(tables.devices)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance

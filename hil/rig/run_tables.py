@@ -136,6 +136,10 @@ class RigConfig(Protocol):
         """The signal of a force channel whose table does not name one."""
         ...
 
+    def resistance_limits_Ohm(self, board: str) -> list[tuple[float, float]]:
+        """The least and greatest resistance of every cell of a board."""
+        ...
+
     def system(self, *, plant: bool = False) -> System:
         """A new twin, or the simulated plant, at rest."""
         ...

@@ -1,5 +1,6 @@
 """`[devices.<name>]`: driver boards, data acquisition cards, channels, outputs and lines."""
 
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -29,6 +30,7 @@ from hil.config.table import (
     Table,
     Title,
 )
+from hil.devices.indicator import NEWTONS, templates
 from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
 from hil.mechanics.sma.wire import SmaWire
 from hil.plugins.load import PluginTable
@@ -68,6 +70,26 @@ class SimBoardTable(Table):
     """Imperfections of a simulated board: probability that a reply is lost."""
 
     reply_lost_probability: Probability = 0.0
+
+
+class BoardResistanceTable(Table):
+    """The chain by which a board measures resistance, and the range of its cells' resistance.
+
+    The range of a cell whose wire is described follows from the wire unless it is given here.
+    `lead_Ohm` is in series with every wire. `u_relative` is the relative standard uncertainty of
+    shunt, amplifier and divider together.
+    """
+
+    lead_Ohm: NotNegative = 0.0
+    u_relative: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02  # assumed: parts of 1 %
+    min_Ohm: NotNegative | None = None
+    max_Ohm: Positive | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "BoardResistanceTable":
+        if None not in (self.min_Ohm, self.max_Ohm) and not self.min_Ohm < self.max_Ohm:  # type: ignore[operator]
+            raise ValueError("min_Ohm must be below max_Ohm")
+        return self
 
 
 class BoardWireTable(Table):
@@ -119,6 +141,9 @@ class CellBoardTable(DeviceTable):
     `ambient_range_C`; on the wires, which `wire` describes if [model] has no thermal model of
     them; and on the current of a short circuit, which the rig's supply limits, or otherwise
     `supply_current_max_A`.
+
+    With `limits.sense_every_ms` the board measures the resistance of every cell, on or off;
+    `resistance` describes how.
     """
 
     role = "board"
@@ -135,6 +160,7 @@ class CellBoardTable(DeviceTable):
     ] = [15.0, 30.0]
     supply_current_max_A: SupplyVoltage | None = None
     wire: BoardWireTable | None = None
+    resistance: BoardResistanceTable = BoardResistanceTable()
     sim: SimBoardTable = SimBoardTable()
 
 
@@ -228,6 +254,39 @@ class VoltageChannelTable(MeasuredTable):
         return Chain.linear(self.units_per_V, self.zero_V)
 
 
+class DisplacementChannelTable(MeasuredTable):
+    """A displacement sensor, such as a laser: metres = metres_per_V (volts - zero_V).
+
+    `record` is the file of its calibration (`hil calibrate displacement_sensor`), whose values the
+    table repeats. With `tare` the mean before the run becomes the zero. The rig must give its range
+    in `[guard.signals.NAME]`.
+    """
+
+    suffix = "_m"
+    what = "displacement"
+    kind: Literal["displacement"]
+    terminal: Address
+    signal: str
+    metres_per_V: float
+    zero_V: float = 0.0
+    wiring: Wiring = "default"
+    tare: bool = False
+    record: Records = None
+    sim: SimChannelTable = SimChannelTable()
+    bridge: ClassVar[None] = None
+    shunt_line: ClassVar[None] = None
+
+    @model_validator(mode="after")
+    def _has_a_slope(self) -> "DisplacementChannelTable":
+        if self.metres_per_V == 0.0:
+            raise ValueError("metres_per_V must not be 0: a reading would have no effect")
+        return self
+
+    def chain(self, calibration: Calibration | None) -> Chain:
+        """Conversion from volts to m."""
+        return Chain.linear(self.metres_per_V, self.zero_V)
+
+
 class EncoderChannelTable(MeasuredTable):
     """A quadrature encoder on a counter, with X4 decoding.
 
@@ -255,10 +314,11 @@ def _kind_of_channel(value: Any) -> str:
     return kind if isinstance(kind, str) else repr(kind)
 
 
-AnalogChannelTable = ForceChannelTable | VoltageChannelTable
-AnyChannelTable = ForceChannelTable | VoltageChannelTable | EncoderChannelTable
+AnalogChannelTable = ForceChannelTable | DisplacementChannelTable | VoltageChannelTable
+AnyChannelTable = AnalogChannelTable | EncoderChannelTable
 ChannelTable = Annotated[
     Annotated[ForceChannelTable, Tag("force")]
+    | Annotated[DisplacementChannelTable, Tag("displacement")]
     | Annotated[VoltageChannelTable, Tag("voltage")]
     | Annotated[EncoderChannelTable, Tag("encoder")],
     Discriminator(_kind_of_channel),
@@ -352,12 +412,40 @@ class ReadingTable(MeasuredTable):
 
 
 class ForceReadingTable(ReadingTable):
-    """A force reading of an instrument, in N; without `signal` it is the array's force."""
+    """A force reading of an instrument, in N; without `signal` it is the array's force.
+
+    With `record`, the file of the transducer's calibration, the instrument gives mV/V.
+    """
 
     force = True
     suffix = "_N"
     what = "force"
     kind: Literal["force"] = "force"
+    record: str | None = None
+
+
+class TemperatureReadingTable(ReadingTable):
+    """A temperature reading of an instrument, in degC."""
+
+    suffix = "_C"
+    what = "temperature"
+    kind: Literal["temperature"]
+
+
+class DisplacementReadingTable(ReadingTable):
+    """A displacement reading of an instrument, in m."""
+
+    suffix = "_m"
+    what = "displacement"
+    kind: Literal["displacement"]
+
+
+class AngleReadingTable(ReadingTable):
+    """An angle reading of an instrument, in rad."""
+
+    suffix = "_rad"
+    what = "angle"
+    kind: Literal["encoder"]
 
 
 class PluginChannelTable(ReadingTable):
@@ -368,6 +456,21 @@ class PluginChannelTable(ReadingTable):
 
     kind: Literal["own"] = "own"
     units: Title = "1"
+
+
+def _kind_of_reading(value: Any) -> str:
+    kind = value.get("kind", "own") if isinstance(value, dict) else getattr(value, "kind", "own")
+    return kind if isinstance(kind, str) else repr(kind)
+
+
+AnyReadingTable = Annotated[
+    Annotated[ForceReadingTable, Tag("force")]
+    | Annotated[TemperatureReadingTable, Tag("temperature")]
+    | Annotated[DisplacementReadingTable, Tag("displacement")]
+    | Annotated[AngleReadingTable, Tag("encoder")]
+    | Annotated[PluginChannelTable, Tag("own")],
+    Discriminator(_kind_of_reading),
+]
 
 
 class InstrumentTable(DeviceTable):
@@ -393,7 +496,7 @@ class PluginDeviceTable(PluginTable, InstrumentTable):
     model_config = ConfigDict(extra="allow")
 
     every: Every = 1
-    channels: dict[Name, PluginChannelTable] = {}
+    channels: dict[Name, AnyReadingTable] = {}
     outputs: dict[Name, ActuatorTable] = {}
 
     def lacks(self) -> list[str]:
@@ -403,3 +506,52 @@ class PluginDeviceTable(PluginTable, InstrumentTable):
         return [
             f"class {cls.__name__} in {file} has no method {m}()" for m in missing if self.outputs
         ]
+
+
+class ImportedDeviceTable(InstrumentTable):
+    """A device that hil cannot reach: its readings come from files (`hil import`).
+
+    On `--backend sim` its channels are simulated; it has no bench.
+    """
+
+    kind: Literal["imported"]
+    channels: Annotated[dict[Name, AnyReadingTable], Field(min_length=1)]
+    outputs: dict[Name, ActuatorTable] = {}
+
+
+class IndicatorTable(InstrumentTable):
+    """A force indicator with a serial output, such as A&D's.
+
+    `template` names its output format (`hil/devices/indicators.toml`); `pattern` and `request`
+    replace those of the template. `unit` is that of its display: another one in a line is an error.
+    `port` is a device path or any address that pyserial knows. A reading has the age of its line.
+    """
+
+    kind: Literal["serial_indicator"]
+    port: Address
+    template: str = "and"
+    unit: str = "N"
+    baud: Annotated[int, Field(ge=300, le=4_000_000)] = 9600
+    data_bits: Literal[7, 8] = 8
+    parity: Literal["none", "even", "odd"] = "none"
+    stop_bits: Literal[1, 2] = 1
+    pattern: str | None = None
+    request: str | None = None
+    channels: Annotated[dict[Name, ForceReadingTable], Field(min_length=1, max_length=1)]
+    outputs: Annotated[dict[Name, ActuatorTable], Field(max_length=0)] = {}
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> "IndicatorTable":
+        if self.template not in templates():
+            raise ValueError(f"template = '{self.template}': choose {', '.join(templates())}")
+        if self.unit not in NEWTONS:
+            raise ValueError(f"unit = '{self.unit}': choose {', '.join(NEWTONS)}")
+        try:
+            groups = re.compile(self.pattern or "(?P<value>)").groupindex
+        except re.error as error:
+            raise ValueError(f"pattern: not a regular expression ({error})") from None
+        if "value" not in groups:
+            raise ValueError("pattern: needs a group (?P<value>...)")
+        if any(channel.record is not None for channel in self.channels.values()):
+            raise ValueError("record: an indicator gives force, by its own calibration: remove it")
+        return self

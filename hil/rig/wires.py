@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from hil.config.table import Table
+from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire
 
 
@@ -15,4 +16,7 @@ def build_wire(table: Table) -> SmaWire:
         The values are inconsistent.
     """
     own = {field.name for field in fields(SmaWire)}
-    return SmaWire(**table.model_dump(include=own, exclude_none=True))
+    given = table.model_dump(include=own, exclude_none=True)
+    if "resistivity" in given:
+        given["resistivity"] = Resistivity(**given["resistivity"])
+    return SmaWire(**given)

@@ -4,17 +4,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.devices.board import protocol
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, PluginError
 from hil.experiment import board_limits
 from hil.experiment.kind import ControlInputs
 from hil.experiment.load import Config
-from hil.loop import guard, loop
+from hil.experiment.registry import system_kind
+from hil.loop import duty, guard, loop
 from hil.loop import requests as inputs
 from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, VirtualClock, sleep_s
@@ -34,6 +37,7 @@ from hil.rig.run_tables import RunTables
 REHEARSED_TICKS = 60_000  # takes a few seconds
 TIMED_TICKS = 2000
 PASSES_MAX = 6
+TIMED_STEPS = 300  # of a system that runs code of others
 TIMED_S = 2.0  # of stage time, after which a timed rehearsal stops
 UNCOUNTED = 10  # first ticks, in which JIT compilation may still take place
 BUDGET_SHARE = 0.5  # of a period: budget of plug-in code whose table has no `budget_s`
@@ -58,7 +62,7 @@ class FaultyControl:
         return self._inner.columns
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
-        self._outputs = commands.outputs
+        self._outputs, self._duty = commands.outputs, commands.duty
         self._inner.bind(frame, measured, commands)
 
     def restart(self) -> None:
@@ -67,7 +71,7 @@ class FaultyControl:
     def step(self, t_s: float) -> None:
         self._inner.step(t_s)
         if self._injection.active("controller_nan"):
-            self._outputs[:] = np.nan
+            self._outputs[:] = self._duty[:] = np.nan
         if self._injection.active("controller_raises"):
             raise PluginError("injected")
 
@@ -105,7 +109,8 @@ def build(
     boards = board_limits.protections(config.tables, config.models[0])
     on_bench = [b for b in boards if (backends or {}).get(b.name) == "bench"]
     board_limits.refuse(config.path, on_bench)
-    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection, plant)
+    modulates = config.modulates
+    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection, plant, modulates)
     kind, tables, layout = config.kind, config.tables, rig.layout
     estimator_of = config.controller.estimator or kind.estimator
     estimator = estimator_of(tables, config.system(), layout)
@@ -209,6 +214,7 @@ def _limits(tables: RunTables, layout: RigLayout) -> guard.Limits:
         overruns_max=tables.loop.overruns_max if tables.loop.overrun == "trip" else 2**62,
         cells_on_max=g.cells_on_max or layout.n_cells,
         hold_s=g.hold_s,
+        duty_min=protocol.DUTY_MIN_PER_255 / duty.STEPS,
         signals=signals,
         outputs=[
             guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
@@ -268,6 +274,40 @@ def rehearse(config: Config, seed: int) -> None:
             f"{config.path}: its rehearsal on a simulated rig tripped at {t_s:g} s: {causes}: "
             "nothing was energised"
         )
+
+
+def time_foreign(config: Config) -> list[str]:
+    """Time the steps of systems that run code of others, before a run on the real clock.
+
+    Raises
+    ------
+    ConfigError
+        One step in a hundred takes longer than the loop's period.
+    """
+    lines, period_s = [], config.tables.loop.period_s
+    for key in ("model", "plant"):
+        if not system_kind(getattr(config.tables, key)).foreign:
+            continue
+        taken_s = _step_s(config.system(plant=key == "plant"))
+        text = f"{key}: 99 % of its steps take at most {1e6 * taken_s:.0f} us"
+        if taken_s > period_s:
+            raise ConfigError(
+                f"{config.path}: {text}, and the loop's period is {1e6 * period_s:.0f} us: "
+                "use --clock virtual, or lengthen loop.period_s"
+            )
+        lines.append(text)
+    return lines
+
+
+def _step_s(system: System) -> float:
+    """The 99th percentile of the time of TIMED_STEPS steps at rest."""
+    drive, inputs = np.zeros(len(system.cell_names)), np.zeros(len(system.inputs))
+    durations_s = []
+    for _ in range(TIMED_STEPS):
+        start_s = perf_counter()
+        system.step(drive, inputs)
+        durations_s.append(perf_counter() - start_s)
+    return float(np.quantile(durations_s, 0.99))
 
 
 def rehearse_plugins(config: Config, seed: int) -> list[str]:

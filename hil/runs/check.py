@@ -9,6 +9,7 @@ from hil.experiment import board_limits
 from hil.experiment.load import check_model, check_rig, load, raise_all
 from hil.experiment.plan import cells_beyond
 from hil.runs.campaign.plan import load_campaign
+from hil.runs.imports.importing import read_map
 
 
 def check(path: str | Path, sets: Iterable[str] = ()) -> str:
@@ -26,6 +27,9 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     if "campaign" in read_toml(path):
         load_campaign(path)
         return "campaign"
+    if "sources" in read_toml(path):
+        read_map(path)
+        return "map of an import"
     merged = read_merged(path, sets)
     if "experiment" in merged.table or "controller" in merged.table:
         config = load(path, sets)

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from hil.config.files import Merged
+from hil.control.plugin import check_cells
+from hil.devices.board.protocol import DUTY_MIN_PER_255
 from hil.errors import ConfigError, PluginError
 from hil.experiment.load import load
+from hil.loop.duty import STEPS
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
 from hil.rig.tables import PluginDeviceTable
@@ -35,6 +38,7 @@ CELLS = Facts(
     cells=tuple(f"muscle.{i}" for i in range(1, 7)),
     force_on_N=(1.0,) * 6,
     force="force",
+    duty_min=DUTY_MIN_PER_255 / STEPS,
 )
 SLIDE = Facts(
     PERIOD_S, ("slide",), ("m",), ("slide",), outputs=("motor",), lowest=(-5.0,), highest=(5.0,)
@@ -209,11 +213,10 @@ def _run_controller(
         if before != (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes()):
             plugin.refuse("step", "step() changes its arguments")
         switched = step_values[: len(cells)]
-        if not np.isin(switched, (0.0, 1.0)).all():
-            plugin.refuse("step", f"step() gives {switched.tolist()} for cells: give 0 or 1")
-        cells[:] = switched
+        check_cells(plugin, switched, facts.duty_min)
+        cells[:] = switched > 0.0
         driven = float(step_values[len(cells) :].sum()) * 1e-3
-        state += 0.01 * (0.35 * float(cells.sum()) - state) if len(cells) else driven * PERIOD_S
+        state += 0.01 * (0.35 * float(switched.sum()) - state) if len(cells) else driven * PERIOD_S
         commands.append(step_values.tolist())
     return commands
 

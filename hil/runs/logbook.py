@@ -19,6 +19,7 @@ import numpy as np
 
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import Config
+from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
 from hil.platform.shared_memory import started
@@ -232,16 +233,20 @@ def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
         lasts_s = np.diff(t_s, append=t_s[-1] + period_s)
         names = [text_of(name) for name in file["model/cells"][:]]
         supply, volts = _supply(ticks, n)
+        duty = ticks.get(DUTY_REPORTED)  # a current is measured while the gate is on
         for i, name in enumerate(names):
             on = _known(ticks["cells_reported"][:n, i])
+            powered_s = lasts_s * (_held(duty[:n, i]) if duty is not None else on)
             current = ticks.get(f"{name}.current_A")
             wire = wires.get(name, Wire())
             measured = f"measured current times the voltage that '{supply}' measures"
             cells[name] = {
                 "cycles": int(on[0]) + int(np.sum(np.diff(on.astype(np.int8)) == 1)),
-                "on_s": float(np.sum(lasts_s[on])),
+                "on_s": float(np.sum(powered_s)),
                 "energy_J": (
-                    None if current is None else _energy_J(current[:n], lasts_s, wire, volts)
+                    None
+                    if current is None
+                    else _energy_J(current[:n], lasts_s if duty is None else powered_s, wire, volts)
                 ),
                 "energy_from": wire.method if volts is None else measured,
             }

@@ -26,6 +26,7 @@ from hil.record.read import open_run, plugins_of
 from hil.rig.instruments import gates_in_the_file
 from hil.rig.replay import ReplayRig
 from hil.runs import assembly
+from hil.runs.imports.twin import model_columns
 from hil.runs.kept_code import config_of
 
 ROUNDING = 1e-6  # of a column's largest magnitude; up to 7e-11 was seen between two processors
@@ -158,6 +159,8 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
             )
     tables = config.tables
     pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
+    if "imported" in run.attrs:
+        return run.sizes["tick"], _model_difference(run, pipeline)
     layout = pipeline.rig.layout
     if "gates" not in run.attrs:
         gates = gates_in_the_file(config.tables.devices, config.system().cell_names)
@@ -174,6 +177,27 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     with plugin_code.watched():
         loop.run(replace(parts, n_ticks=n_ticks))
     return comparing.rows, comparing.difference
+
+
+def _model_difference(run: xr.Dataset, pipeline: assembly.Pipeline) -> Difference | None:
+    """The first row and column in which the twin of an imported recording differs.
+
+    No loop of hil made its rows: there is no controller and no guard to run again.
+    """
+    rows = {str(name): run[name].values for name in ("t_s", *run.data_vars)}
+    tolerance, first = tolerance_of(run), None
+    for name, again in model_columns(pipeline, rows).items():
+        recorded = rows[name]
+        same = recorded == again
+        if recorded.dtype.kind == "f":
+            margin = tolerance * np.abs(recorded[np.isfinite(recorded)]).max(initial=0.0)
+            same = np.isclose(recorded, again, rtol=0.0, atol=margin, equal_nan=True)
+        differs = np.flatnonzero(~same.reshape(len(same), -1).all(axis=1))
+        if len(differs) and (first is None or differs[0] < first.row):
+            k = int(differs[0])
+            first = Difference(k, float(rows["t_s"][k]), name, _as_python(recorded[k]),
+                               _as_python(again[k]))  # fmt: skip
+    return first
 
 
 def _as_python(value: Any) -> Any:

@@ -47,8 +47,11 @@ from hil.runs.assembly import (
     parts_of,
     rehearse,
     rehearse_plugins,
+    time_foreign,
 )
 from hil.runs.calibration_status import CalibrationStatus, status_of
+
+OTHER_FORMATS = (".csv", ".mat", ".mcap", ".mf4", ".parquet")  # of `hil export`
 
 
 @dataclass(frozen=True)
@@ -127,8 +130,9 @@ def run(
     if on_bench:
         for line in status.warnings(on_bench=True):
             say(f"warning: {line}", file=sys.stderr)
-    path = _output_path(config, out, force)
+    path = output_path(config, out, force)
     timed = [*rehearse_plugins(config, seed), *_trust_plugins(config)]
+    timed += time_foreign(config) if clock == "real" else []
     if on_bench:
         rehearse(config, seed)
     pipeline = build(config, seed, backends, injection, plant)
@@ -376,12 +380,18 @@ def stop_on_signals(stop: requests.Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _output_path(config: Config, out: str | Path | None, force: bool) -> Path:
+def output_path(config: Config, out: str | Path | None, force: bool) -> Path:
+    """Path of the recording; ConfigError if it cannot be written or exists already."""
     if out is None:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         path = Path("runs") / f"{config.rig_name}-{config.path.stem}-{stamp}.h5"
     else:
         path = Path(out)
+        if path.suffix in OTHER_FORMATS:
+            raise ConfigError(
+                f"{path}: a recording is an HDF5 file: name it {path.with_suffix('.h5').name}, and "
+                "make other formats of it with hil export"
+            )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         there = path.exists()
@@ -435,7 +445,7 @@ def _create_recording(
             rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
             calibration=calibrated.calibrations(tables, config.records, _today()),
             records=sources.kept(config.sources, _today()),
-            model=_matrices(config),
+            model=model_arrays(config),
             raw={name: samples for name, (_, samples) in pipeline.rig.samplers().items()},
             plugins=_sources(config),
         )
@@ -468,7 +478,7 @@ def _sources(config: Config) -> dict[str, dict[str, str]]:
     }
 
 
-def _matrices(config: Config) -> dict[str, Any]:
+def model_arrays(config: Config) -> dict[str, Any]:
     """The twin as `/model` of the recording: names, and matrices if it is linear."""
     table, model = config.tables.model, config.models[0]
     names: dict[str, Any] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}

@@ -9,7 +9,7 @@ unit, agrees) and `notes` (sentences) are also printed and shown on the page.
 
 import importlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,18 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         with_head = {"study": name, "values": values.model_dump(), **study.run(out, values)}
-        results: dict[str, Any] = plain(with_head)
-        (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-        (out / "index.html").write_text(_page(results), encoding="utf-8")
+        return write_results(out, with_head)
     except OSError as error:
         raise ConfigError(f"{out}: cannot be written ({error.strerror})") from None
     except ModelError as error:
         raise ConfigError(one_line(f"study {name}: {error}")) from None
+
+
+def write_results(out: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Write results.json and the page into a folder; returns the results as written."""
+    results: dict[str, Any] = plain(dict(found))
+    (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    (out / "index.html").write_text(_page(results), encoding="utf-8")
     return results
 
 

@@ -169,7 +169,8 @@ def validate(
     sources = sources_of(recorded)
     known = known_of(tables, [(source, tables) for source, tables in sources])
     noise = noise_of([data])
-    noise_N = noise.total_rms_N if noise.source == "rest" else stated_rms_N(data)
+    rest_N = float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
+    noise_N = rest_N if noise.source == "rest" else stated_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     found = uncertainty_of(tables, data, known, transducer, noise_N, done=done)
     notes += _messages(recorded, data, known, found, transducer is None)
@@ -233,6 +234,8 @@ def _messages(
         )
     if no_transducer:
         messages.append("the transducer has no calibration: the band omits its slope")
+    if "imported" in recorded.run.attrs:
+        messages.append("readings are imported: hil did not measure them")
     if recorded.simulated:
         messages.append("readings are SIMULATED: this validates software, not an array")
     calibration = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
@@ -344,7 +347,14 @@ def _spoilt(
     """Reasons why the comparison is not a validation, whatever the figures."""
     messages = []
     made = datetime.datetime.fromisoformat(str(recorded.run.attrs["created_utc"]))
+    facts = json.loads(recorded.run.attrs.get("imported", "{}"))
+    if facts and not facts["measured_known"]:
+        messages.append(
+            "imported without the time of its measurement, so nothing is known to be older: give "
+            "measured in the map"
+        )
     hashes = {f"sha256:{recorded.data.sha256}"}
+    hashes |= {f"sha256:{file['sha256']}" for file in facts.get("files", [])}
     for act in json.loads(recorded.run.attrs.get("recalibrated", "[]")):
         hashes.add(f"sha256:{str(act.get('sha256', '')).removeprefix('sha256:')}")
     for source, _ in sources:

@@ -46,7 +46,7 @@ def test_the_tables_of_the_documentation_are_valid():
     table = tomllib.loads(text.split("```toml\n")[1].split("```")[0])["devices"]["daq"]
     card = NidaqTable.model_validate(table)
     kinds = [c.kind for c in card.channels.values()] + [line.kind for line in card.lines.values()]
-    assert kinds == ["force", "force", "encoder", "estop", "enable"]
+    assert kinds == ["force", "force", "displacement", "encoder", "estop", "enable"]
 
 
 def test_cards_are_listed_with_what_they_have(capsys):

@@ -9,6 +9,7 @@ import hil
 from hil.__main__ import main
 from hil.calibration.files import load_any
 from hil.record.read import open_run
+from hil.systems.array.wires.loops import shipped
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,7 @@ def test_a_rig_with_something_that_the_model_lacks_is_called_so(runs, tmp_path, 
     code, out, _ = said(words, capsys)
     assert code == 5
     assert "THE MODEL LACKS AN EFFECT" in out
+    assert "not visible in the residual: a wrong slope of the transducer" in out
     assert "--each mass_kg" in out
     code, out, _ = said([*words, "--each", "mass_kg", "--json"], capsys)
     assert code == 0
@@ -158,3 +160,26 @@ def test_the_shipped_experiment_begins_with_a_rest(runs):
     cells = open_run(runs["alike"]).cells_reported.values
     assert not cells[:1000].any()
     assert cells[1100:].any()
+
+
+def test_loops_of_a_wire_go_the_same_way(tmp_path, capsys):
+    files = []
+    for loop in shipped("NiTiHf")[2:4]:
+        files.append(tmp_path / f"{loop.stress_Pa / 1e6:.0f}.csv")
+        rows = [loop.T_C, loop.strain, np.full(len(loop.T_C), loop.stress_Pa / 1e6)]
+        header = "temperature_C,strain,stress_MPa"
+        np.savetxt(files[-1], np.column_stack(rows), delimiter=",", header=header, comments="")
+    record = tmp_path / "wire.toml"
+    words = ["identify", *files, "--out", record, "--by", "A. Newcomer", "--serial", "W1"]
+    code, out, _ = said(words, capsys)
+    assert code == 0
+    assert "heating.middle_C" in out
+    assert "not identified" in out
+    assert "beside it in the activation:\nC_A_MPa_per_K = " in out
+    assert load_any(record, named_by="test").record.status == "measured"
+    assert "loops measured and fitted" in files[0].with_name("100-identified.html").read_text()
+    for more, line in ((["--free", "C_A"], "is fitted whole"), (files[:1], "given twice")):
+        code, _, err = said(["identify", *files, *more], capsys)
+        assert code == 2
+        assert line in err
+        assert err.count("\n") == 1

@@ -9,7 +9,7 @@ import pytest
 from hil.__main__ import main
 
 GROUPS = {
-    "Run and look": "run check campaign gui report replay export verify recover",
+    "Run and look": "run check campaign test gui report import replay export verify recover",
     "Rig and calibration": "devices board calibrate recalibrate logbook",
     "Models and studies": "model topologies identify study",
     "Tools": "doctor bench simboard simdaq examples completion",
@@ -52,7 +52,8 @@ def test_help_lists_every_command_in_its_group_on_one_line_of_80_columns(capsys)
         (["export", "x.h5", "--to", "cvs"], "hil export: unknown --to 'cvs': did you mean 'csv'?"),
         (["board", "limit"], "hil board: unknown what 'limit': did you mean 'limits'?"),
         (["export", "x.h5", "--to", "zip"],
-         "hil export: unknown --to 'zip': choose csv, mat, mcap: see hil export --help"),
+         "hil export: unknown --to 'zip': choose csv, mat, mcap, mdf, parquet: see hil export "
+         "--help"),
         (["verify", "a.h5", "b.h5"],
          "hil verify: one argument too many: 'b.h5': see hil verify --help"),
     ],

@@ -1,5 +1,6 @@
 """./run-tests: its answer to a wrong option, and the tests that --fast chooses."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -123,11 +124,64 @@ def clone(tmp_path):
         (["--nonsense"], "./run-tests: unrecognized arguments: --nonsense"),
         (["-k"], "./run-tests: argument -k: expected one argument"),
         (["-n0", "-k", "nobody"], "./run-tests: no test fits: -n0 -k nobody"),
+        (["tests/nobody.py::test_one"], "./run-tests: no such file: tests/nobody.py"),
+        (["tests/nothing"], "./run-tests: no such file: tests/nothing"),
     ],
 )
 def test_what_it_does_not_know_is_one_line_and_exit_2(clone, words, line):
     done = run(clone, words)
     assert (done.returncode, done.stderr) == (2, f"{line}\n")
+
+
+def without(tmp_path, *missing):
+    """A PATH with what the environment's script needs, except these."""
+    binaries = tmp_path / "few"
+    binaries.mkdir()
+    needed = {"bash", "dirname", "cat", "sha256sum", "cut", "id", "python3", "cc", "make"}
+    for name in needed - set(missing):
+        (binaries / name).symlink_to(shutil.which(name))
+    return {"PATH": str(binaries)}
+
+
+def digest(*paths):
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("missing", "line"),
+    [
+        (
+            "python3",
+            "Python 3.11 or newer is needed; on Debian: sudo apt-get install python3 python3-pip",
+        ),
+        ("cc", "A C compiler is needed; on Debian: sudo apt-get install gcc libc6-dev make"),
+        ("make", "A C compiler is needed; on Debian: sudo apt-get install gcc libc6-dev make"),
+    ],
+)
+def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line):
+    script, lock, project = (
+        tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
+    )
+    write(tmp_path, {"scripts/environment": (ROOT / "scripts/environment").read_text()})
+    write(tmp_path, {"requirements.lock": "", "pyproject.toml": ""})
+    made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
+    write(tmp_path, made)  # an environment that is set up
+    done = subprocess.run(
+        [shutil.which("bash"), script],
+        env=without(tmp_path, missing),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
+
+
+def test_without_git_the_choice_of_tests_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        changed_tests.changed(tmp_path)
+    assert ended.value.code == (
+        "./run-tests --fast: git is needed; on Debian: sudo apt-get install git"
+    )
 
 
 def test_where_nothing_is_wrong_it_passes_and_shows_the_slowest(clone):

@@ -1,4 +1,6 @@
+import codecs
 import os
+import re
 import shutil
 from typing import Literal
 
@@ -172,6 +174,16 @@ BAD_VALUES = {
     "order of nothing": ("pid", "controller.order=[]", ["controller.order", "none of its cells"]),
     "negative gain": ("pid", "controller.k_p=-1.0", ["controller.k_p", "greater"]),
     "hysteresis of a whole step": ("pid", "controller.hysteresis=1.0", ["hysteresis", "less than"]),
+    "preview of the past": (
+        "preview",
+        "controller.preview_s=-0.1",
+        ["preview_s = -0.1", "greater"],
+    ),
+    "preview beyond the run": (
+        "preview",
+        "controller.preview_s=8.1",
+        ["controller.preview_s = 8.1", "longer than the run of 8 s", "give the delay"],
+    ),
     "set without a value": ("all_on", "loop.period_s", ["--set loop.period_s", "key.path=value"]),
     "set without a key": ("all_on", "=1", ["--set =1", "key.path=value"]),
     "set with a hole in its key": ("all_on", "loop..period_s=1", ["key.path=value"]),
@@ -284,7 +296,82 @@ def test_a_recording_in_place_of_an_experiment_is_named_as_such(tmp_path, capsys
     with h5py.File(path, "w"):
         pass
     line = refused(capsys, "run", path, "--out", tmp_path / "other.h5")
-    assert line == f"{path}: a recording: use hil replay or hil report"
+    assert line == f"{path}: a recording: use hil report, hil gui or hil replay"
+
+
+def test_a_file_with_the_byte_order_mark_of_notepad_is_read(rigs):
+    for name in ("rig", "all_on"):
+        path = rigs / f"miga6/{name}.toml"
+        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert main(["check", str(rigs / "miga6/all_on.toml")]) == 0
+
+
+def test_a_key_set_outside_its_table_is_named_with_its_table(configs, capsys):
+    line = refused(capsys, "check", configs / "miga6/pid.toml", "--set", "k_p=1")
+    assert "did you mean 'controller.k_p'?" in line
+
+
+def test_a_key_that_several_tables_have_names_none_of_them(configs, capsys):
+    line = refused(capsys, "check", configs / "miga6/pid.toml", "--set", "kind='pid'")
+    assert line.endswith("known in another: move it")
+
+
+def test_an_experiment_without_its_rig_is_one_line(rigs, capsys):
+    path = rigs / "miga6/all_on.toml"
+    path.write_text(path.read_text().replace('rig = "rig.toml"', ""))
+    assert "rig: missing" in refused(capsys, "check", path)
+
+
+@pytest.mark.parametrize("of", ["experiment", "rig"])
+def test_a_misspelt_file_is_answered_with_the_nearest_name(of, rigs, capsys):
+    path = rigs / "miga6/all_on.toml"
+    if of == "rig":
+        path.write_text(path.read_text().replace('"rig.toml"', '"rigg.toml"'))
+    else:
+        path = path.with_name("all_onn.toml")
+    wanted = "rig.toml" if of == "rig" else "all_on.toml"
+    assert f"did you mean '{wanted}'?" in refused(capsys, "check", path)
+
+
+def test_an_experiment_given_as_a_file_of_faults_is_named_as_one(configs, tmp_path, capsys):
+    path = configs / "miga6/all_on.toml"
+    words = ["run", path, "--inject", path, "--out", tmp_path / "run.h5"]
+    assert f"{path}: an experiment: give --inject" in refused(capsys, *words)
+
+
+def test_a_recording_under_the_name_of_another_format_is_refused(configs, tmp_path, capsys):
+    out = tmp_path / "pid.csv"
+    line = refused(capsys, "run", configs / "miga6/all_on.toml", "--out", out)
+    assert "pid.h5" in line
+    assert "hil export" in line
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("experiment", "key"),
+    [("miga6/pid", "reference.t_s"), ("miga6/all_on", "controller.steps")],
+)
+def test_a_step_after_the_end_is_warned_of_unless_the_run_was_cut_short(
+    experiment, key, rigs, capsys
+):
+    path = rigs / f"{experiment}.toml"
+    warning = f"{key}: the step at 3 s never comes"
+    assert main(["check", str(path)]) == 0
+    assert warning not in capsys.readouterr().out
+    assert main(["check", str(path), "--set", "experiment.duration_s=2.5"]) == 0
+    assert warning not in capsys.readouterr().out
+    text = path.read_text()
+    path.write_text(re.sub(r"duration_s = [0-9.]+", "duration_s = 2.5", text))
+    assert main(["check", str(path)]) == 0
+    assert warning in capsys.readouterr().out
+
+
+def test_a_recording_of_a_newer_version_is_named_as_one(tmp_path, capsys):
+    path = tmp_path / "run.h5"
+    for number, words in (("2", "newer hil"), ("0", "not a recording"), ("x", "not a recording")):
+        with h5py.File(path, "w") as file:
+            file.attrs["format"] = f"hil-run/{number}"
+        assert words in refused(capsys, "report", path)
 
 
 @pytest.mark.parametrize("command", ["run", "check", "model"])

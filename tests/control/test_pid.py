@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hil.control.pid import Pid, PidGains
+from hil.control.reference import Sine
 from hil.experiment.load import load
 from hil.runs import assembly
 
@@ -16,25 +17,28 @@ ORDER = [2, 0, 4, 1, 3]
 class PlainPid:
     """u = u_0 + Kp e + Ki int(e) dt - Kd d(y)/dt / (1 + T_f s), as the module documents it."""
 
-    def __init__(self, gains, low, high, period_s):
+    def __init__(self, gains, low, high, period_s, feedforward=None):
         self.g, self.low, self.high, self.h = gains, low, high, period_s
+        self.feedforward, self.n = feedforward, 0
         self.integral = self.filtered = None
 
     def step(self, reference, y):
         g, h = self.g, self.h
         e = reference - y
+        fed = 0.0 if self.feedforward is None else self.feedforward.at(self.n * h)
+        self.n += 1
         if self.integral is None:
-            self.integral = y - g.k_p * e
+            self.integral = y - g.k_p * e if self.feedforward is None else 0.0
             self.filtered = y
         # backward Euler of T_f z' = y - z; the derivative is z'
         before = self.filtered
         self.filtered = (g.derivative_filter_s * before + h * y) / (g.derivative_filter_s + h)
         slope = (self.filtered - before) / h
         new = self.integral + g.k_i_per_s * h * e
-        u = g.k_p * e + new - g.k_d_s * slope
+        u = fed + g.k_p * e + new - g.k_d_s * slope
         if (u > self.high and e > 0) or (u < self.low and e < 0):
             new = self.integral
-            u = g.k_p * e + new - g.k_d_s * slope
+            u = fed + g.k_p * e + new - g.k_d_s * slope
         self.integral = new
         return min(self.high, max(self.low, u))
 
@@ -46,23 +50,25 @@ def make(gains, hysteresis=0.1, period_s=0.001, dwell_s=0.0):
 def demands(pid, references, forces):
     cells = np.zeros(5, dtype=np.uint8)
     found = []
-    for reference, force in zip(references, forces, strict=True):
-        pid.step(0.0, reference, force, cells)
+    for k, (reference, force) in enumerate(zip(references, forces, strict=True)):
+        pid.step(0.001 * k, reference, force, cells)
         found.append(pid.demand_N)
     return found
 
 
+@pytest.mark.parametrize("feedforward", [None, Sine(0.8, 0.9, 0.3)], ids=["pid", "preview"])
 @pytest.mark.parametrize("seed", range(10))
-def test_demand_follows_the_documented_equation(seed):
+def test_demand_follows_the_documented_equation(seed, feedforward):
     rng = np.random.default_rng(seed)
     gains = PidGains(*rng.uniform([0.0, 0.0, 0.0, 0.001], [3.0, 20.0, 0.02, 0.1]))
     n = 3000
     references = np.repeat(rng.uniform(0.0, 1.5, n // 100), 100)
     forces = 0.7 + np.cumsum(rng.normal(0.0, 0.01, n))
-    plain = PlainPid(gains, LEVELS[0], LEVELS[-1], 0.001)
+    plain = PlainPid(gains, LEVELS[0], LEVELS[-1], 0.001, feedforward)
     wanted = [plain.step(r, y) for r, y in zip(references, forces, strict=True)]
+    pid = Pid(gains, LEVELS, ORDER, 0.1, 0.0, 0.001, feedforward)
     # 3000 additions of rounding 1e-16 each, on values about 1
-    np.testing.assert_allclose(demands(make(gains), references, forces), wanted, atol=1e-11)
+    np.testing.assert_allclose(demands(pid, references, forces), wanted, atol=1e-11)
 
 
 gains = st.builds(

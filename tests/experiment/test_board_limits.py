@@ -111,7 +111,7 @@ period_s = 2.0
 
 
 def test_a_scan_is_as_long_as_the_commands_that_a_run_sends_make_it(rigs):
-    """Of a rig alone nobody knows what a run sends: it may broadcast."""
+    """Of a rig alone nobody knows what a run sends: it may broadcast, or modulate."""
     sets = ["devices.board.every=1"]
     alone, masks = (
         load_protections(rigs / "wires4/rig.toml", sets)[0].bench.scan_s,
@@ -122,7 +122,13 @@ def test_a_scan_is_as_long_as_the_commands_that_a_run_sends_make_it(rigs):
     # `every` above 1 is refused with a broadcast
     for every in (2, 5):
         there = load_protections(rigs / "wires4/rig.toml", [f"devices.board.every={every}"])[0]
-        assert there.bench.scan_s == scan_s("set_mask", every * 1e-3, 4)
+        assert there.bench.scan_s == scan_s("set_duties", every * 1e-3, 4)
+
+
+def test_a_run_that_modulates_is_checked_with_the_scan_of_duties(rigs):
+    for every in (1, 4):
+        board = load(rigs / "wires4/modulate.toml", [f"devices.board.every={every}"])
+        assert board.protections()[0].bench.scan_s == scan_s("set_duties", every * 1e-3, 4)
 
 
 def test_check_reckons_with_the_broadcasts_of_an_experiment(rigs, hil):

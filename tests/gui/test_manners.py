@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLin
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.loop import tap as taps
 from hil_gui import speed
 from hil_gui.commissioning import cell_steps, duration_s, experiment_text, judge_cells
 from hil_gui.data import run_of
@@ -335,31 +336,45 @@ def test_text_and_curves_stand_out_from_their_ground(theme):
 @pytest.mark.xdist_group("real time")
 def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
     path = tmp_path / "run.h5"
-    words = ["run", str(configs / "miga6" / "pid.toml"), "--gui", "--duration", "3"]
-    run = subprocess.Popen([sys.executable, "-m", "hil", *words, "--out", str(path), "--json"])
+    words = ["run", str(configs / "miga6" / "pid.toml"), "--gui", "--duration", "600"]
+    words += ["--set", "loop.overrun='skip'", "--out", str(path), "--json"]
+    run = subprocess.Popen([sys.executable, "-m", "hil", *words])
     try:
-        victim = _window_of(run.pid)
-        os.kill(victim, signal.SIGKILL)
-        assert run.wait(600) == 0
+        os.kill(_window_of(run), signal.SIGKILL)
+        before = _rows(run)
+        while _rows(run) < before + 1000:
+            assert run.poll() is None
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(600) == 130
     finally:
         run.kill()
     recording = hil.open_run(path)
-    assert recording.attrs["outcome"] == "complete"
-    assert recording.t_s.values[-1] > 2.9
+    assert recording.attrs["outcome"] == "aborted"
+    assert "stopped by SIGINT" in recording.event_text.values.tolist()
+    assert recording.sizes["tick"] >= before + 1000
 
 
-def _window_of(pid):
+def _window_of(run):
     """The process that shows this run."""
-    deadline_s = time.monotonic() + 300.0
-    while time.monotonic() < deadline_s:
+    while run.poll() is None:
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = entry.read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"hil_gui" in words and str(pid).encode() in words:
+            if b"hil_gui" in words and str(run.pid).encode() in words:
                 return int(entry.parent.name)
+        time.sleep(0.01)
     raise AssertionError("the run opened no window")
+
+
+def _rows(run):
+    """Rows that a run under way has written."""
+    for path in [path for pid, path in taps.running() if pid == run.pid]:
+        with contextlib.suppress(ValueError, OSError):  # it is just being made
+            return taps.attach(path).ticks.written
+    return 0
 
 
 @pytest.mark.xdist_group("real time")

@@ -1,12 +1,15 @@
 """Intervals hold what they should, and a model that lacks something is called so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
 
-from hil.identification.adequacy import FALSE_ALARM, judge
+from hil.identification.adequacy import FALSE_ALARM, UNSEEN, judge
 from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise, noise_of
+from hil.identification.page import as_text
 from hil.identification.runs import Reading
 from hil.identification.study import (
     DRAWN,
@@ -69,6 +72,21 @@ def test_a_model_that_lacks_an_effect_is_called_so(effect):
     found = trial(make_rig(12, 0, effect))
     assert not found.adequacy.adequate
     assert "THE MODEL LACKS AN EFFECT" in found.adequacy.sentence()
+
+
+@pytest.mark.slow
+def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
+    """What the report states as not visible: the model's force is proportional to force_on_N."""
+    rig = make_rig(21, 1)
+    wrong = replace(rig.data, force_N=1.1 * rig.data.force_N)
+    right, found = (identify(TABLES, [d], Asked(bootstrap=0)) for d in (rig.data, wrong))
+    of, off = (
+        {p.key: p.value for p in f.parameters}["arrays.muscle.force_on_N"] for f in (right, found)
+    )
+    assert off / of == pytest.approx(1.1, rel=1e-4)
+    assert right.adequacy.adequate
+    assert found.adequacy.adequate
+    assert UNSEEN in as_text(found)
 
 
 def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():

@@ -196,7 +196,7 @@ print(found)
 @pytest.fixture
 def everybodys_folder():
     """A folder that every user reaches; the folders above `tmp_path` are the tester's alone."""
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory(dir=os.environ["PYTEST_DEBUG_TEMPROOT"]) as made:
         where = Path(made)
         where.chmod(0o1777)
         yield where

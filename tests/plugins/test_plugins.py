@@ -92,7 +92,10 @@ def test_the_pendulum_of_the_examples_swings_with_the_period_of_a_pendulum():
         ("        return np.ones(3)", "step() gives shape (3,): give an array of shape (6,)"),
         ("        pass", "step() gives None: give an array of shape (6,)"),
         ("        return ['on'] * 6", "step() gives ['on', 'on'"),
-        ("        return 0.5 * np.ones(self.n)", "step() gives 0.5 for a cell: give 0 or 1"),
+        (
+            "        return 0.5 * np.ones(self.n)",
+            "step() gives 0.5 for a cell: give 0 or 1, or set duties = True",
+        ),
         (
             "        now.measured[0] = 0.0",
             "line 7, class C, in step(): ValueError: assignment dest",
@@ -112,6 +115,52 @@ def test_a_controller_that_fails_is_refused_with_its_line_before_anything_is_on(
     assert said in line
     assert line.endswith("nothing was energised")
     assert not (tmp_path / "run.h5").exists()
+
+
+DUTIES = HEAD.replace("class C:", "class C:\n    duties = True")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "        return 1.5 * np.ones(self.n)",
+            "step() gives 1.5 for a cell: give 0, or a duty of",
+        ),
+        ("        return -0.5 * np.ones(self.n)", "step() gives -0.5 for a cell"),
+        (
+            "        return 0.03 * np.ones(self.n)",
+            "gives 0.03 for a cell: give 0, or a duty of 0.0627",
+        ),
+        ("        return np.full(self.n, np.nan)", "step() gives nan as number 1"),
+        ("        return np.full(self.n, np.inf)", "step() gives inf as number 1"),
+        ("        return 0.5", "step() gives 0.5: give an array of shape (6,)"),
+        ("        return 0.5 * np.ones(7)", "step() gives shape (7,): give an array of shape (6,)"),
+        ("        return 0.5 * np.ones((6, 1))", "step() gives shape (6, 1)"),
+        ("        return ['half'] * 6", "step() gives ['half', 'half'"),
+        ("        return {'muscle.1': 0.5}", "step() gives {'muscle.1': 0.5}"),
+    ],
+)
+def test_a_duty_that_no_board_accepts_is_refused_before_anything_is_on(
+    body, said, mine, tmp_path, capsys
+):
+    path = mine(DUTIES + body + "\n")
+    assert main(["run", str(path), "--out", str(tmp_path / "run.h5")]) == 2
+    line = _said(capsys)
+    assert said in line
+    assert line.endswith("nothing was energised")
+    assert not (tmp_path / "run.h5").exists()
+
+
+def test_a_controller_of_ones_own_may_return_duties(mine, tmp_path, capsys):
+    path = mine(DUTIES + "        return np.linspace(0.1, 1.0, self.n)\n")
+    out = tmp_path / "run.h5"
+    assert main(["run", str(path), "--out", str(out)]) == 0
+    run = hil.open_run(out)
+    steps = np.rint(255 * np.linspace(0.1, 1.0, 6))
+    np.testing.assert_allclose(255 * run.cells_duty.values[-1], steps, atol=1e-9)
+    np.testing.assert_allclose(255 * run.cells_duty_reported.values[-1], steps, atol=1e-9)
+    assert main(["replay", str(out)]) == 0
 
 
 @pytest.mark.parametrize(

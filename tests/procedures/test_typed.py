@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from hil.__main__ import main
 from hil.calibration.files import load_any
 from hil.errors import ConfigError
-from hil.procedures import encoder, masses, pantograph, springs, transducer
+from hil.procedures import displacement, encoder, masses, pantograph, springs, transducer
 from hil.procedures.kinds import KINDS, TYPED, session_kind, template
 from hil.procedures.session_file import read_session
 from procedures.intervals import half_width
@@ -34,7 +34,10 @@ def rehearsed(kind, seed, *sets, truth=lambda known: known):
     return known.truth, procedure.finish(session, readings)
 
 
-@pytest.mark.parametrize("kind", ["spring_constants", "masses", "encoder", "pantograph_geometry"])
+@pytest.mark.parametrize(
+    "kind",
+    ["spring_constants", "masses", "encoder", "displacement_sensor", "pantograph_geometry"],
+)
 def test_stated_intervals_hold_the_truth_in_95_of_100_acts(kind):
     held = {}
     centred = ["procedure.eccentricity_rad=0.0"] if kind == "encoder" else []
@@ -219,6 +222,9 @@ def test_a_rehearsal_ends_in_a_record_that_says_so_and_repeats(kind, tmp_path, c
         ("spring_constants", "procedure.expected_N_per_m=[20.0]", "one value for each spring"),
         ("encoder", "procedure.angles_rad=[45.0, 90.0, 135.0]", "radians, not degrees"),
         ("encoder", "procedure.angles_rad=[0.7, 0.7, 0.7]", "collinear set"),
+        ("displacement_sensor", "procedure.positions_m=[0.0, 2.0, 4.0]", "not millimetres"),
+        ("displacement_sensor", "procedure.positions_m=[0.001, 0.001, 0.001]", "collinear set"),
+        ("displacement_sensor", "procedure.rated_m_per_V=0.0", "must not be 0"),
         ("pantograph_geometry", "procedure.x_m=[0.0]", "12"),
         ("pantograph_geometry", "procedure.y_m=[140.0, 140.0, 140.0, 220.0, 220.0, 220.0, 270.0, "
          "270.0, 290.0, 180.0, 180.0, 180.0]", "metres, not millimetres"),
@@ -250,6 +256,8 @@ class TestReadings:
             self.finish("spring_constants", lambda key, v: 1000.0 * v)
         with pytest.raises(ConfigError, match=r"sensitivity .* off by 1000"):
             self.finish("force_transducer", lambda key, v: 0.001 * v)
+        with pytest.raises(ConfigError, match=r"metres_per_V is .* off by 1000"):
+            self.finish("displacement_sensor", lambda key, v: 0.001 * v)
 
     def test_at_the_end_of_the_range_are_refused(self):
         with pytest.raises(ConfigError, match=r"is saturated: the range ends at 2\.5 mV/V"):
@@ -274,6 +282,6 @@ class TestReadings:
 
 
 def test_modules_state_the_kind_of_their_record():
-    kinds = {m.KIND for m in (encoder, masses, pantograph, springs, transducer)}
-    assert kinds == {"encoder", "masses", "pantograph_geometry", "spring_constants",
-                     "force_transducer"}  # fmt: skip
+    kinds = {m.KIND for m in (displacement, encoder, masses, pantograph, springs, transducer)}
+    assert kinds == {"displacement_sensor", "encoder", "masses", "pantograph_geometry",
+                     "spring_constants", "force_transducer"}  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 import hil
 from hil.__main__ import main
+from hil.loop.channels import known_before
 from hil.record import summary
 from hil.record.layout import LIBVER
 from hil.runs import session
@@ -141,3 +142,9 @@ def test_a_leg_that_stands_still_is_held_in_summary_page_and_table(configs, tmp_
     _, page = report_of(result.path, tmp_path, capsys)
     assert page.count('<td class="n">constant</td>') == 2
     assert figures_of(result.path, result.summary, {})["height_vaf"] is None
+
+
+def test_cells_are_drawn_on_between_the_answers_of_a_board_that_is_asked_every_fourth_tick():
+    cells = np.array([[0, 255], [255, 1], [1, 255], [255, 0]], dtype=np.uint8)
+    expected = [[0, 255], [0, 1], [1, 1], [1, 0]]
+    np.testing.assert_array_equal(known_before(cells), expected)

@@ -24,6 +24,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "body": "sway",
     "body_flat": "sway",
     "hand": "pinch",
+    "isotonic": "pulse",
     "leg": "up_down",
     "leg9": "lift",
     "miga1": "pulse",
@@ -33,6 +34,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "silicone4": "pid",
     "slider": "steps",
     "soft_finger": "bend",
+    "spring_bias": "pulse",
     "wires4": "follow",
 }
 # A model's states and inputs have the order of these tables, and its sums their rounding.

@@ -81,6 +81,9 @@ def test_a_cell_behind_a_low_line_neither_heats_nor_shows_a_current(configs, rig
         def sense(self, cell, current_A, leakage_A, temperature_C):
             self.seen_A[cell] = current_A
 
+        def sense_supply(self, supply_V):
+            self.seen_V = supply_V
+
         def set_estop(self, is_open): ...
 
     config = fed(configs, rig=rig)

@@ -19,7 +19,7 @@ ABSENT = {
     'kind = "supply_mute"\nat_s = 0.0': "the rig has no supply",
     'kind = "enable_stuck_low"\nat_s = 0.0': "the rig has no enable line",
     'kind = "card_estop_open"\nat_s = 0.0': "the rig has no card with an e-stop line",
-    'kind = "sensor_stuck"\nat_s = 0.0\ndevice = "daq"': "no channel of a card of this rig: choose",
+    'kind = "sensor_stuck"\nat_s = 0.0\ndevice = "daq"': "no channel of this rig: choose",
     'kind = "board_reset"\nat_s = 0.0485': "the board is not asked again after 0.049 s",
     'kind = "force_lost"\nat_s = 0.05': "at_s = 0.05: the run ends at 0.05 s",
 }

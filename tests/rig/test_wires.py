@@ -77,6 +77,9 @@ class Board:
     def sense(self, cell, current_A, leakage_A, temperature_C):
         self.sensed[cell] = (current_A, leakage_A, temperature_C)
 
+    def sense_supply(self, supply_V):
+        self.supply_V = supply_V
+
 
 def plant_of(config, duty_per_255):
     system = ArraySystem(config.plant, config.activation(plant=True), 0.001)

@@ -60,6 +60,11 @@ SAID = {
         r"\(guard\.reading_age_max_s\)"
     ),
     ("loop", "own_code_failed"): r"injected",
+    ("loop", "resistance_out_of_range"): (
+        r"muscle\.1 at least (\S+) Ohm, limit (\S+) Ohm "
+        r"\(devices\.board\.resistance\.max_Ohm\)"
+    ),
+    ("loop", "duty_invalid"): r"muscle\.1 at a duty of nan, not 0 nor 0\.0627\d to 1",
     ("loop", "supply_silent"): (
         rf"supply's last answer is {S} old, limit {S} "
         r"\(devices\.supply\.ans"
@@ -96,8 +101,8 @@ SAID = {
     ("board", "limits_corrupt"): r"board: limits_corrupt: its table of limits is corrupt",
 }  # fmt: skip
 UPWARDS = {"force_high", "reading_stale", "loop_late", "force_rate_high", "too_many_cells_on",
-           "force_residual_high", "signal_fast", "board_silent", "current_high",
-           "current_when_off", "temperature_high"}  # fmt: skip
+           "force_residual_high", "signal_fast", "board_silent", "resistance_out_of_range",
+           "current_high", "current_when_off", "temperature_high"}  # fmt: skip
 
 
 def says_who_and_how_much(row):

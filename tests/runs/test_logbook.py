@@ -19,7 +19,7 @@ STEPS = (
 )
 ON_S = {"muscle.1": 1.0, "muscle.2": 0.4, "muscle.3": 0.0, "muscle.4": 0.0}
 CYCLES = {"muscle.1": 2, "muscle.2": 1, "muscle.3": 0, "muscle.4": 0}
-# Four wires of 0.1 m in series at 126 Ohm/m, martensite: it is not hot enough to change.
+# Four wires of 0.1 m in series at 126 Ohm/m, martensite.
 WIRE_OHM, SUPPLY_V = 4 * 0.1 * 126.0, 8.0
 BOOK = Path("logbook/simulated/W4-01.jsonl")
 
@@ -48,8 +48,9 @@ def test_cycles_time_and_energy_are_those_of_the_schedule_and_of_ohms_law(bench,
         # A tick late on, a tick late off, and one of rounding.
         assert counts["on_s"] == pytest.approx(ON_S[cell], abs=0.003)
         watts = SUPPLY_V**2 / WIRE_OHM
-        # The board gives the current in mA, of some 159; a reading stands for two ticks.
-        assert counts["energy_J"] == pytest.approx(watts * ON_S[cell], rel=0.01, abs=0.01)
+        # The board gives the current in mA, of some 159; a reading stands for two ticks. The wire
+        # begins to become austenite, which has up to 10 % less resistance.
+        assert counts["energy_J"] == pytest.approx(watts * ON_S[cell], rel=0.02, abs=0.01)
     measures = "measured current times the voltage that 'supply' measures"
     assert found.energy_from["muscle.1"] == measures
     assert open_run("a.h5").attrs["article"] == "W4-01"

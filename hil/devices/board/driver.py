@@ -18,10 +18,12 @@ from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
 from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.board.port import Port
+from hil.devices.board.resistance import Resistances
 from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, check_estop, check_silence
 from hil.devices.board.words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
+from hil.loop.duty import STEPS
 from hil.loop.failed_cells import OPEN_WIRE
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.loop.stages import Message
@@ -75,6 +77,7 @@ class CellBoard:
     estop : it has an e-stop, which must be seen open
     firmware_hash : of the required firmware; None: any firmware with this protocol
     power : the path of its cells' power, for error messages
+    resistances : the cells' resistances, of a board that measures them
     come_to : called with the time of every tick before it is read, for a far end that must be
         brought there
     """
@@ -93,6 +96,7 @@ class CellBoard:
         estop: bool = True,
         firmware_hash: int | None = None,
         power: Sequence[str] = (),
+        resistances: Resistances | None = None,
         come_to: Callable[[float], None] | None = None,
     ) -> None:
         self.name = name
@@ -101,6 +105,7 @@ class CellBoard:
         self._estop = estop
         self._firmware_hash = firmware_hash
         self._power = power
+        self._resistances = resistances
         self._connect = connect
         self._place = place
         first = place.gates[0]
@@ -115,6 +120,9 @@ class CellBoard:
         self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
         self._hold_ms = math.ceil(1e3 * hold_s)
         self._set_mask = protocol.encoder("set_mask")
+        self._set_duties = protocol.encoder("set_duties")
+        self._sent_duty = np.zeros(len(place.gates))  # with the last command
+        self._no_gates = (0,) * (protocol.CELLS_MAX - len(place.gates))
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
@@ -157,6 +165,7 @@ class CellBoard:
             Column(f"{self.name}_round_trip_s", "s", "timing", ROUND_TRIP,
                    simulated=self.simulated),
             *cells,
+            *(self._resistances.columns if self._resistances else ()),
             Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
                    flags=faults, simulated=self.simulated),
             Column(f"{self.name}_link_bits", "1", "fault",
@@ -175,6 +184,8 @@ class CellBoard:
             [name for cell in self._place.cell_names
              for name in (f"{cell}.current_A", f"{cell}.temperature_C")]
         )  # fmt: skip
+        if self._resistances:
+            self._resistances.bind(frame)
         self._readings = readings
 
     def open(self) -> None:
@@ -263,6 +274,8 @@ class CellBoard:
         self._is_armed, self._link, self._betrayed = True, 0, {}
         self._drawn_tick = 0
         self._reported_open = 0
+        if self._resistances:
+            self._resistances.reset()
         self._set_apart(answer["cells_open"])
 
     def has_cooled(self) -> bool:
@@ -286,15 +299,17 @@ class CellBoard:
 
     @property
     def has_news(self) -> bool:
-        """Whether a newly isolated cell has not been reported yet."""
-        return bool(self._open & ~self._reported_open)
+        """Whether a newly isolated cell, or a missing supply, has not been reported yet."""
+        own = self._resistances
+        return bool(self._open & ~self._reported_open) or (own is not None and own.has_news)
 
     def messages(self) -> list[Message]:
-        """Newly isolated cells; a board reports all else in its fault bits."""
+        """Newly isolated cells, and a missing supply; all else is in the board's fault bits."""
         fresh, self._reported_open = self._open & ~self._reported_open, self._open
         names = self._place.cell_names
         found = [name for i, name in enumerate(names) if fresh >> i & 1]
-        return [Message("warning", f"{name}: {OPEN_WIRE}") for name in found]
+        told = [] if self._resistances is None else self._resistances.messages()
+        return [*told, *(Message("warning", f"{name}: {OPEN_WIRE}") for name in found)]
 
     def _reasons(self, result: str, answer: protocol.Message) -> str:
         found = protocol.fault_names(answer["fault_bits"])
@@ -315,9 +330,13 @@ class CellBoard:
         r, place = self._readings, self._place
         r.mark_valid(1 << place.index, 0 if answer is None else 1 << place.index)
         self._wires[:] = math.nan
+        if self._resistances:
+            self._resistances.begin(t_s)
         self._values[self._round_trip] = math.nan if answer is None else self._took_s
         if answer is None:
             r.cells_reported[self._gates] = CELL_UNKNOWN
+            if len(r.duty_reported):
+                r.duty_reported[self._gates] = math.nan
         else:
             self._take(answer)
             if self._asked_tick and protocol.result_name(answer["result"]) == "done":
@@ -342,7 +361,15 @@ class CellBoard:
         if pattern is None:
             pattern = self._patterns[cells_on] = ((cells_on & self._bit) != 0).astype(np.uint8)
         r.cells_reported[self._gates] = pattern
+        if len(r.duty_reported):
+            done = result == _DONE
+            r.duty_reported[self._gates] = pattern * self._sent_duty if done else math.nan
         self._bits[self._faults] = fault_bits
+        if first_cell >= protocol.SENSED:
+            if self._resistances:
+                cell = first_cell - protocol.SENSED
+                self._resistances.take(self._last_t_s, cell, currents_mA, temperatures_cC[0])
+            currents_mA = temperatures_cC = ()
         wires, at, end = self._wires, 2 * first_cell, len(self._wires)
         for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True):
             if at < end:
@@ -382,6 +409,8 @@ class CellBoard:
             for name, bit in zip(LINK_TROUBLES, (_RESET, _REFUSED), strict=True)
             if bit in self._betrayed
         }
+        if self._resistances and (texts := self._resistances.troubles()):
+            found["resistance_out_of_range"] = texts
         answer = self._answer
         if answer is not None and answer["fault_bits"]:
             blamed = {name: i for i, name in enumerate(self._place.cell_names)
@@ -424,12 +453,24 @@ class CellBoard:
         if self._asked_tick:
             self._broadcast(commands)
             return
+        if len(commands.duty):
+            self._modulate(commands.duty[self._gates])
+            return
         cells = commands.cells[self._gates]
         mask = self._masks.get(key := cells.tobytes())
         if mask is None:
             mask = self._masks[key] = int(self._bit[cells != 0].sum())
         number = protocol.following(self._number)
         self._put(number, self._set_mask(number & 255, number >> 8, self._hold_ms, mask))
+
+    def _modulate(self, duty: NDArray[np.float64]) -> None:
+        self._sent_duty[:] = duty
+        steps = np.rint(STEPS * duty).astype(int).tolist()
+        number = protocol.following(self._number)
+        self._put(
+            number,
+            self._set_duties(number & 255, number >> 8, self._hold_ms, *steps, *self._no_gates),
+        )
 
     def _broadcast(self, commands: Commands) -> None:
         """Send the message; after a new draw its answer says which cells are on now.

@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.board import protocol
-from hil.devices.board.native import built, counts_of, places_of
+from hil.devices.board.native import built, counts_of, places_of, supply_counts
 from hil.errors import ConfigError, DeviceError
 
 PACKAGES = "gcc-avr avr-libc simavr libsimavr-dev libelf-dev"
 SIMAVR = Path("/usr/include/simavr/sim_avr.h")
 N_CELLS = 12
+SUPPLY_ADDRESS = 15  # of the temperature multiplexer
 SERIAL_AT = 64  # in its EEPROM; the limits lie at 0
 CYCLES_PER_US = 16
 ROOM_B = 4096
@@ -253,6 +254,11 @@ class EmulatedBoard:
         """What a gate's current is when on and when off, and the cell's temperature."""
         counts = counts_of(self._limits, current_A, leakage_A, temperature_C)
         self._library.emulate_set_analog(self._chip, cell, *counts)
+
+    def sense_supply(self, supply_V: float) -> None:
+        """The voltage of the cells' supply."""
+        counts = supply_counts(self._limits, supply_V)
+        self._library.emulate_set_analog(self._chip, SUPPLY_ADDRESS, 0, 0, counts)
 
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""

@@ -65,6 +65,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_set_address.argtypes = [ctypes.c_void_p, byte, byte, byte]
     loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    loaded.libboard_set_supply.argtypes = [ctypes.c_void_p, ctypes.c_uint16]
     loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_set_analog.argtypes = [
         ctypes.c_void_p, ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint16, ctypes.c_uint16,
@@ -156,6 +157,10 @@ class NativeBoard:
         counts = counts_of(self._limits, current_A, leakage_A, temperature_C)
         self._library.libboard_set_analog(self._board, cell, *counts)
 
+    def sense_supply(self, supply_V: float) -> None:
+        """The voltage of the cells' supply."""
+        self._library.libboard_set_supply(self._board, supply_counts(self._limits, supply_V))
+
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""
         self._library.libboard_set_estop(self._board, is_open)
@@ -190,6 +195,11 @@ def counts_of(
     above_zero_cC = 100.0 * temperature_C - limits["temperature_zero_cC"]
     on, off = (_counts(1e3 * I_A / full_mA) for I_A in (current_A, leakage_A))
     return on, off, _counts(above_zero_cC / span_cC)
+
+
+def supply_counts(limits: dict[str, int], supply_V: float) -> int:
+    """Counts of the converter at this voltage of the cells' supply."""
+    return _counts(1e3 * supply_V / limits["supply_full_scale_mV"])
 
 
 def _counts(share: float) -> int:

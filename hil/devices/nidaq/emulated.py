@@ -180,9 +180,9 @@ class EmulatedBench:
                 wire.put(now_s)
             self._system.advance_to(now_s)
 
-    def report(self, cells_reported: Any) -> None:
+    def report(self, readings: Readings) -> None:
         """What the boards report at this tick, before the plant comes to it."""
-        self._plant.report(cells_reported)
+        self._plant.report(readings)
 
     def _drive(self) -> None:
         """The outputs as they stand act on the plant over the coming period."""
@@ -297,7 +297,7 @@ class EmulatedDaq:
         return self._driver.messages()
 
     def read(self, t_s: float) -> None:
-        self._bench.report(self._readings.cells_reported)
+        self._bench.report(self._readings)
         self._bench.advance(t_s)
         self._driver.read(t_s)
 

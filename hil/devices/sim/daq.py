@@ -172,7 +172,7 @@ class SimDaq:
 
     def read(self, t_s: float) -> None:
         self._t_s = t_s
-        self._plant.report(self._readings.cells_reported)
+        self._plant.report(self._readings)
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
             for draws, noise in zip(self._draws, self._noise, strict=True):

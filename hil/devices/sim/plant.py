@@ -10,12 +10,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.devices.board.native import N_CELLS
+from hil.loop.channels import Readings
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.sma.clamp import Clamps
 from hil.mechanics.system import System
 
 AMBIENT_C = 20.0
 AMBIENT = -1
+WIRE_SUFFIX = ".wire_C"
+WIRES = -2  # and below: the temperature of the wire of cell WIRES - index
 ON_FROM_DUTY = 0.5  # duty in a period from which a cell without a thermal model counts as on
 POWERED_BEFORE_US = 100_000  # long enough for a board to scan every cell before the run
 
@@ -34,6 +37,8 @@ class Gates(Protocol):
     def sense(
         self, cell: int, current_A: float, leakage_A: float, temperature_C: float
     ) -> None: ...
+
+    def sense_supply(self, supply_V: float) -> None: ...
 
     def set_estop(self, is_open: bool) -> None: ...
 
@@ -158,12 +163,14 @@ class SimPlant:
         """Let these cells follow the reports of a real board."""
         self._followed = np.concatenate((self._followed, np.array(gates)))
 
-    def report(self, cells_reported: NDArray[np.uint8]) -> None:
+    def report(self, readings: Readings) -> None:
         """Take the boards' reports of this tick; call it before `advance`."""
         if len(self._followed):
-            reported = cells_reported[self._followed]
-            known = reported != CELL_UNKNOWN
-            self.cells[self._followed[known]] = reported[known]
+            reported = readings.cells_reported[self._followed]
+            known = self._followed[reported != CELL_UNKNOWN]
+            self.cells[known] = readings.cells_reported[known]
+            of_cells = readings.duty_reported if len(readings.duty_reported) else self.cells
+            self._duty[known] = of_cells[known]
 
     def advance(self, t_s: float) -> None:
         """Advance plant and boards together to t_s, in whole periods."""
@@ -173,7 +180,6 @@ class SimPlant:
                 duty = wired.board.step(self._period_us)
                 _switch(duty, wired.gates, self.cells, self._duty)
             if self._has_wires or self._fed:
-                self._duty[self._followed] = self.cells[self._followed]
                 self._limit_current()
             if not self.powered:
                 self._system.step(self._off, self.inputs)
@@ -190,13 +196,32 @@ class SimPlant:
         """Set the boards' inputs: the wires' currents when on, and the clamp temperatures."""
         on_A = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
         for wired in self._wired:
+            wired.board.sense_supply(self._supply_of(wired))
             for gate, cell in enumerate(wired.gates):
                 if self._thermal[cell]:
                     wired.board.sense(gate, on_A[cell], 0.0, self.clamp_C[cell])
 
+    def _supply_of(self, wired: Wired) -> float:
+        """Voltage of the supply of a board's cells; 0 if there is none, or no wire tells it."""
+        volts = self._supply_V[wired.gates] if self.powered else self._no_current_A
+        known = volts[volts == volts]
+        return float(known[0]) if len(known) else 0.0
+
     def output(self, index: int) -> float:
-        """Current value of a system output; with AMBIENT the ambient temperature, °C."""
+        """Current value of a system output; temperatures of the air and of wires in °C."""
+        if index <= WIRES:
+            return float(self.temperature_C[WIRES - index])
         return self._ambient_C if index == AMBIENT else float(self._system.y[index])
+
+
+def output_index(system: System, signal: str, ambient: str) -> int:
+    """Index of a signal for `SimPlant.output`; `ambient` is the air temperature's signal."""
+    if signal == ambient:
+        return AMBIENT
+    cell = signal.removesuffix(WIRE_SUFFIX)
+    if cell != signal and cell in system.cell_names:
+        return WIRES - list(system.cell_names).index(cell)
+    return list(system.outputs).index(signal)
 
 
 @njit(cache=True)

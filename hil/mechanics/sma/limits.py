@@ -8,16 +8,27 @@ Per metre of wire, with theta its temperature above the air and I the current wh
 The board keeps of every cell a budget H' = I^2 - H / tau, at most H_max, after a reset H = H_max.
 
 Proposition. Let r_max bound r, tau >= C / G, K = r_max / C and theta <= K H at the start. Then
-theta <= K H whenever xi = 1, and so T <= max(A_f, T_air + K H) at all times, whatever is
-commanded.
+theta <= K H + (L / C) (1 - xi) at all times, whatever is commanded.
 
 Proof. D = theta - K H obeys C D' <= -G D - L xi', for r <= r_max and C / tau <= G. Multiply by
 exp(t G / C), integrate, and the last term by parts: with lambda = G / C and D(0) <= 0,
 
     D(t) <= -(L / C) (xi(t) - xi(0) exp(-lambda t) - integral of lambda exp(-lambda (t - s)) xi ds)
 
-The weights of xi(0) and of the integral add up to 1 and xi <= 1: where xi(t) = 1, D(t) <= 0. A
-wire at or above A_f has xi = 1 (the heating branch). With tau < C / G, H forgets too soon: then
+The weights of xi(0) and of the integral add up to 1 and xi <= 1, so that
+D(t) <= (L / C) (1 - xi(t)).
+
+A wire at T has at least the austenite of the heating branch, xi >= F(T), which rises with T. So T
+is at most the solution of T - (L / C) (1 - F(T)) = T_air + K H, and T <= max(A_f, T_air + K H).
+
+Stress moves the branch (`hil.mechanics.sma.stress`), and a sudden change of stress transforms the
+wire with C dT = -L dxi. Neither enters the proof before F. There, F is taken under the largest
+stress, which gives the least austenite at every T. A wire whose contraction is blocked carries more
+than that of the table, but while it does not turn to martensite it releases no heat: then
+xi(s) <= xi(t), and T <= T_air + K H. The mechanical work is left out, as in the wire's law: over a
+whole cycle of 4 % at 216 MPa it is at most 3 K.
+
+With tau < C / G, H forgets too soon: then
 D <= (C / (G tau) - 1) K H_max in addition, thus theta <= C / (G tau) K H_max.
 
 H is looked at once a scan, so a trip comes late. Of what is added meanwhile the largest counts:
@@ -43,21 +54,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf, log
 
-from hil.mechanics.sma.wire import SmaWire, advance, wire_laws
+import numpy as np
+
+from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
+from hil.mechanics.sma.wire import SmaWire, wire_laws
 
 COOLING_LEAST = 0.85  # assumed: still warm air; the convection's own uncertainty is 12 %
 CURRENT_ERROR = 0.03  # assumed: shunt 1 %, amplifier 1 %, converter 1 %
 CURRENT_MARGIN = 1.25  # assumed: of a current limit over the ordinary current
 REACTION_S = 0.5e-3  # from a sample to gates off; firmware/README.md has what was measured
 STALE_LATE_S = 2.0e-3  # the scan's age is counted in whole milliseconds
+CONTRACTED = 0.9  # austenite of a wire that works: the rest is the branch's tail
 STEPS_A_TIME_CONSTANT, LONGEST_TIME_CONSTANTS = 20, 100
 TEMPERATURE_MAX_C = 180.0
 """Of a wire whose maximum nobody states; assumed.
 
-The maker's F1140 prints none. A contraction under 216 MPa ends near 125 degC (98 degC without
-load, 1 K more for each 8 MPa), and a wire loses its training where it anneals, from about 300 degC.
+The maker's F1140 prints none. Under 216 MPa, 90 % of a contraction is reached at 116 degC and 95 %
+at 127 degC (docs/wires.md), and a wire loses its training where it anneals, from about 300 degC.
 """
 
+COLDEST_C = -20.0  # assumed: of a wire at rest, for the bounds of its resistance
 CA2MS_PER_A2S = 1e7
 
 
@@ -66,18 +82,61 @@ class NoTableError(ValueError):
 
 
 @dataclass(frozen=True)
+class CellBranches:
+    """Branches of a wire under stress: temperatures at equally spaced austenite fractions, deg C.
+
+    Attributes
+    ----------
+    working_C : (N_KNOTS,), heating and cooling branch under the tension of its cell
+    stressed_C : (PIECES + 1,), heating branch under the largest stress of its work
+    """
+
+    working_C: tuple[float, ...]
+    stressed_C: tuple[float, ...]
+
+    @classmethod
+    def unstressed(cls, wire: SmaWire) -> "CellBranches":
+        """The lines of a wire that stress does not move."""
+        heating = np.linspace(wire.A_s_C, wire.A_f_C, PIECES + 1).tolist()
+        cooling = np.linspace(wire.M_f_C, wire.M_s_C, PIECES + 1).tolist()
+        return cls((*heating, *cooling), tuple(heating))
+
+
+@dataclass(frozen=True)
 class CellWire:
-    """The wire of a cell, and the temperature that it may reach."""
+    """The wire of a cell, and the temperature that it may reach.
+
+    Attributes
+    ----------
+    branches : None for a wire that stress does not move
+    """
 
     cell: str
     wire: SmaWire
     temperature_max_C: float = TEMPERATURE_MAX_C
+    branches: CellBranches | None = None
+
+    @property
+    def own_branches(self) -> CellBranches:
+        return self.branches or CellBranches.unstressed(self.wire)
+
+    def highest_C(self, budget_C: float) -> float:
+        """The highest temperature for T_air + K H = budget_C; module, proposition."""
+        T_C = np.array(self.own_branches.stressed_C)
+        martensite = np.linspace(1.0, 0.0, len(T_C))
+        latent_K = self.wire.latent_J_per_m / self.wire.capacity_J_per_m_K
+        left = np.interp(budget_C, T_C - latent_K * martensite, martensite)
+        return budget_C + latent_K * float(left)
 
     @property
     def heating_K_per_A2s(self) -> float:
         """K = r_max / C."""
-        wire = self.wire
-        return max(wire.martensite_Ohm_per_m, wire.austenite_Ohm_per_m) / wire.capacity_J_per_m_K
+        _, most = self._extremes_Ohm_per_m
+        return most / self.wire.capacity_J_per_m_K
+
+    @property
+    def _extremes_Ohm_per_m(self) -> tuple[float, float]:
+        return self.wire.extremes_Ohm_per_m(COLDEST_C, self.temperature_max_C)
 
     @property
     def time_constant_s(self) -> float:
@@ -86,17 +145,19 @@ class CellWire:
 
     def ordinary_A(self, supply_V: float) -> float:
         """The largest current that an unbroken cell draws."""
-        return supply_V / min(self.wire.resistance_Ohm(0.0), self.wire.resistance_Ohm(1.0))
+        least, _ = self._extremes_Ohm_per_m
+        return supply_V / (self.wire.cell_m * least)
 
     def contracts_in_s(self, supply_V: float, air_C: float) -> float:
-        """How long its gate must be on, from cold, until it is at A_f; infinite: it never is."""
+        """How long its gate must be on, from cold, for CONTRACTED; infinite: it never is."""
         fed = replace(self.wire, supply_V=supply_V, ambient_C=air_C)
-        law, T_C, xi = wire_laws([fed])[0], air_C, fed.heating_branch(air_C)
+        law, knots_C = wire_laws([fed])[0], np.array(self.own_branches.working_C)
+        T_C, xi = settled(law, knots_C, AS_TABULATED, air_C, 0.0)
         step_s = fed.capacity_J_per_m_K / fed.loss_W_per_m_K / STEPS_A_TIME_CONSTANT
         for n in range(LONGEST_TIME_CONSTANTS * STEPS_A_TIME_CONSTANT):
-            if xi >= 1.0:
+            if xi >= CONTRACTED:
                 return n * step_s
-            T_C, xi = advance(law, 1.0, T_C, xi, step_s)
+            T_C, xi = advance(law, knots_C, AS_TABULATED, 1.0, T_C, xi, step_s)
         return inf
 
 
@@ -192,9 +253,7 @@ def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
     forgotten = max(1.0, cell.time_constant_s / thermal.time_constant_s)
     counted_A2s = forgotten * believed * thermal.unseen(cell, bench)
     rise_K = cell.heating_K_per_A2s * (counted_A2s + thermal.late_A2s(bench))
-    cold_C, warm_C = (
-        max(cell.wire.A_f_C, air_C + rise_K) for air_C in (bench.cold_C, bench.warm_C)
-    )
+    cold_C, warm_C = (cell.highest_C(air_C + rise_K) for air_C in (bench.cold_C, bench.warm_C))
     return Peak(cell, cold_C, warm_C)
 
 

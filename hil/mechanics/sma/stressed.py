@@ -15,6 +15,7 @@ heat of TCF1140.
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import Branch, LineBranch, REFERENCE_Pa, StressLaw
@@ -26,23 +27,27 @@ from hil.mechanics.sma.wire import (
     L_AT,
     R_M_AT,
     T_A_AT,
+    heats,
     phi,
     time_to,
 )
 
 PIECES = 32
 TAIL = 0.005
+AT_KNOT, ON_BRANCH_K = 1e-9, 1e-9  # what rounding leaves
 
-# Where a row of `row` has each constant; of a branch the cooling one follows the heating one.
-MIDDLE_AT, PER_PA_AT, SHARE_AT, WIDENS_AT, OF_BRANCH = 0, 1, 2, 3, 4
-H_MAX_AT, MORE_AT, RATE_AT, SOFTER_AT, PHI_AT = 8, 9, 10, 11, 12
-HEATING_AT = 13
-COOLING_AT = HEATING_AT + PIECES + 1
-N_CONSTANTS = COOLING_AT + PIECES + 1
+# Where a row of `row` has each constant. The knots come first: they are all that `advance` reads.
+HEATING_AT, COOLING_AT, N_KNOTS = 0, PIECES + 1, 2 * (PIECES + 1)
+MIDDLE_AT, PER_PA_AT, SHARE_AT, WIDENS_AT = range(N_KNOTS, N_KNOTS + 4)
+OF_BRANCH = 4  # constants of the heating branch; the cooling branch's follow
+H_MAX_AT, MORE_AT, RATE_AT, SOFTER_AT, PHI_AT = range(N_KNOTS + 8, N_KNOTS + 13)
+N_CONSTANTS = N_KNOTS + 13
+AS_TABULATED = (0.0, 1.0, 0.0, 1.0)
+"""The `place` of knots that are temperatures already, in deg C."""
 
 
 def row(law: StressLaw) -> Array:
-    """A law as the kernel takes it, (N_CONSTANTS,): constants, then the knots of both branches."""
+    """A law as the kernel takes it, (N_CONSTANTS,): the knots of both branches, then constants."""
     sides = [
         value
         for side in (law.heating, law.cooling)
@@ -56,7 +61,13 @@ def row(law: StressLaw) -> Array:
         1.0 / law.modulus_M_Pa - 1.0 / law.modulus_A_Pa,
         REFERENCE_Pa / float(law.work_J_per_m3(REFERENCE_Pa)),
     ]
-    return np.concatenate([constants, knots_K(law.heating), knots_K(law.cooling)])
+    return np.concatenate([knots_K(law.heating), knots_K(law.cooling), constants])
+
+
+def knots_C(law: StressLaw, branch: Branch, stress_Pa: ArrayLike) -> Array:
+    """Temperatures at which equal fractions of a branch have transformed, each at its stress."""
+    s = np.asarray(stress_Pa, dtype=float)
+    return np.asarray(law.middle_C(branch, s) + np.exp(branch.widens_per_Pa * s) * knots_K(branch))
 
 
 def knots_K(branch: Branch) -> Array:
@@ -106,41 +117,59 @@ def _on(c, first, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _meets(c, place, xi, rises):  # type: ignore[no-untyped-def]
-    """The temperature at which a wire that warms, or cools, begins to transform at xi."""
-    hot = place[0] + place[1] * _on(c, HEATING_AT, xi)
-    if rises:
-        return hot
-    return min(hot, place[2] + place[3] * _on(c, COOLING_AT, xi))
+def branches(c, place, fraction):  # type: ignore[no-untyped-def]
+    """Temperatures of the heating and the cooling branch at a fraction; beyond 0 to 1 lines.
+
+    c begins with `row`, place is from `places`.
+    """
+    inside = min(1.0, max(0.0, fraction))
+    hot = _on(c, HEATING_AT, inside)
+    hot += (fraction - inside) * (_on(c, HEATING_AT, 1.0) - _on(c, HEATING_AT, 0.0))
+    cold = _on(c, COOLING_AT, inside)
+    cold += (fraction - inside) * (_on(c, COOLING_AT, 1.0) - _on(c, COOLING_AT, 0.0))
+    hot, cold = place[0] + place[1] * hot, place[2] + place[3] * cold
+    return hot, min(hot, cold)
 
 
 @njit(cache=True)
-def _piece(xi, rises):  # type: ignore[no-untyped-def]
-    """The knot that comes next on the way."""
+def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
+    """The branch from xi to its next knot: temperature here, K per unit of xi, xi of the knot."""
+    z = xi * PIECES
     if rises:
-        return min(1.0, (int(xi * PIECES + 1e-9) + 1.0) / PIECES)
-    return max(0.0, (np.ceil(xi * PIECES - 1e-9) - 1.0) / PIECES)
+        j = min(PIECES - 1, int(z + AT_KNOT))
+        low = c[HEATING_AT + j]
+        width = place[1] * PIECES * (c[HEATING_AT + j + 1] - low)
+        return place[0] + place[1] * low + width * (xi - j / PIECES), width, (j + 1.0) / PIECES
+    j = max(0, int(np.ceil(z - AT_KNOT)) - 1)
+    part, limit = z - j, j / PIECES
+    hot, cold = c[HEATING_AT + j], c[COOLING_AT + j]
+    hot_K = place[1] * (c[HEATING_AT + j + 1] - hot)
+    cold_K = place[3] * (c[COOLING_AT + j + 1] - cold)
+    hot, cold = place[0] + place[1] * hot, place[2] + place[3] * cold
+    end, here = min(hot, cold), min(hot + part * hot_K, cold + part * cold_K)
+    return here, (here - end) / part * PIECES, limit
 
 
 @njit(cache=True)
 def settled(law, c, place, T, xi):  # type: ignore[no-untyped-def]
     """(T, xi) on or between the branches, as a jump of stress leaves them: no heat is exchanged."""
-    for rises in (True, False):
-        sign = 1.0 if rises else -1.0
-        while xi < 1.0 if rises else xi > 0.0:
-            meets = _meets(c, place, xi, rises)
-            if sign * (T - meets) <= 0.0:
-                break
-            limit = _piece(xi, rises)
-            width = (_meets(c, place, limit, rises) - meets) / (limit - xi)
-            change = (T - meets) / (width + law[L_AT] / law[C_AT])
-            ends = sign * (xi + change - limit) < 0.0
-            if not ends:
-                change = limit - xi
-            xi = xi + change if ends else limit
-            T -= law[L_AT] / law[C_AT] * change
-            if ends:
-                break
+    per_xi = law[L_AT] / law[C_AT]
+    while xi < 1.0:
+        meets, width, limit = _ahead(c, place, xi, True)
+        if T <= meets:
+            break
+        change = (T - meets) / (width + per_xi)
+        if change < limit - xi:
+            return T - per_xi * change, xi + change
+        T, xi = T - per_xi * (limit - xi), limit
+    while xi > 0.0:
+        meets, width, limit = _ahead(c, place, xi, False)
+        if T >= meets:
+            break
+        change = (T - meets) / (width + per_xi)
+        if change > limit - xi:
+            return T - per_xi * change, xi + change
+        T, xi = T - per_xi * (limit - xi), limit
     return T, xi
 
 
@@ -148,11 +177,16 @@ def settled(law, c, place, T, xi):  # type: ignore[no-untyped-def]
 def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty and stress; as `hil.mechanics.sma.wire.advance`.
 
-    c begins with `row`, place is from `places`.
+    c begins with the knots of both branches, as `row` does; place is from `places`.
     """
     C, L, G, T_a, E2 = law[C_AT], law[L_AT], law[G_AT], law[T_A_AT], law[E2_AT]
     r_M, dr = law[R_M_AT], law[DR_AT]
-    T, xi = settled(law, c, place, T, xi)
+    moved = (xi < 1.0 and T > _ahead(c, place, xi, True)[0]) or (
+        xi > 0.0 and T < _ahead(c, place, xi, False)[0]
+    )
+    if moved:  # a call costs more than the rest of most steps
+        T, xi = settled(law, c, place, T, xi)
+    E2 *= heats(law, T, xi)
     while remaining > 0.0:
         r = r_M + dr * xi
         P = duty * E2 / r
@@ -161,23 +195,23 @@ def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-d
             break
         rises = q > 0.0
         movable = xi < 1.0 if rises else xi > 0.0
-        meets = _meets(c, place, xi, rises)
-        along = movable and (T - meets) * q >= 0.0
-        limit, capacity, slope, target, width = xi, C, 0.0, meets, 1.0
-        if along:
-            limit = _piece(xi, rises)
-            target = _meets(c, place, limit, rises)
-            width = max((target - meets) / (limit - xi), 1e-9)
-            capacity, slope = C + L / width, -P * dr / (r * width)
-        rate = (G - slope) / capacity
-        T_next = T + q / capacity * remaining * phi(rate * remaining)
+        capacity, slope, target, limit, width, along = C, 0.0, T, xi, 1.0, False
+        if movable:
+            target, width, limit = _ahead(c, place, xi, rises)
+            along = (T - target) * q >= -ON_BRANCH_K * abs(q)
+            if along:
+                width = max(width, 1e-9)
+                target += width * (limit - xi)
+                capacity, slope = C + L / width, -P * dr / (r * width)
+        speed, rate = q / capacity, (G - slope) / capacity
+        T_next = T + speed * remaining * phi(rate * remaining)
         took = remaining
-        if movable and (T_next - target) * q >= 0.0:
-            took = min(remaining, max(0.0, time_to(target - T, q / capacity, rate)))
+        reached = movable and (T_next - target) * q >= 0.0
+        if reached:
+            took = min(remaining, max(0.0, time_to(target - T, speed, rate)))
             T_next = target
         if along:
-            xi = limit if T_next == target else xi + (T_next - T) / width
-            xi = min(1.0, max(0.0, xi))
+            xi = limit if reached else min(1.0, max(0.0, xi + (T_next - T) / width))
         # Rounding must not carry a cooling wire past the air.
         T = T_next if rises else max(T_next, T_a)
         remaining -= took

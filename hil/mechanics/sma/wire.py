@@ -6,6 +6,9 @@ temperature T, the austenite fraction xi and the duty D (0 to 1) of a supply of 
     rho A c T' + rho A L xi' = P - pi d h (T - T_a)
     P = D (V_w / l)^2 / r(xi),    r(xi) = r_M + (r_A - r_M) xi
 
+`resistivity` makes r depend on temperature and strain too (`hil.mechanics.sma.resistance`); P is
+then r(xi) / r(T, xi, e) times that, with the ratio of the beginning of a step.
+
 P is the mean over the PWM, whose period is far below the wire's time constant. In series every
 wire has V_w = V / n; in parallel V_w = V.
 
@@ -52,7 +55,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.sma.resistance import N_CONSTANTS, Resistivity, ohm_per_m
+
 MAKERS_CURRENT_A = 0.2
+PHASES_ALONE = Resistivity()
 PIECES = 16
 
 
@@ -89,6 +95,7 @@ class SmaWire:
     conductivity_W_per_m_K: float = 18.0
     clamp_capacity_J_per_K: float = 0.1  # assumed
     clamp_loss_W_per_K: float = 2.5e-3  # assumed
+    resistivity: Resistivity = PHASES_ALONE
 
     def __post_init__(self) -> None:
         if not self.A_s_C < self.A_f_C or not self.M_f_C < self.M_s_C:
@@ -131,8 +138,38 @@ class SmaWire:
         per_m = self.martensite_Ohm_per_m + xi * (
             self.austenite_Ohm_per_m - self.martensite_Ohm_per_m
         )
-        n = self.n_wires if self.wiring == "series" else 1.0 / self.n_wires
-        return per_m * self.length_m * n
+        return per_m * self.cell_m
+
+    @property
+    def cell_m(self) -> float:
+        """The cell's resistance over a wire's resistance per metre."""
+        return self.length_m * (self.n_wires if self.wiring == "series" else 1.0 / self.n_wires)
+
+    @property
+    def ends_Ohm(self) -> tuple[float, float]:
+        """Of the cell at the two ends of its stroke, at the temperature of its resistivity."""
+        own, phases = self.resistivity, (self.martensite_Ohm_per_m, self.austenite_Ohm_per_m)
+        cold, hot = (
+            ohm_per_m(own.constants, *phases, own.at_C, xi, own.strain * (1.0 - xi))
+            for xi in (0.0, 1.0)
+        )
+        return self.cell_m * cold, self.cell_m * hot
+
+    def extremes_Ohm_per_m(self, cold_C: float, hot_C: float) -> tuple[float, float]:
+        """The least and the greatest resistance in any phase between two temperatures.
+
+        It is linear in the fraction, in the strain and, between the R-phase's corners, in the
+        temperature: the ends and corners are enough.
+        """
+        own = self.resistivity
+        at_C = [T for T in (own.R_f_C, own.R_s_C) if cold_C < T < hot_C]
+        found = [
+            ohm_per_m(own.constants, self.martensite_Ohm_per_m, self.austenite_Ohm_per_m, T, xi, e)
+            for T in (cold_C, *at_C, hot_C)
+            for xi in (0.0, 1.0)
+            for e in (0.0, own.strain)
+        ]
+        return min(found), max(found)
 
     def heating_branch(self, T_C: float) -> float:
         """g_h: the least austenite fraction at a temperature."""
@@ -160,6 +197,8 @@ class _Law:
     M_f: float
     cell_V: float
     cell_Ohm_m: float
+    strain: float
+    varies: float
 
 
 # Where a row of `wire_laws` has each of them.
@@ -168,6 +207,8 @@ C_AT, L_AT, G_AT, T_A_AT, E2_AT = (_AT[name] for name in ("C", "L", "G", "T_a", 
 R_M_AT, DR_AT = _AT["r_M"], _AT["dr"]
 A_S_AT, A_F_AT, M_S_AT, M_F_AT = (_AT[name] for name in ("A_s", "A_f", "M_s", "M_f"))
 CELL_V_AT, CELL_OHM_M_AT = _AT["cell_V"], _AT["cell_Ohm_m"]
+STRAIN_AT, VARIES_AT = _AT["strain"], _AT["varies"]
+MOVES_AT = len(_AT)  # what `Resistivity.constants` gives
 
 
 class SmaWires:
@@ -247,8 +288,18 @@ class SmaWires:
             self.T_C[n] = self.clamp_C[n] = wire.ambient_C
             self.xi[n] = wire.heating_branch(wire.ambient_C)
             self.current_A[n] = 0.0
-            self.resistance_Ohm[n] = wire.resistance_Ohm(self.xi[n])
+            strain = wire.resistivity.strain * (1.0 - self.xi[n])
+            law = self._laws[np.searchsorted(self._where, n)]
+            ohm = ohm_per_m_of(law, self.T_C[n], self.xi[n], strain)
+            self.resistance_Ohm[n] = wire.cell_m * ohm
             F_before[n] = F[n] = self._force_on[n] * self.xi[n]
+
+    def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(2, n) temperatures at which wires at these fractions (n,) are on the heating and on the
+        cooling branch, for the n cells that have a wire; beyond 0 to 1 the lines go on.
+        """
+        A_s, A_f, M_s, M_f = (self._laws[:, at] for at in (A_S_AT, A_F_AT, M_S_AT, M_F_AT))
+        return np.stack([A_s + fraction * (A_f - A_s), M_f + fraction * (M_s - M_f)])
 
     def step(
         self,
@@ -278,7 +329,7 @@ class SmaWires:
 
 def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
     """The constants of every wire, a row each, as `advance` takes them."""
-    return np.array([astuple(_law(wire)) for wire in wires])
+    return np.array([astuple(_law(wire)) + wire.resistivity.constants for wire in wires])
 
 
 def _law(wire: SmaWire) -> _Law:
@@ -295,8 +346,28 @@ def _law(wire: SmaWire) -> _Law:
         M_s=wire.M_s_C,
         M_f=wire.M_f_C,
         cell_V=wire.cell_V,
-        cell_Ohm_m=wire.resistance_Ohm(0.0) / wire.martensite_Ohm_per_m,
+        cell_Ohm_m=wire.cell_m,
+        strain=wire.resistivity.strain,
+        varies=float(wire.resistivity.varies),
     )
+
+
+@njit(cache=True)
+def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
+    """r(T, xi, e) of a row of `wire_laws`."""
+    r_M, r_A = law[R_M_AT], law[R_M_AT] + law[DR_AT]
+    if law[VARIES_AT] == 0.0:
+        return r_M + law[DR_AT] * xi
+    return ohm_per_m(law[MOVES_AT : MOVES_AT + N_CONSTANTS], r_M, r_A, T, xi, strain)
+
+
+@njit(cache=True)
+def heats(law, T, xi):  # type: ignore[no-untyped-def]
+    """r(xi) / r(T, xi, e): how much more the supply heats this wire than without `varies`."""
+    if law[VARIES_AT] == 0.0:
+        return 1.0
+    plain = law[R_M_AT] + law[DR_AT] * xi
+    return plain / ohm_per_m_of(law, T, xi, law[STRAIN_AT] * (1.0 - xi))
 
 
 @njit(cache=True)
@@ -308,7 +379,8 @@ def _step(  # type: ignore[no-untyped-def]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
         T[n], xi[n] = advance(law, duty, T[n], xi[n], h)
-        resistance[n] = law[CELL_OHM_M_AT] * (law[R_M_AT] + law[DR_AT] * xi[n])
+        ohm = ohm_per_m_of(law, T[n], xi[n], law[STRAIN_AT] * (1.0 - xi[n]))
+        resistance[n] = law[CELL_OHM_M_AT] * ohm
         current[n] = duty * law[CELL_V_AT] / resistance[n]
         F_before[n] = F[n]
         F[n] = force_on[n] * xi[n]
@@ -330,6 +402,7 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
         law[M_S_AT],
         law[M_F_AT],
     )
+    E2 *= heats(law, T, xi)
     while remaining > 0.0:
         r = r_M + dr * xi
         P = duty * E2 / r

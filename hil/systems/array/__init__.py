@@ -7,16 +7,19 @@ import numpy as np
 
 from hil.experiment.kind import BenchPart, SystemKind
 from hil.loop.channels import RigLayout
-from hil.rig.instruments import AMBIENT
+from hil.loop.stages import Estimator
+from hil.rig.instruments import AMBIENT, signals_of
 from hil.rig.run_tables import RunTables
-from hil.systems.array.build import build_activation, build_model, cell_wires
+from hil.systems.array.build import build_activation, build_model, wires_of
 from hil.systems.array.build_force import force_signal, nominal_of, right_end
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.checks import check_reference, check_rig, check_run
 from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
+from hil.systems.array.names import wire_signal
 from hil.systems.array.observer import ForceObserver
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import ModelTable, ObserverTable
+from hil.systems.array.twin import ArrayTwin, TwinReadings
 
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
@@ -29,19 +32,25 @@ def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem
     return ArraySystem(model, build_activation(table), period_s)
 
 
-def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> ForceObserver:
+def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> Estimator:
+    name = None if tables.ambient is None else tables.ambient.ambient_channel
+    ambient = None if name is None else layout.index(name)
+    measured = signals_of(tables.devices)
+    known = {*system.outputs, *map(wire_signal, system.cell_names)}
+    channels = [(c, measured[c.name]) for c in layout.channels if measured[c.name] in known]
+    if not layout.force:
+        return ArrayTwin(system, TwinReadings(system, channels), ambient)
     nominal = nominal_of(tables, system.model)
     plans = tables.controller.kind == "optimal" and nominal.has_wires
-    channel = None if tables.ambient is None else tables.ambient.ambient_channel
     return ForceObserver(
         nominal.observer(tables.observer, system),
         np.array([a.force_on_N for a in nominal.activation]),
         layout.index(layout.force),
         nominal.tests(tables.observer),
         nominal.wires(tables.observer) if plans else None,
-        None if channel is None else layout.index(channel),
+        ambient,
         layout.isolates,
-        system.cell_names,
+        TwinReadings(system, channels),
     )
 
 
@@ -52,7 +61,7 @@ def _observer_wait_s(tables: RunTables) -> float:
 
 
 def _signals(model: CellArray) -> Sequence[str]:
-    return *model.outputs, AMBIENT
+    return *model.outputs, *map(wire_signal, model.cell_names), AMBIENT
 
 
 def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
@@ -63,10 +72,6 @@ def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
         if supply_V is not None:
             found.append((f"model.arrays.{name}.activation.supply_V", supply_V))
     return found
-
-
-def _wires(table: ModelTable, model: CellArray) -> dict[str, Any]:
-    return cell_wires(table, model.cell_names)
 
 
 def _recorded(table: ModelTable, model: CellArray) -> dict[str, Any]:
@@ -97,15 +102,18 @@ SYSTEM = SystemKind(
     default_signal=right_end,
     activation=build_activation,
     observer_wait_s=_observer_wait_s,
-    wires=_wires,
+    wires=wires_of,
     supply_V=_supply_V,
     recorded=_recorded,
     figure="hil.systems.array.figure:figure",
     description="hil.systems.array.description:describe",
     studies={
+        "antagonist": "hil.systems.array.study_antagonist",
         "fingerprint": "hil.systems.array.study",
         "recruitment": "hil.systems.array.recruitment.study",
+        "truth": "hil.systems.array.wires.study_truth",
         "wires": "hil.systems.array.wires.study",
+        "resistance": "hil.systems.array.wires.study_resistance",
     },
     bench={
         "step": BenchPart(

@@ -7,25 +7,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.sma.loaded import Loaded
 from hil.systems.array.system import ArraySystem
+from hil.systems.array.wires.heat import FLEXINOL
 
 REPEATS = 5
 STEPS = 20000
 K_AE = 1000.0
 STEP = CellActivation(1.0)
-LAW = StressLaw(
-    Branch(78.3, 8.3e6, 1.05, 8.2, -3.9, 0.52, 2.0e-9),
-    Branch(56.3, 7.5e6, 1.23, 8.0, -3.4, 0.52, 0.8e-9),
-    stroke_min=0.040, stroke_max=0.041, stroke_rate_per_Pa=1.2e-8,
-)  # fmt: skip
 WIRES = {
     "without stress": CellActivation(1.0, "thermal"),
-    "under stress": CellActivation(1.0, "sma", loaded=Loaded(LAW, 1.0, K_AE)),
+    "under stress": CellActivation(1.0, "sma", loaded=Loaded(FLEXINOL, 1.0, K_AE)),
 }
 FINGERPRINTS = {
     "6 cells": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",

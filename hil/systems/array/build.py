@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hil.errors import ModelError
-from hil.mechanics.sma.wire import SmaWire
+from hil.mechanics.sma.limits import CellBranches, CellWire
 from hil.rig.wires import build_wire
 from hil.systems.array import cells, fingerprint
 from hil.systems.array.activation import CellActivation
@@ -16,6 +16,7 @@ from hil.systems.array.fingerprint import FingerprintError
 from hil.systems.array.network import Array, Point
 from hil.systems.array.recruitment.build import indices
 from hil.systems.array.sma.build import loaded_wire
+from hil.systems.array.sma.cells import cell_branches
 from hil.systems.array.tables import (
     ArrayTable,
     CellArraysTable,
@@ -36,7 +37,9 @@ def build_model(table: CellArraysTable) -> CellArray:
     ModelError
         The values do not form a model; the message names the key below the table.
     """
-    points = {name: Point(p.support, p.mass_kg) for name, p in table.points.items()}
+    points = {
+        name: Point(p.support, p.mass_kg, p.spring_N_per_m) for name, p in table.points.items()
+    }
     return CellArray(points, {name: _array(name, a) for name, a in table.arrays.items()})
 
 
@@ -112,19 +115,27 @@ def _loaded(
 
 
 def cell_wires(
-    table: CellArraysTable, cell_names: Sequence[str]
-) -> dict[str, tuple[SmaWire, float]]:
-    """Return the wire and its maximum temperature in deg C, by name of the cell."""
-    thermal = [
+    table: CellArraysTable, cell_names: Sequence[str], branches: Sequence[CellBranches | None]
+) -> dict[str, CellWire]:
+    """Return the wires of the cells that have one, by name of the cell."""
+    kinds = [
         array.activation
         for array in table.arrays.values()
         for _ in range(fingerprint.parse(array.fingerprint).n_cells)
     ]
     return {
-        name: (activation.wire, law.temperature_max_C)
-        for name, law, activation in zip(cell_names, thermal, build_activation(table), strict=True)
-        if isinstance(law, WireTable)
+        name: CellWire(name, one.wire, kind.temperature_max_C, own)
+        for name, kind, one, own in zip(
+            cell_names, kinds, build_activation(table), branches, strict=True
+        )
+        if isinstance(kind, WireTable)
     }
+
+
+def wires_of(table: CellArraysTable, model: CellArray) -> dict[str, CellWire]:
+    """Return the wires of an array's cells, with their branches under stress, by name."""
+    branches = cell_branches(model, build_activation(table))
+    return cell_wires(table, model.cell_names, branches)
 
 
 def recruited_force_N(

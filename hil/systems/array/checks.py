@@ -20,6 +20,7 @@ from hil.systems.array.build import (
     LEVEL_MIN,
     cell_indices,
     recruited_force_N,
+    wires_of,
 )
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.cell_array import CellArray
@@ -36,14 +37,23 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
     if model.floating:
         names = ", ".join(model.floating[0][:4])
         yield "model", f"no support holds {names}: fix a point or repair the broken cells around it"
-    if tables.guard.force_max_N is None:
+    measured = signals_of(tables.devices)
+    forces = force_channels(tables.devices)
+    if forces and tables.guard.force_max_N is None:
         yield "guard.force_max_N", "missing: add it"
-    if signals_of(tables.devices) and not force_channels(tables.devices):
+    moves = any(signal.endswith("_m") for signal in measured.values())
+    if measured and not forces and not moves:
         yield (
             "devices",
-            "no channel of kind 'force': nothing would measure the force: give the transducer's "
-            "channel kind = 'force' and newtons_per_V or a record",
+            "no channel of kind 'force' or 'displacement': nothing would measure what the array "
+            "does: give the transducer's channel kind = 'force' and newtons_per_V or a record, or "
+            "kind = 'displacement' and metres_per_V",
         )
+    wired = wires_of(tables.model, model)
+    for channel, signal in measured.items():
+        cell = signal.removesuffix(".wire_C")
+        if cell != signal and cell not in wired:
+            yield f"channel '{channel}'", f"signal = '{signal}': '{cell}' has no wire in [model]"
 
 
 def can_be_run(run: SystemRun) -> bool:

@@ -57,13 +57,15 @@ class ForceControl(CellStage):
 
     Parameters
     ----------
+    reference : a Steerable is used as it is, so that others may follow the same set point
     channel : index of the force among the readings; None for a controller without feedback
     """
 
     def __init__(
         self, reference: Reference, controller: CellController, channel: int | None
     ) -> None:
-        super().__init__(Steerable(reference), FORCE_COLUMNS, controller)
+        follow = reference if isinstance(reference, Steerable) else Steerable(reference)
+        super().__init__(follow, FORCE_COLUMNS, controller)
         self.controller, self._channel = controller, channel
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:

@@ -1,4 +1,4 @@
-"""Controllers of the force of a cellular array: schedule, PID, broadcast, groups, optimal."""
+"""Controllers of the force of a cellular array, from a schedule to optimal recruitment."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,17 +8,27 @@ from numpy.typing import NDArray
 from hil.control.build import build_reference
 from hil.control.controller import CellController
 from hil.control.pid import Pid, PidGains
+from hil.control.reference import Ahead, Reference
 from hil.control.schedule import Schedule
 from hil.control.steering import Selective, Steerable
-from hil.control.tables import ForceReferenceTable, PidTable, ScheduleTable, SignalsReferenceTable
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
-from hil.rig.instruments import boards_of
+from hil.control.tables import (
+    ForceReferenceTable,
+    ModulateTable,
+    PidTable,
+    ScheduleTable,
+    SignalsReferenceTable,
+)
+from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun, always
+from hil.rig.instruments import boards_of, force_channels, signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
 from hil.systems.array.build_force import force_signal, nominal_of
+from hil.systems.array.build_modulation import build_modulation
+from hil.systems.array.build_modulation import check as check_modulation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.checks import can_be_run, check_order, check_schedule
 from hil.systems.array.control import ForceControl
+from hil.systems.array.modulation import Modulation
 from hil.systems.array.recruitment.build import build_recruiter
 from hil.systems.array.recruitment.build import check as check_recruitment
 from hil.systems.array.recruitment.control import Recruitment
@@ -27,6 +37,7 @@ from hil.systems.array.recruitment.tables import (
     BroadcastTable,
     GroupsTable,
     OptimalTable,
+    PreviewTable,
     WiresTable,
 )
 
@@ -50,7 +61,7 @@ def schedule_of(run: SystemRun) -> Schedule:
     return Schedule(steps, arrays.n_cells)
 
 
-def _pid_of(run: SystemRun) -> Pid:
+def _pid_of(run: SystemRun, feedforward: Reference | None = None) -> Pid:
     """Return a PID on the static force levels of its cells, without cells that add no force."""
     model, table = run.model, run.tables.controller
     order = cell_indices(table.order or "all", model)
@@ -60,22 +71,39 @@ def _pid_of(run: SystemRun) -> Pid:
     pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
     order = [cell for cell, there in zip(order, pulls, strict=True) if there]
     levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
-    return Pid(gains, levels_N, order, table.hysteresis, table.dwell_s, run.period_s)
+    return Pid(gains, levels_N, order, table.hysteresis, table.dwell_s, run.period_s, feedforward)
 
 
-def _force_control(given: ControlInputs, cells: CellController) -> ForceControl:
+def _preview_s(run: SystemRun) -> float:
+    """Return how far ahead the set point is taken; by default the commissioned cells' delay."""
+    preview_s: float | None = run.tables.controller.preview_s
+    return nominal_of(run.tables, run.model).delay_s if preview_s is None else preview_s
+
+
+def _force_control(
+    given: ControlInputs, cells: CellController, reference: Reference
+) -> ForceControl:
     if isinstance(cells, Selective):
         cells.usable = given.estimator.estimate.usable
-    reference = build_reference(_follows(given))
-    return ForceControl(reference, cells, given.layout.index(given.layout.force))
+    force = given.layout.force
+    return ForceControl(reference, cells, given.layout.index(force) if force else None)
+
+
+def _build_modulate(given: ControlInputs) -> Modulation:
+    return build_modulation(given, Steerable(build_reference(_follows(given))))
 
 
 def _build_schedule(given: ControlInputs) -> ForceControl:
-    return _force_control(given, schedule_of(given))
+    return _force_control(given, schedule_of(given), build_reference(_follows(given)))
 
 
 def _build_pid(given: ControlInputs) -> ForceControl:
-    return _force_control(given, _pid_of(given))
+    return _force_control(given, _pid_of(given), build_reference(_follows(given)))
+
+
+def _build_preview(given: ControlInputs) -> ForceControl:
+    follow = Steerable(build_reference(_follows(given)))
+    return _force_control(given, _pid_of(given, Ahead(follow, _preview_s(given))), follow)
 
 
 def _build_recruitment(given: ControlInputs) -> Recruitment:
@@ -96,15 +124,35 @@ def _check_schedule(run: SystemRun) -> Found:
 
 
 def _needs_reference(run: SystemRun) -> Found:
+    if signals_of(run.tables.devices) and not force_channels(run.tables.devices):
+        yield (
+            f"controller.kind = '{run.tables.controller.kind}'",
+            "no channel of kind 'force' measures what it controls: choose schedule, or add one",
+        )
     if run.tables.reference is None:
         kind = run.tables.controller.kind
         yield "reference", f"missing: a {kind} controller needs one"
+
+
+def _check_modulation(run: SystemRun) -> Found:
+    yield from _needs_reference(run)
+    yield from check_modulation(run)
 
 
 def _check_pid(run: SystemRun) -> Found:
     yield from _needs_reference(run)
     if can_be_run(run):
         yield from check_order(run)
+
+
+def _check_preview(run: SystemRun) -> Found:
+    yield from _check_pid(run)
+    preview_s = run.tables.controller.preview_s
+    if preview_s is not None and preview_s > run.duration_s:
+        yield (
+            f"controller.preview_s = {preview_s:g}",
+            f"longer than the run of {run.duration_s:g} s: give the delay of the cells",
+        )
 
 
 def _check_recruitment(run: SystemRun) -> Found:
@@ -142,6 +190,10 @@ def _plan_pid(run: SystemRun) -> list[str]:
     return plan_bounds(run, len(_pid_of(run).order))
 
 
+def _plan_preview(run: SystemRun) -> list[str]:
+    return [*_plan_pid(run), f"the set point is taken {_preview_s(run):.3g} s ahead"]
+
+
 def _plan_groups(run: SystemRun) -> list[str]:
     return plan_bounds(run, sum(len(group) for group in run.tables.controller.groups))
 
@@ -165,6 +217,8 @@ def _plan_schedule(run: SystemRun) -> list[str]:
     model, signal = run.model, force_signal(run.tables, run.model)
 
     def settles(F_N: NDArray[np.float64]) -> str:
+        if not signal:
+            return "at a force that nothing measures"
         return f"at {model.force_at(signal, model.solve_statics(F_N).tension_N):.4g} N"
 
     return plan_switches(run, settles)
@@ -184,10 +238,14 @@ CONTROLLERS = {
         ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=switches
     ),
     "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
+    "preview": ControllerKind(PreviewTable, _build_preview, _check_preview, _plan_preview),
     "broadcast": ControllerKind(
         BroadcastTable, _build_recruitment, _check_broadcast, plan_broadcast, broadcasts=True
     ),
     "groups": ControllerKind(GroupsTable, _build_recruitment, _check_recruitment, _plan_groups),
+    "modulate": ControllerKind(
+        ModulateTable, _build_modulate, _check_modulation, plan_bounds, modulates=always
+    ),
     "optimal": ControllerKind(
         OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,
         longest_wait_s=_optimal_wait_s,

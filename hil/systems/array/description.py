@@ -10,6 +10,7 @@ from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
 from hil.systems.array import analysis
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.fmu.export import export as export_fmu
 from hil.systems.array.reduction import Reduced, reduce
 
 GAINS_SHOWN_MAX = 20
@@ -24,7 +25,12 @@ def describe(asked: ModelAsked) -> Description:
         reduced = reduce(model, asked.order, forces)
         facts["reduction"] = describe_reduced(reduced, forces)
     lines = [as_text(facts)]
-    if asked.out is not None:
+    if asked.out is not None and asked.out.suffix == ".fmu":
+        if reduced is not None:
+            raise ConfigError("--reduce: an FMU has the whole model: leave it out")
+        platforms = export_fmu(model, asked.activation, asked.period_s, asked.out, asked.fmi)
+        lines.append(f"FMI {asked.fmi}.0 unit for {', '.join(platforms)}: {asked.out}")
+    elif asked.out is not None:
         export(model, asked.out, reduced)
         lines.append(f"matrices and names are in {asked.out}")
     return Description(facts, lines, whole=True)
@@ -64,7 +70,7 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
             cells = {key: np.array(value, dtype=object) for key, value in names.items()}
             scipy.io.savemat(path, {**content, **cells}, oned_as="column")
         else:
-            raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz or .mat")
+            raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz, .mat or .fmu")
 
 
 def as_text(facts: dict[str, Any]) -> str:

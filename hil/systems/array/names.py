@@ -22,6 +22,11 @@ def cells(arrays: Mapping[str, Array]) -> list[str]:
     return [f"{a}.{n}" for a, array in arrays.items() for n in range(1, array.topology.n_cells + 1)]
 
 
+def wire_signal(cell: str) -> str:
+    """The temperature of a cell's wire, which an instrument may measure."""
+    return f"{cell}.wire_C"
+
+
 def nodes(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
     """Points, then interior masses `array.m`."""
     return [*points, *(f"{name}.{mass}" for name, mass in _interior(arrays))]

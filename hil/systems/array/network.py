@@ -32,10 +32,14 @@ Support = Literal["fixed", "free", "driven"]
 
 @dataclass(frozen=True)
 class Point:
-    """An end of arrays: `fixed`, `free` (with a mass) or `driven` (prescribed motion)."""
+    """An end of arrays: `fixed`, `free` (with a mass) or `driven` (prescribed motion).
+
+    `spring_N_per_m` is a bias spring from a free point to the frame.
+    """
 
     support: Support = "fixed"
     mass_kg: float = 0.0
+    spring_N_per_m: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,12 @@ class Nodes:
     """All masses, each once: points first, then the interior masses of each array.
 
     `left` and `right` (K,) are the end nodes of every cell; `mass_kg` is the total mass of each
-    node (its own plus the end masses of all arrays that meet there).
+    node (its own plus the end masses of all arrays that meet there). `spring_N_per_m` is the
+    stiffness between a node and the frame.
     """
 
     mass_kg: NDArray[np.float64]
+    spring_N_per_m: NDArray[np.float64]
     free: NDArray[np.bool_]
     driven: NDArray[np.bool_]
     left: NDArray[np.int64]
@@ -149,12 +155,23 @@ def number_nodes(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> No
     for name, point in points.items():
         if not (np.isfinite(point.mass_kg) and point.mass_kg >= 0.0):
             raise ModelError(f"points.{name}: mass_kg = {point.mass_kg:g} must not be negative")
+        if not (np.isfinite(point.spring_N_per_m) and point.spring_N_per_m >= 0.0):
+            k = point.spring_N_per_m
+            raise ModelError(f"points.{name}: spring_N_per_m = {k:g} must not be negative")
+        if point.spring_N_per_m > 0.0 and point.support != "free":
+            raise ModelError(
+                f"points.{name}: spring_N_per_m moves nothing at a {point.support} point: remove "
+                "it, or set support = 'free'"
+            )
         if name not in used:
             raise ModelError(f"points.{name}: no array ends here: remove the point or join it")
     support = np.array([p.support for p in points.values()])
     interior = np.concatenate(interior_mass)
     return Nodes(
         mass_kg=np.concatenate((point_mass, interior)),
+        spring_N_per_m=np.concatenate(
+            ([p.spring_N_per_m for p in points.values()], np.zeros(len(interior)))
+        ),
         free=np.concatenate((support == "free", np.ones(len(interior), dtype=bool))),
         driven=np.concatenate((support == "driven", np.zeros(len(interior), dtype=bool))),
         left=np.concatenate(lefts),
@@ -303,7 +320,7 @@ def assemble(nodes: Nodes, c: Coefficients) -> Blocks:
     T_F = sp.csr_array(sp.diags_array(c.Kf))
     E_of_d = pick @ E
     return Blocks(
-        alpha=towards @ T_x,
+        alpha=towards @ T_x - sp.diags_array(nodes.spring_N_per_m / moving),
         beta=towards @ T_v,
         gamma=towards @ T_d,
         delta=towards @ T_F,

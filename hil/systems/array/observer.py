@@ -3,26 +3,22 @@
 `hil.systems.array.state_observer` holds twin and observer. Controllers can use the estimate.
 """
 
-from collections.abc import Sequence
-from math import nan
+from math import isfinite, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.control.controller import ArrayEstimate
-from hil.experiment.twin import keep_known
+from hil.experiment.twin import LastDrive
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
+from hil.mechanics.system import Drive
 from hil.systems.array.isolation import FAILED, HEALTHY, Isolation
 from hil.systems.array.sma.failures import WireFailures
 from hil.systems.array.sma.learning import LearnedWires
 from hil.systems.array.state_observer import ArrayObserver
-
-NO_WIRES: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-AMBIENT_RANGE_C = (
-    -50.0,
-    100.0,
-)  # readings outside this range are not plausible ambient temperatures
+from hil.systems.array.system import ArraySystem
+from hil.systems.array.twin import TwinReadings, room_C, start_hot
 
 
 class ForceObserver:
@@ -37,7 +33,7 @@ class ForceObserver:
     ambient : index of the channel that measures the ambient temperature
     isolates : bool
         Boards isolate cells with open wires. These count as failed, whatever the tests find.
-    cells : names of all cells, used to record the temperatures of the twin's wires
+    twin : the twin's other readings; None to record none
     """
 
     def __init__(
@@ -49,12 +45,11 @@ class ForceObserver:
         wires: LearnedWires | None = None,
         ambient: int | None = None,
         isolates: bool = False,
-        cells: Sequence[str] = (),
+        twin: TwinReadings | None = None,
     ) -> None:
         self._force = force
         self._ambient = ambient
-        self._wired = np.flatnonzero(np.isfinite(observer.wires.T_C)) if cells else NO_WIRES
-        self._wired_names = [cells[n] for n in self._wired]
+        self._twin = twin
         self._records_failed = isolates or isolation is not None
         n_cells = len(force_on_N)
         self._observer = observer
@@ -62,8 +57,9 @@ class ForceObserver:
         self._activation = np.zeros(n_cells)
         self.isolation = isolation
         self._wires = wires
+        self._drive = LastDrive(n_cells)
         self.estimate = ArrayEstimate(
-            cells=np.zeros(n_cells, dtype=np.uint8),
+            cells=self._drive.cells,
             usable=np.ones(n_cells, dtype=np.uint8),
             x=observer.x,
             theta=observer.theta,
@@ -72,7 +68,22 @@ class ForceObserver:
         self._started = False
 
     @property
+    def twin(self) -> ArraySystem:
+        """The twin, for a controller that inverts its wires' model."""
+        return self._observer.twin
+
+    @property
     def columns(self) -> list[Column]:
+        columns = self._own_columns
+        if self._twin is not None:
+            columns += self._twin.columns
+        if self._records_failed:
+            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.estimate.cells)
+            columns.append(Column("cells_failed", "1", "model", states, n))
+        return columns
+
+    @property
+    def _own_columns(self) -> list[Column]:
         columns = [
             Column("force_model_N", "N", "model", "twin run open loop on cells_reported"),
             Column("force_estimate_N", "N", "model", "observer corrected by the measured force"),
@@ -82,56 +93,43 @@ class ForceObserver:
             columns.append(
                 Column("failure_log_odds", "1", "model", "log odds of the most likely new failure")
             )
-        columns += [
-            Column(f"{cell}.wire_model_C", "degC", "model",
-                   f"wire of {cell} in the twin, run open loop on cells_reported")
-            for cell in self._wired_names
-        ]  # fmt: skip
-        if self._records_failed:
-            states, n = "0 healthy, 1 failed, 2 one of these failed", len(self.estimate.cells)
-            columns.append(Column("cells_failed", "1", "model", states, n))
         return columns
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
-        names = [column.name for column in self.columns if not column.n_cells]
-        self._values = frame.span(names)
-        self._wires_C = self._values[len(names) - len(self._wired) :]
+        self._values = frame.span([column.name for column in self._own_columns])
+        if self._twin is not None:
+            self._twin.bind(frame)
         self._observer.outputs = self._values[:3]
         self._t_s = frame.values[frame.index("t_s") :][:1]
         if self._records_failed:
             self._failed = frame.cells("cells_failed")
         self._readings = readings
+        self._drive.bind(readings)
 
     def step(self, n_periods: int) -> None:
         r, observer, estimate, values = self._readings, self._observer, self.estimate, self._values
         n_steps = n_periods if self._started else 0
         self._started = True
         force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
-        if (
-            self._ambient is not None
-            and AMBIENT_RANGE_C[0] <= r.measured[self._ambient] <= AMBIENT_RANGE_C[1]
-        ):
-            self._set_ambient(float(r.measured[self._ambient]), settled=not n_steps)
-        keep_known(r.cells_reported, estimate.cells)
-        observer.step(estimate.cells, n_steps, force_N)
+        if isfinite(T_C := room_C(r, self._ambient)):
+            self._set_ambient(T_C, settled=not n_steps)
+        drive = self._drive.now()
+        observer.step(drive, n_steps, force_N)
         estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])
-        if len(self._wired):
-            self._wires_C[:] = observer.wires.T_C[self._wired]
+        if self._twin is not None:
+            self._twin.write()
         if self._wires is not None:
             own, t_s = observer.wires, float(self._t_s[0])
             residual_N = force_N - values[0]
-            self._wires.step(t_s, residual_N, own.T_C, own.xi, estimate.cells, n_periods)
+            self._wires.step(t_s, residual_N, own.T_C, own.xi, drive, n_periods)
         if self.isolation is not None:
-            self._isolate(self.isolation, force_N - values[0], n_periods)
+            self._isolate(self.isolation, force_N - values[0], drive, n_periods)
         if len(r.cells_open):
             self._leave_out(r.cells_open)
 
     def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
         """Start the twin's wires (N,) as austenite at these temperatures; NaN skips a wire."""
-        wires = self._observer.wires
-        known = np.isfinite(wires.T_C) & np.isfinite(wire_C)
-        np.copyto(wires.T_C, wire_C, where=known)
-        wires.xi[known] = 1.0
+        start_hot(self._observer.wires, wire_C)
 
     def _leave_out(self, cells_open: NDArray[np.uint8]) -> None:
         if self.isolation is None:
@@ -147,12 +145,12 @@ class ForceObserver:
             self.isolation.set_air(T_C, settled=settled)
 
     def _isolate(
-        self, isolation: Isolation | WireFailures, residual_N: float, n_periods: int
+        self, isolation: Isolation | WireFailures, residual_N: float, drive: Drive, n_periods: int
     ) -> None:
         estimate, t_s = self.estimate, float(self._t_s[0])
         if isinstance(isolation, WireFailures):
             own = self._observer.wires
-            isolation.step(t_s, residual_N, own.T_C, own.xi, estimate.cells, n_periods)
+            isolation.step(t_s, residual_N, own.T_C, own.xi, drive, n_periods)
             estimate.suspicion = isolation.suspicion
         else:
             self._isolate_sigmoids(isolation, t_s, residual_N, n_periods)

@@ -100,6 +100,10 @@ class SparseStepper:
             raise ModelError(
                 "a network this large cannot be simulated with driven points: free them"
             )
+        if nodes.spring_N_per_m.any():
+            raise ModelError(
+                "a network this large cannot be simulated with bias springs: use cells as springs"
+            )
         omega, damped = (period_s * rate for rate in rate_bounds_per_s(nodes, c))
         self.substeps = max(1, ceil((omega + damped) / THETA_MAX))
         self._ratios = series(omega / self.substeps, damped / self.substeps)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hil.mechanics.discrete import Discrete, LinearStepper, advanced, corrected
 from hil.mechanics.kalman import kalman_gain
 from hil.mechanics.sma.wire import SmaWires
+from hil.mechanics.system import Drive
 from hil.systems.array.activation import switched
 from hil.systems.array.system import ArraySystem
 
@@ -46,6 +47,7 @@ class ArrayObserver:
 
     Attributes
     ----------
+    twin : the model that runs open loop
     outputs : (3,) array, after `step`: the twin's force, the observer's force, and the disturbance
         included in it. May be replaced by a view of a frame's row.
     x : (n,) array, state of the observer
@@ -53,7 +55,7 @@ class ArrayObserver:
     """
 
     def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
-        self._twin = system
+        self.twin = system
         self._output = output
         self.gain = observer_gain(system.discrete(), output, noise)
         self._stepper = system.stepper()
@@ -66,8 +68,8 @@ class ArrayObserver:
 
     def _one_kernel(self) -> tuple[Any, ...] | None:
         """Arguments of the compiled `_step`; None for wires and for large (sparse) models."""
-        twin, observer = self._twin.linear, self._stepper
-        switching = self._twin.activation.arrays
+        twin, observer = self.twin.linear, self._stepper
+        switching = self.twin.activation.arrays
         if switching is None or not isinstance(twin, LinearStepper):
             return None
         if not isinstance(observer, LinearStepper):
@@ -80,17 +82,17 @@ class ArrayObserver:
     @property
     def activation_N(self) -> NDArray[np.float64]:
         """Current F of every cell."""
-        return self._twin.activation.F_N
+        return self.twin.activation.F_N
 
     @property
     def theta(self) -> NDArray[np.float64]:
         """Current state of the sigmoid cells: theta of `hil.systems.array.activation`."""
-        return self._twin.activation.theta
+        return self.twin.activation.theta
 
     @property
     def wires(self) -> SmaWires:
         """The twin's wires."""
-        return self._twin.activation.wires
+        return self.twin.activation.wires
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -104,14 +106,14 @@ class ArrayObserver:
     @property
     def twin_N(self) -> float:
         """Current force of the twin."""
-        return float(self._twin.y[self._output])
+        return float(self.twin.y[self._output])
 
     @property
     def estimate_N(self) -> float:
         """Current force of the observer."""
         return float(self._stepper.y[self._output]) + self.disturbance_N
 
-    def step(self, cells: NDArray[np.uint8], n_periods: int, force_N: float) -> None:
+    def step(self, cells: Drive, n_periods: int, force_N: float) -> None:
         """Advance to the next reading and correct with it; NaN means no reading."""
         if self._kernel is not None:
             _step(n_periods, cells, force_N, self.outputs, *self._kernel)
@@ -124,20 +126,20 @@ class ArrayObserver:
 
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
         """Set the ambient temperature; `settled` also sets the wires to it."""
-        self._twin.wires.set_ambient(T_a_C, settled=settled)
+        self.twin.wires.set_ambient(T_a_C, settled=settled)
 
-    def advance(self, cells: NDArray[np.uint8], n_periods: int) -> None:
-        """Advance `n_periods` periods with these cells on."""
-        activation = self._twin.activation
+    def advance(self, cells: Drive, n_periods: int) -> None:
+        """Advance `n_periods` periods with these cells on, or with these duties."""
+        activation = self.twin.activation
         for _ in range(n_periods):
-            self._twin.step(cells)
+            self.twin.step(cells)
             self._stepper.step(activation.F_before_N, activation.F_N)
 
     def correct(self, force_N: float) -> None:
         """Correct state and disturbance with a reading of the current force."""
         error_N = force_N - self.estimate_N
         self._disturbance_N[0] += self._gain_d * error_N
-        self._stepper.correct(self._gain, self._output, error_N, self._twin.activation.F_N)
+        self._stepper.correct(self._gain, self._output, error_N, self.twin.activation.F_N)
 
 
 @njit(cache=True)

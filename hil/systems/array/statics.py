@@ -54,9 +54,10 @@ class StaticNetwork:
 
     @cached_property
     def held(self) -> NDArray[np.bool_]:
-        """Nodes connected by live cells to a fixed or driven point, these points included."""
+        """Nodes connected by live cells to a support or a bias spring, these points included."""
         holds = np.zeros(self.nodes.n, dtype=bool)
-        holds[self.piece[~self.nodes.free]] = True
+        supported = ~self.nodes.free | (self.nodes.spring_N_per_m > 0.0)
+        holds[self.piece[supported]] = True
         return holds[self.piece]
 
     @cached_property
@@ -67,7 +68,8 @@ class StaticNetwork:
     @cached_property
     def _factor(self) -> splu:
         """LU factors of E^T K E over the solved nodes."""
-        K = sp.csc_array(self.E.T @ sp.diags_array(self.coefficients.K_static) @ self.E)
+        cells = self.E.T @ sp.diags_array(self.coefficients.K_static) @ self.E
+        K = sp.csc_array(cells + sp.diags_array(self.nodes.spring_N_per_m))
         try:
             return splu(sp.csc_matrix(K[:, self.solved].tocsr()[self.solved]))
         except RuntimeError:

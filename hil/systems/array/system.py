@@ -74,6 +74,13 @@ class ArraySystem:
         self.activate(drive)
         self.linear.step(self.activation.F_before_N, self.activation.F_N)
 
+    def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Temperatures of the wires' branches now, as `SmaWires.branches_C`."""
+        found = self.wires.branches_C(fraction)
+        if self.loaded is not None:
+            self.loaded.branches_C(fraction, found)
+        return found
+
     def activate(self, drive: Drive) -> None:
         """Advance the cells' forces by one period; `step` then moves the array."""
         now = self.activation

@@ -28,11 +28,16 @@ from hil.systems.array.recruitment.tables import (
 )
 
 WIRE = SmaWire()
+RESISTIVITY = WIRE.resistivity
+TemperatureCoefficient = Annotated[float, Field(ge=-2e-3, le=2e-3)]
 
 
 class PointTable(Table):
+    """An end of arrays; a free point may have a bias spring to the frame."""
+
     support: Literal["fixed", "free", "driven"]
     mass_kg: NotNegative = 0.0
+    spring_N_per_m: NotNegative = 0.0
 
 
 class StepTable(Table):
@@ -53,6 +58,23 @@ class SigmoidTable(Table):
     fall_delay_s: Positive | None = None
     law: Literal["rescaled", "unscaled"] = "rescaled"
     record: Records = None
+
+
+class ResistivityTable(Table):
+    """What moves a wire's resistance beside its phases (`mechanics.sma.resistance`).
+
+    The resistances per metre of martensite and austenite hold at `at_C` and without strain.
+    `strain` is martensite's where no stress moves it; a wire of kind "sma" has its own.
+    """
+
+    martensite_per_K: TemperatureCoefficient = RESISTIVITY.martensite_per_K
+    austenite_per_K: TemperatureCoefficient = RESISTIVITY.austenite_per_K
+    at_C: Celsius = RESISTIVITY.at_C
+    per_strain: Annotated[float, Field(ge=0.0, le=10.0)] = RESISTIVITY.per_strain
+    r_phase_Ohm_per_m: NotNegative = RESISTIVITY.r_phase_Ohm_per_m
+    R_s_C: Celsius = RESISTIVITY.R_s_C
+    R_f_C: Celsius = RESISTIVITY.R_f_C
+    strain: Annotated[float, Field(ge=0.0, le=0.2)] = RESISTIVITY.strain
 
 
 class WireTable(Table):
@@ -82,6 +104,7 @@ class WireTable(Table):
     conductivity_W_per_m_K: Positive = WIRE.conductivity_W_per_m_K
     clamp_capacity_J_per_K: Positive = WIRE.clamp_capacity_J_per_K
     clamp_loss_W_per_K: Positive = WIRE.clamp_loss_W_per_K
+    resistivity: ResistivityTable = ResistivityTable()
     record: Records = None
 
 

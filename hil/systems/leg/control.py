@@ -1,16 +1,21 @@
 """Two antagonist muscles that move one joint: planned activations plus a PID on the deviation.
 
-    u_raise = clip(p_raise + w),  u_lower = clip(p_lower - w),
+    added:     u_raise = clip(p_raise + w),            u_lower = clip(p_lower - w)
+    relative:  u_raise = clip((p_raise + c) e^w - c),  u_lower = clip((p_lower + c) e^-w - c)
     w = Kp e + Ki int(e) dt + Kd de/dt / (1 + T_f s),  e(t) = planned(t - delay) - measured(t)
 
 p are the planned activations; the planned signal is the response of the model to them
 (`hil.systems.leg.plan`). So e contains only model errors and disturbances. The derivative is
 filtered. The integrator stops (anti-windup) while both activations are saturated and the error
 would drive them further. If a reading is missing, the outputs keep their values.
+
+A muscle that is short needs more activation for the same force, F = q F_max F_isom(l_CE). Equal
+relative changes of q, not equal changes, therefore change the joint's moment by about as much in
+every pose. c is the activation below which changes are absolute, so that relaxed muscles respond.
 """
 
 from dataclasses import dataclass
-from math import isnan, nan
+from math import exp, isnan, log, nan
 
 from hil.control.pid import PidGains
 from hil.control.reference import Reference
@@ -46,6 +51,7 @@ class Antagonists:
     ----------
     low, high : (2,) ranges of the outputs that raise and lower
     delay_periods : delay of the channel in periods
+    relative_from : c of a relative correction; None: the correction is added
     """
 
     def __init__(
@@ -58,10 +64,11 @@ class Antagonists:
         high: tuple[float, float],
         period_s: float,
         delay_periods: int = 0,
+        relative_from: float | None = None,
     ) -> None:
         self._follows, self._movement, self._gains, self._at = reference, movement, gains, wiring
         self._low, self._high, self._period_s = low, high, period_s
-        self._delay = delay_periods
+        self._delay, self._relative_from = delay_periods, relative_from
         self._last = len(movement.signal) - 1
         self.restart()
 
@@ -89,13 +96,14 @@ class Antagonists:
         measured = float(self._measured[self._at.channel])
         if isnan(measured):
             return
-        w = self._correction(float(m.signal[max(now - self._delay, 0)]) - measured,
-                             float(m.raises[now]), float(m.lowers[now]))  # fmt: skip
-        low, high = self._low, self._high
-        self._outputs[self._at.raises] = min(max(float(m.raises[now]) + w, low[0]), high[0])
-        self._outputs[self._at.lowers] = min(max(float(m.lowers[now]) - w, low[1]), high[1])
+        outputs, at = self._outputs, self._at
+        outputs[at.raises], outputs[at.lowers] = self._corrected(
+            float(m.signal[max(now - self._delay, 0)]) - measured,
+            float(m.raises[now]), float(m.lowers[now]),
+        )  # fmt: skip
 
-    def _correction(self, error: float, raises: float, lowers: float) -> float:
+    def _corrected(self, error: float, raises: float, lowers: float) -> tuple[float, float]:
+        """Return both activations within their ranges."""
         g, h = self._gains, self._period_s
         if isnan(self._filtered):
             self._filtered = error
@@ -103,10 +111,20 @@ class Antagonists:
         self._filtered += change
         step = g.k_i_per_s * h * error
         w = g.k_p * error + self._integral + step + g.k_d_s * change / h
+        up, down = self._moved(raises, lowers, w)
         (low_up, low_down), (high_up, high_down) = self._low, self._high
-        full_up = raises + w > high_up and lowers - w < low_down
-        full_down = lowers - w > high_down and raises + w < low_up
+        full_up = up > high_up and down < low_down
+        full_down = down > high_down and up < low_up
         if (full_up and step > 0.0) or (full_down and step < 0.0):
-            return w - step
-        self._integral += step
-        return w
+            up, down = self._moved(raises, lowers, w - step)
+        else:
+            self._integral += step
+        return min(max(up, low_up), high_up), min(max(down, low_down), high_down)
+
+    def _moved(self, raises: float, lowers: float, w: float) -> tuple[float, float]:
+        c = self._relative_from
+        if c is None:
+            return raises + w, lowers - w
+        full = log((1.0 + c) / c)  # moves every activation beyond 0 or 1
+        w = min(max(w, -full), full)
+        return (raises + c) * exp(w) - c, (lowers + c) * exp(-w) - c

@@ -121,6 +121,7 @@ def _build(given: ControlInputs) -> Antagonists:
         (pair[0].max, pair[1].max),
         period_s,
         round(table.delay_s / period_s),
+        table.relative_from,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ the simulated sensor and quantised outputs.
 Source: Makkonen 2021, sections 3 and 4.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,7 @@ from hil.pages.study import as_table, check, saved
 from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, styled_figure
 from hil.record.progress import count_progress
 from hil.systems.leg.build import build_limb
+from hil.systems.leg.study_errors import ERRORS, compare_errors, error_mm, rms_mm
 from hil.systems.leg.study_mechanics import disagreement
 from hil.systems.leg.study_thesis import STANDARD, WEAK_D, Sensing, Trace, simulate
 from hil.systems.leg.study_trial import configuration, run_trial
@@ -31,27 +33,40 @@ from hil.systems.leg.tables import LimbTable
 SCENARIOS = ("still", "up", "down", "up_down")
 CONTROLLERS = ("thesis", "thesis_weak_d", "precise", "robust")
 READINGS = {"thesis": STANDARD, "thesis_weak_d": WEAK_D}
-PRECISE = ("delay_s=0.001", "k_p=2.0", "k_i_per_s=10.0", "k_d_s=0.05", "derivative_filter_s=0.002")
-ROBUST = ("k_p=1.0", "k_i_per_s=20.0", "k_d_s=0.03", "derivative_filter_s=0.003")
+PRECISE = ("k_p=2.0", "k_i_per_s=10.0", "k_d_s=0.05", "derivative_filter_s=0.002")
+ROBUST = ("k_p=95.0", "k_i_per_s=7000.0", "k_d_s=2.9", "derivative_filter_s=0.0015",
+          "relative_from=0.011")  # fmt: skip
 BEST_MM = {"still": 0.044, "up": 0.054, "down": 0.67, "up_down": 0.054}
 """RMS errors in mm that an earlier, independent implementation reached; for comparison only."""
 DROP_FIRST_S, SETTLED_MM = 1.0, 0.5
 LATE_S, NOISE_M, WEAKER = 0.005, 20e-6, 0.2
 UNITS_PER_V = 0.01
+Strength = Annotated[float, Field(ge=0.5, le=2.0)]
+Length = Annotated[float, Field(ge=0.95, le=1.05)]
 
 
 class Values(Table):
     """Values that `--set` can change.
 
-    `strength` is the plant's muscle strength relative to the model. `delay_s` and `noise_m` belong
-    to the height sensor: default 1 ms and 5 um, for `robust` 5 ms and 20 um, for the thesis's PID
-    none. `compare` also runs all controllers with delay, noise and other strengths.
+    `strength` is the plant's muscle strength relative to the model, `strength_TA` and
+    `strength_SOL` that of one muscle on top of it, `tendon_TA` and `tendon_SOL` a tendon's slack
+    length; `payload_kg` is fixed at the foot's centre of mass. `delay_s` and `noise_m` belong to
+    the height sensor: default 1 ms and 5 um, for `robust` 5 ms and 20 um, for the thesis's PID
+    none; `told_delay_s` is the delay that `precise` and `robust` assume, by default the sensor's.
+    `compare` also runs all controllers with delay, noise and other strengths, and `robust` with
+    every error of the model.
     """
 
     scenario: Literal["still", "up", "down", "up_down", "all"] = "all"
     controller: Literal["thesis", "thesis_weak_d", "precise", "robust", "all"] = "all"
-    strength: Annotated[float, Field(ge=0.5, le=2.0)] = 1.0
+    strength: Strength = 1.0
+    strength_TA: Strength = 1.0
+    strength_SOL: Strength = 1.0
+    tendon_TA: Length = 1.0
+    tendon_SOL: Length = 1.0
+    payload_kg: Annotated[float, Field(ge=0.0, le=5.0)] = 0.0
     delay_s: Annotated[float, Field(ge=0.0, le=0.05)] | None = None
+    told_delay_s: Annotated[float, Field(ge=0.0, le=0.05)] | None = None
     noise_m: Annotated[float, Field(ge=0.0, le=1e-3)] | None = None
     seed: int = 0
     compare: bool = True
@@ -63,9 +78,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     controllers = CONTROLLERS if values.controller == "all" else (values.controller,)
     everything = values.scenario == values.controller == "all"
     pairs = [(s, c) for s in scenarios for c in controllers]
-    n_more = len(SCENARIOS) * 9 if everything and values.compare else 0
+    n_more = len(SCENARIOS) * (9 + len(ERRORS)) if everything and values.compare else 0
     cases: dict[tuple[str, str], dict[str, Any]] = {}
-    figures, tables = [], []
+    figures, tables, checks = [], [], []
     with count_progress("leg", len(pairs) + n_more, True) as done:
         for scenario in scenarios:
             traces = {}
@@ -77,10 +92,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             figures.append(_save(out, scenario, traces))
         if n_more:
             tables = [_comparison(values, done)]
+            table, told, figure = compare_errors(out, SCENARIOS, _robust_with(values, done))
+            tables, checks, figures = [*tables, table], [told], [*figures, figure]
     found: dict[str, Any] = {
         "title": "The muscle-driven leg: two muscles hold and move an ankle",
         "tables": [_table(cases), *tables],
-        "checks": [_mechanics(), *(_checks(cases) if _as_published(values) else [])],
+        "checks": [_mechanics(), *(_checks(cases) if _as_published(values) else []), *checks],
         "figures": figures,
         "notes": _notes(cases),
     }
@@ -90,23 +107,53 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 def _as_published(values: Values) -> bool:
-    return values.strength == 1.0 and values.delay_s is None and values.noise_m is None
+    kept = ("scenario", "controller", "seed", "compare")
+    return all(
+        value == Values.model_fields[key].default
+        for key, value in values.model_dump(exclude=set(kept)).items()
+    )
 
 
 def _trace(scenario: str, controller: str, values: Values) -> Trace:
     if controller in READINGS:
         ideal = values.delay_s is None and values.noise_m is None
         sensing = Sensing() if ideal else _sampled(values)
-        return _thesis(scenario, controller, sensing, values.strength)
-    return run_trial(_instruments(scenario, controller, values, values.strength), values.seed)
+        return _thesis(scenario, controller, sensing, values)
+    return run_trial(_instruments(scenario, controller, values), values.seed)
+
+
+def _robust_with(values: Values, done: Any) -> Callable[[str, dict[str, float]], Trace]:
+    """Return the trials of `robust` with other values of the plant or of what it is told."""
+
+    def trial(scenario: str, update: dict[str, float]) -> Trace:
+        trace = _trace(scenario, "robust", values.model_copy(update=update))
+        done(1)
+        return trace
+
+    return trial
+
+
+def _plant_sets(values: Values) -> list[str]:
+    """Return the changes of the plant's table."""
+    strengths = {"TA": values.strength_TA, "SOL": values.strength_SOL}
+    tendons = {"TA": values.tendon_TA, "SOL": values.tendon_SOL}
+    model = configuration("still", ()).tables.model
+    assert isinstance(model, LimbTable)
+    sets = [f"plant.bodies.foot.mass_kg={model.bodies['foot'].mass_kg + values.payload_kg!r}"]
+    for name, muscle in model.muscles.items():
+        force_N = values.strength * strengths[name] * muscle.F_max_N
+        slack_m = tendons[name] * muscle.l_SEE_0_m
+        sets += [f"plant.muscles.{name}.F_max_N={force_N!r}",
+                 f"plant.muscles.{name}.l_SEE_0_m={slack_m!r}"]  # fmt: skip
+    return sets
 
 
 def _sampled(values: Values) -> Sensing:
     return Sensing(1e-3, False, values.delay_s or 0.0, values.noise_m or 0.0, values.seed)
 
 
-def _thesis(scenario: str, controller: str, sensing: Sensing, strength: float) -> Trace:
-    config = configuration(scenario, (), strength)
+def _thesis(scenario: str, controller: str, sensing: Sensing, values: Values) -> Trace:
+    config = configuration(scenario, _plant_sets(values))
     system = config.system(plant=True)
     assert isinstance(system, LimbSystem)
     return simulate(system, "toe", _target(config), READINGS[controller], sensing)
@@ -120,20 +167,16 @@ def _target(config: Config) -> Array:
     return np.array([signal.at(k * config.tables.loop.period_s) for k in range(n)])
 
 
-def _instruments(scenario: str, controller: str, values: Values, strength: float) -> Config:
+def _instruments(scenario: str, controller: str, values: Values) -> Config:
     robust = controller == "robust"
     delay_s = values.delay_s if values.delay_s is not None else (LATE_S if robust else 1e-3)
     noise_m = values.noise_m if values.noise_m is not None else (NOISE_M if robust else 5e-6)
-    gains = (*ROBUST, f"delay_s={delay_s!r}") if robust else PRECISE
+    told_s = delay_s if values.told_delay_s is None else values.told_delay_s
     sim = "devices.daq.channels.height.sim"
-    sets = [*(f"controller.{gain}" for gain in gains), f"{sim}.delay_s={delay_s!r}",
+    gains = [f"controller.{gain}" for gain in (ROBUST if robust else PRECISE)]
+    sets = [*gains, f"controller.delay_s={told_s!r}", f"{sim}.delay_s={delay_s!r}",
             f"{sim}.noise_rms_V={noise_m / UNITS_PER_V!r}"]  # fmt: skip
-    return configuration(scenario, sets, strength)
-
-
-def error_mm(trace: Trace) -> Array:
-    """Return target minus height in mm."""
-    return np.asarray(1e3 * (trace.target_m - trace.height_m))
+    return configuration(scenario, [*sets, *_plant_sets(values)])
 
 
 def _figures_of(trace: Trace) -> dict[str, Any]:
@@ -144,7 +187,7 @@ def _figures_of(trace: Trace) -> dict[str, Any]:
     within = np.flatnonzero(np.abs(e) > 0.05 * drop)
     first = within[within < np.searchsorted(trace.t_s, DROP_FIRST_S)]
     return {
-        "rms_mm": float(np.sqrt(np.mean(e**2))),
+        "rms_mm": rms_mm(trace),
         "max_mm": float(np.abs(e).max()),
         "drop_mm": drop,
         "settle_s": float(trace.t_s[off[-1]]) if len(off) else 0.0,
@@ -185,13 +228,8 @@ def _comparison(values: Values, done: Any) -> dict[str, Any]:
         for controller in ("thesis", "thesis_weak_d", "robust"):
             row = [scenario, controller]
             for strength in (1.0 - WEAKER, 1.0, 1.0 + WEAKER):
-                if controller in READINGS:
-                    trace = _thesis(scenario, controller, _sampled(hard), strength)
-                else:
-                    trace = run_trial(
-                        _instruments(scenario, controller, hard, strength), values.seed
-                    )
-                row.append(f"{np.sqrt(np.mean(error_mm(trace) ** 2)):.3f}")
+                case = hard.model_copy(update={"strength": strength})
+                row.append(f"{rms_mm(_trace(scenario, controller, case)):.3f}")
                 done(1)
             rows.append(row)
     return as_table(

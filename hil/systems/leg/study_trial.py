@@ -23,7 +23,6 @@ from hil.runs import assembly
 from hil.systems.leg.study_thesis import Trace
 
 MUSCLES = ("TA", "SOL")
-F_MAX_N = {"TA": 1528.0, "SOL": 3883.0}
 
 
 class _Rows(assembly.NoSink):
@@ -38,10 +37,9 @@ class _Rows(assembly.NoSink):
         return True
 
 
-def configuration(scenario: str, sets: Sequence[str], strength: float = 1.0) -> Config:
-    """Return a bundled scenario with changes and a relative strength of the plant's muscles."""
-    strong = [f"plant.muscles.{m}.F_max_N={strength * F_MAX_N[m]!r}" for m in MUSCLES]
-    return load(root() / f"configs/leg/{scenario}.toml", [*sets, *strong])
+def configuration(scenario: str, sets: Sequence[str]) -> Config:
+    """Return a bundled scenario with changes."""
+    return load(root() / f"configs/leg/{scenario}.toml", list(sets))
 
 
 def run_trial(config: Config, seed: int = 0) -> Trace:

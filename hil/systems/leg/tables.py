@@ -94,7 +94,9 @@ class AntagonistsTable(Table):
     `static` (they hold the set point) or `none`. `least` is the minimum activation of both
     muscles: co-activation. `delay_s` is the known delay of the channel. The plan follows the set
     point, smoothed over `smooth_s`, with poles at `plan_rad_per_s`, and stretches tendons within
-    `tendon_s`; the defaults are as fast as the activation of the muscles permits.
+    `tendon_s`; the defaults are as fast as the activation of the muscles permits. The correction
+    changes activations by equal amounts; with `relative_from`, in proportion to activation plus
+    `relative_from`.
     """
 
     kind: Literal["antagonists"]
@@ -112,3 +114,4 @@ class AntagonistsTable(Table):
     k_i_per_s: NotNegative = 0.0
     k_d_s: NotNegative = 0.0
     derivative_filter_s: Positive = 0.002
+    relative_from: Activation | None = None

@@ -1,11 +1,13 @@
 """A plug-in controller, for any system."""
 
 from hil.control.build import build_reference, build_signal, check_signal, signals_in
-from hil.control.plugin import PluginControl
+from hil.control.plugin import PluginControl, commands_duties
 from hil.control.steering import Steerable
 from hil.control.tables import SignalsReferenceTable
+from hil.devices.board import protocol
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.loop.channels import RigLayout
+from hil.loop.duty import STEPS
 from hil.plugins.code import Facts
 from hil.plugins.load import PluginTable
 from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
@@ -39,6 +41,7 @@ def _control(run: SystemRun, layout: RigLayout) -> PluginControl:
         highest=tuple(o.max for o in outputs.values()),
         model=run.model if run.kind.force_signal is not None else None,
         force=layout.force,
+        duty_min=protocol.DUTY_MIN_PER_255 / STEPS,
     )
     return PluginControl(tables.controller.plugin, facts, references)
 
@@ -89,4 +92,8 @@ def _plan(run: SystemRun) -> list[str]:
     return lines
 
 
-CONTROLLER = ControllerKind(PluginTable, _build, _check, _plan)
+def _modulates(table: PluginTable) -> bool:
+    return commands_duties(table.plugin)
+
+
+CONTROLLER = ControllerKind(PluginTable, _build, _check, _plan, modulates=_modulates)

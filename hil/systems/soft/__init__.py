@@ -12,7 +12,8 @@ from hil.systems.soft.tables import SoftTable
 
 
 def _wires(table: SoftTable, model: SoftArraySystem) -> dict[str, Any]:
-    return cell_wires(table, model.cell_names)
+    names = model.cell_names
+    return cell_wires(table, names, [None] * len(names))
 
 
 SYSTEM = SystemKind(

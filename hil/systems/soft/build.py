@@ -24,7 +24,7 @@ def build_soft(table: SoftTable, period_s: float) -> SoftArraySystem:
             raise ModelError("ground.normal: must not be zero")
         ground = Ground(
             (g.normal[0], g.normal[1], 0.0), (g.at_m[0], g.at_m[1], 0.0), g.k_N_per_m,
-            g.c_N_s_per_m, g.friction,
+            g.c_N_s_per_m, g.friction, pieces_max=g.pieces_max,
         )  # fmt: skip
     activation = build_activation(table)
     if any(cell.loaded is not None for cell in activation):

@@ -11,6 +11,10 @@ is added to D of the articulated-body recursion. The remaining nonlinear equatio
 repeating the recursion at the last q+ and v+ until x+ converges. Stiffness never limits h. External
 forces are evaluated at the end of the step, with the inputs of that time.
 
+A contact bends the motion at an instant inside a step and excites vibrations that are faster than
+the step. If a tree can touch a ground, a step is therefore taken in 1, 2, 4, ... equal pieces, such
+that the error of each is below CONTACT_ERROR.
+
 Source: Arnold & Bruls 2007; am, af, beta, gamma from the spectral radius: Chung & Hulbert 1993.
 """
 
@@ -29,6 +33,7 @@ from hil.systems.soft.parts import (  # fmt: skip
     KAPPA,
     KM,
     PASSES,
+    PIECES,
     Q_NEW,
     Q_STAR,
     REST,
@@ -59,6 +64,7 @@ TOLERANCE = 1e-10  # relative to the largest acceleration: error of x+ left by t
 RATE_FLOOR = 1e-13  # rad/s: smaller changes of v+ are rounding errors
 PASSES_MAX = 40
 HALVINGS_MAX = 12
+CONTACT_ERROR = 1e-6  # rad (m): what it gains and costs is in tests/systems/soft/test_contact.py
 SOFTEST = 1e8  # s^2: softness at which inertia is negligible
 SAG_TOLERANCE = 1e-13  # rad
 
@@ -147,8 +153,11 @@ def explicit(ints, floats, q, v, softness):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _attempt(p, h, u):  # type: ignore[no-untyped-def]
-    """Try a step of h to the inputs u; return False, without changes, if it does not converge."""
+def _attempt(p, h, u, error_max):  # type: ignore[no-untyped-def]
+    """Try a step of h to the inputs u.
+
+    Return False, without changes, if it does not converge or if its error is too large.
+    """
     s, b, el, memory = p.state, p.branches, p.joints, p.memory
     am, af, beta, gamma = p.alpha
     n = s.shape[1]
@@ -210,21 +219,25 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
     if not converged:
         memory[SHRINK] = 1.0
         return False
-    memory[SHRINK] = min(1.0, max(shrink, 1e-6))
-    for k in range(len(p.branch_joint)):
-        i = p.branch_joint[k]
-        v_new = s[V_STAR, i] + gh * s[Y, i]
-        b[R, k] = b[E, k] * b[R, k] + b[AC, k] * s[V, i] + b[BC, k] * v_new
     # The error of a step in q is h^3 (1/6 - (am - af)/2 - beta) x the 3rd derivative, (a+ - a)/h.
     cubic, error = h * h * abs(1.0 / 6.0 - 0.5 * (am - af) - beta), 0.0
     for i in range(n):
         x, x_old = s[Y, i], s[X, i]
         a = x_old + moved * (s[A, i] - x_old)
-        a_new = share * x + af_1 * x_old - am_1 * a
-        error = max(error, cubic * abs(a_new - a))
+        error = max(error, cubic * abs(share * x + af_1 * x_old - am_1 * a - a))
+    if error > error_max:
+        return False
+    memory[SHRINK] = min(1.0, max(shrink, 1e-6))
+    for k in range(len(p.branch_joint)):
+        i = p.branch_joint[k]
+        v_new = s[V_STAR, i] + gh * s[Y, i]
+        b[R, k] = b[E, k] * b[R, k] + b[AC, k] * s[V, i] + b[BC, k] * v_new
+    for i in range(n):
+        x, x_old = s[Y, i], s[X, i]
+        a = x_old + moved * (s[A, i] - x_old)
         s[Q, i] = s[Q_STAR, i] + bh * x
         s[V, i] = s[V_STAR, i] + gh * x
-        s[A, i] = a_new
+        s[A, i] = share * x + af_1 * x_old - am_1 * a
         s[X_BEFORE, i] = x_old
         s[X, i] = x
     memory[H_LAST] = h
@@ -235,19 +248,29 @@ def _attempt(p, h, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _advance(p, h, goal):  # type: ignore[no-untyped-def]
-    """Take a step of h, divided into halves, quarters ... if it does not converge."""
-    pieces, done = 1, 0
+    """Take a step of h, in pieces if that is needed to converge or to keep a contact's error."""
+    pieces, done, error, largest, pieces_max = 1, 0, 0.0, 0.0, 1
+    if len(p.grounds) > 0 and p.starts[0] > p.n_loads:
+        pieces_max = int(p.grounds[0, outside.GROUND_PIECES])
+    if pieces_max > 1:
+        pieces = max(1, int(p.memory[PIECES]))
     while done < pieces:
         share = (done + 1) / pieces
         for k in range(len(goal)):
             p.u[k] = p.u_last[k] + share * (goal[k] - p.u_last[k]) if pieces > 1 else goal[k]
-        if _attempt(p, h / pieces, p.u):
+        bounded = pieces < pieces_max
+        if _attempt(p, h / pieces, p.u, CONTACT_ERROR if bounded else np.inf):
             done += 1
+            error += p.memory[ERROR]
+            largest = max(largest, p.memory[ERROR])
         elif pieces == 2**HALVINGS_MAX:
             return False
         else:
             pieces, done = 2 * pieces, 2 * done
             p.memory[HALVINGS] += 1
+    # An error of order 3 grows 8 times in pieces twice as long.
+    p.memory[PIECES] = pieces // 2 if 8.0 * largest < CONTACT_ERROR else pieces
+    p.memory[ERROR] = error
     p.u_last[:] = goal
     return True
 

@@ -7,7 +7,7 @@ from hil.systems.soft.tree import SoftTree
 
 # Rows of `lines`: k, c, l0, pulls only; then results of the last evaluation: l, l', T.
 K, DAMP, L0, PULLS, LENGTH, RATE, TENSION = range(7)
-GROUND_K = 6  # column of `grounds`
+GROUND_K, GROUND_PIECES = 6, 10  # columns of `grounds`
 
 
 def places(tree: SoftTree):  # type: ignore[no-untyped-def]
@@ -31,13 +31,13 @@ def lines(tree: SoftTree):  # type: ignore[no-untyped-def]
 
 
 def grounds(tree: SoftTree):  # type: ignore[no-untyped-def]
-    """Return the half-spaces, (grounds, 10): normal, point, k, c, friction, slip."""
+    """Return the half-spaces, (grounds, 11): normal, point, k, c, friction, slip, pieces."""
     table = [
         (*np.asarray(g.normal) / np.linalg.norm(g.normal), *g.at_m, g.k_N_per_m, g.c_N_s_per_m,
-         g.friction, g.slip_m_per_s)
+         g.friction, g.slip_m_per_s, g.pieces_max)
         for g in tree.grounds
     ]  # fmt: skip
-    return np.array(table).reshape(-1, 10)
+    return np.array(table).reshape(-1, 11)
 
 
 @njit(cache=True, error_model="numpy")

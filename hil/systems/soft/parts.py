@@ -21,7 +21,7 @@ Q, V, A, X, X_BEFORE, Q_STAR, V_STAR, KAPPA, F, Q_NEW, V_NEW, X_NEW, Y = range(1
 # Rows of `branches`.
 KM, TAU, E, AC, BC, R = range(6)
 # Entries of `memory`.
-H_LAST, H_COEFFICIENTS, SHRINK, PASSES, HALVINGS, T, ERROR = range(7)
+H_LAST, H_COEFFICIENTS, SHRINK, PASSES, HALVINGS, T, ERROR, PIECES = range(8)
 
 _TABLES = (
     "geo_planar", "geo_spatial", "joints", "branches", "state", "w", "pose", "wrench", "at",
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     wrench: Array  # (N, 6)
     at: Array  # (P, 3)
     lines: Array  # (tendons, 7)
-    grounds: Array  # (grounds, 10)
+    grounds: Array  # (grounds, 11)
     place_x: Array  # (P, 3)
     place_v: Array  # (P, 3)
     gravity: Array
@@ -86,7 +86,7 @@ def pack(tree: SoftTree, alpha: tuple[float, ...]) -> tuple[Indices, Array]:
     }
     rows: Mapping[str, ArrayLike] = {
         "gravity": tree.gravity_m_per_s2, "base": still_base(), "u": rest, "u_last": rest,
-        "memory": np.zeros(7), "alpha": alpha,
+        "memory": np.zeros(8), "alpha": alpha,
     }  # fmt: skip
     indices: Mapping[str, Any] = {
         "parent": [b.parent for b in tree.bodies], "branch_joint": tree.branch_joint,

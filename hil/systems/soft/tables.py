@@ -44,13 +44,17 @@ class MuscleTable(Table):
 
 
 class GroundTable(Table):
-    """A half-space that pushes the ends of segments out along `normal` (penalty method)."""
+    """A half-space that pushes the ends of segments out along `normal` (penalty method).
+
+    A step is taken in up to `pieces_max` pieces, to keep its error small.
+    """
 
     at_m: Pair
     normal: Pair
     k_N_per_m: Positive
     c_N_s_per_m: NotNegative = 0.0
     friction: NotNegative = 0.0
+    pieces_max: Annotated[int, Field(ge=1, le=64)] = 16
 
 
 class SoftTable(CellArraysTable):

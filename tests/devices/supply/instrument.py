@@ -13,15 +13,14 @@ class Instrument:
     mute, deaf_to : answers nothing; ignores commands that begin with this
     range_V : most that it gives
     late_s : how late its next answer is
-    drifts_after : number of readings after which it gives two volts more
+    drifts : gives two volts more
     """
 
     def __init__(self):
         self.on, self.volts, self.amps = False, 0.0, 0.0
         self.mute, self.deaf_to = False, None
         self.range_V = 30.0
-        self.drifts_after = None
-        self.measured = 0
+        self.drifts = False
         self.late_s = 0.0
         self.heard = []
         self.off = threading.Event()
@@ -65,9 +64,7 @@ class Instrument:
                 self.off.set()
 
     def _answer(self, line):
-        self.measured += line == "MEAS:VOLT?"
-        drifted = self.drifts_after is not None and self.measured > self.drifts_after
-        volts = self.volts + (2.0 if drifted else 0.0)
+        volts = self.volts + (2.0 if self.drifts else 0.0)
         return {
             "*IDN?": "Bench Works,PS-30,SN7,1.0",
             "VOLT?": f"{self.volts:.3f}",

@@ -355,11 +355,19 @@ def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path,
     assert main(["replay", str(out)]) == 0
 
 
-def test_a_wrong_voltage_in_the_run_trips_and_is_cut(rigs, instrument, tmp_path, capsys):
+def test_a_wrong_voltage_in_the_run_trips_and_is_cut(
+    rigs, instrument, tmp_path, capsys, monkeypatch
+):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
     words = [*BENCH, "--duration", "600", "--out", str(out)]
-    instrument.drifts_after = 30  # readings: some in the self-test, then in the run
+    write = Supply.write
+
+    def write_and_drift(supply, t_s, commands):
+        write(supply, t_s, commands)
+        instrument.drifts = t_s > 0.1
+
+    monkeypatch.setattr(Supply, "write", write_and_drift)
     assert main(["run", str(path), *words]) == 3
     assert "tripped by supply_wrong" in capsys.readouterr().out
     assert not instrument.on
@@ -461,7 +469,7 @@ def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
     """Early on, before losses count, a wire's rise goes with the power: (1/2)^2."""
     rises_K = []
     for volts in (8.0, 4.0):
-        sets = [f"devices.supply.voltage_V={volts}", "experiment.duration_s=0.9",
+        sets = [f"devices.supply.voltage_V={volts}", "experiment.duration_s=0.7",
                 f"model.arrays.muscle.activation.supply_V={volts}"]  # fmt: skip
         config = hil.load(configs / "wires4/hold.toml", sets)
         plant = config.system(plant=True)
@@ -491,6 +499,8 @@ def test_without_power_gates_that_are_on_heat_nothing(configs, tmp_path):
             return np.ones(16)
 
         def sense(self, *seen): ...
+
+        def sense_supply(self, supply_V): ...
 
         def set_estop(self, is_open): ...
 

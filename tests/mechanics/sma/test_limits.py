@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from hil.devices.board.scan import scan_s
 from hil.mechanics.sma.limits import (
     COOLING_LEAST,
     CURRENT_ERROR,
     Bench,
+    CellBranches,
     CellWire,
     NoTableError,
     Thermal,
@@ -20,7 +22,9 @@ from hil.mechanics.sma.limits import (
     peak,
     protecting,
 )
-from hil.mechanics.sma.wire import SmaWire
+from hil.mechanics.sma.stress import Branch, StressLaw
+from hil.mechanics.sma.stressed import N_KNOTS, advance, knots_C, places, row, stroke
+from hil.mechanics.sma.wire import E2_AT, SmaWire, wire_laws
 from oracles.sma_wires import Wires
 
 WIRE = SmaWire(n_wires=4, supply_V=8.0)
@@ -59,6 +63,53 @@ def test_a_hot_wire_is_never_above_what_the_budget_says(seed):
         H += (i2 - H / tau_s) * 10 * DT_S
         hot = wires.T_C >= WIRE.A_f_C
         assert (wires.T_C[hot] - 20.0 <= K * H[hot] + 0.5).all()  # a step heats by half a kelvin
+
+
+MOST_Pa = 300e6
+MEASURED = StressLaw(
+    Branch(78.3, 8.3e6, 1.05, 8.2, -3.9, 0.52, 2.0e-9),
+    Branch(56.3, 7.5e6, 1.23, 8.0, -3.4, 0.52, 0.8e-9),
+    stroke_min=0.02, stroke_max=0.04, stroke_rate_per_Pa=1.2e-8,
+    modulus_A_Pa=70e9, modulus_M_Pa=28e9,
+)  # fmt: skip
+STRESSED_C = knots_C(MEASURED, MEASURED.heating, MOST_Pa)
+LOADED = replace(CELL, branches=CellBranches(tuple(np.zeros(N_KNOTS)), tuple(STRESSED_C)))
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):
+    """The proposition: current and stress jump at random, and r is at most r_M."""
+    rng = np.random.default_rng(seed)
+    air_C, h = 20.0, 2e-3
+    [law] = wire_laws([replace(WIRE, ambient_C=air_C)])
+    law[E2_AT] = 1.0  # the kernel's duty is then r^2 I^2, in V^2/m^2
+    c, tau_s = row(MEASURED), WIRE.capacity_J_per_m_K / WIRE.loss_W_per_m_K
+    T_C, xi, H, i2, stress_Pa = air_C, 0.0, 0.0, 0.0, 0.0
+    for _ in range(3000):
+        if rng.random() < 0.02:
+            i2 = rng.choice([0.0, 0.0, 0.02, 0.03, 0.05, 0.3])
+        if rng.random() < 0.01:
+            stress_Pa = rng.choice([0.0, MOST_Pa, rng.uniform(0.0, MOST_Pa)])
+        r = 126.0 - 13.0 * xi
+        place = places(c, stress_Pa, stroke(c, stress_Pa)[1])
+        T_C, xi = advance(law, c, place, r * r * i2, T_C, xi, h)
+        if H > 0.03:
+            i2 = 0.0
+        H = H * exp(-h / tau_s) + i2 * tau_s * (1.0 - exp(-h / tau_s))
+        # within a step r falls by a hundredth, and the current rises as much
+        assert T_C <= LOADED.highest_C(air_C + 1.02 * CELL.heating_K_per_A2s * H) + 1e-6
+
+
+@pytest.mark.parametrize("budget_C", [40.0, 90.0, 130.0, 170.0, 300.0])
+def test_the_highest_temperature_balances_latent_heat_by_the_law(budget_C):
+    """Against a root of T - (L / C) (1 - F(T)) = T_air + K H, with the law's own F."""
+    latent_K = 24.2e3 / 450.0
+    expected_C = brentq(
+        lambda T_C: T_C - latent_K * (1.0 - MEASURED.least(T_C, MOST_Pa)) - budget_C, 0.0, 400.0
+    )
+    # the knots leave out half a per cent at either end
+    assert LOADED.highest_C(budget_C) == pytest.approx(expected_C, abs=0.006 * latent_K)
 
 
 def test_a_budget_that_forgets_faster_than_the_wire_cools_allows_more():

@@ -1,7 +1,11 @@
 """The law under stress keeps to Clausius-Clapeyron, closed minor loops and the second law."""
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from hil.mechanics.sma.stress import Branch, REFERENCE_Pa, StressLaw
@@ -93,3 +97,46 @@ def test_strain_of_austenite_is_elastic_and_of_martensite_has_the_stroke():
     assert float(LAW.strain(1.0, 100.0, 140e6, 100.0)) == pytest.approx(140e6 / 70e9)
     whole = 140e6 / 28e9 + 0.04 - 0.03 * np.exp(-1.68)
     assert float(LAW.strain(0.0, 100.0, 140e6, 100.0)) == pytest.approx(whole)
+
+
+def driven(turns_C, xi=0.0, stress_Pa=100e6):
+    """Austenite at every turning point; both branches rise with T, so a way needs no points."""
+    found = []
+    for T_C in turns_C:
+        xi = float(LAW.moved(xi, T_C, stress_Pa))
+        found.append(xi)
+    return found
+
+
+NESTED = st.lists(st.floats(0.0, 1.0), min_size=3, max_size=7, unique=True)
+
+
+@settings(max_examples=50)
+@given(NESTED, NESTED, st.floats(0.0, 300e6))
+def test_minor_loops_return_to_their_points_and_larger_ones_wipe_them_out(lows, highs, stress_Pa):
+    """Turning points within each other, then out again past all of them (Preisach's memory)."""
+    n = min(len(lows), len(highs))
+    ups = 150.0 - 65.0 * np.sort(highs)[:n]
+    downs = 20.0 + 65.0 * np.sort(lows)[:n]
+    inward = np.column_stack([ups, downs]).ravel()
+    states = driven(inward, stress_Pa=stress_Pa)
+    outward = driven(inward[::-1][1:], states[-1], stress_Pa)
+    assert outward == pytest.approx(states[::-1][1:], abs=1e-12)
+    [with_loops] = driven([160.0], driven([10.0], states[-1], stress_Pa)[-1], stress_Pa)
+    assert with_loops == driven([160.0], 0.0, stress_Pa)[-1]
+
+
+@settings(max_examples=10)
+@given(st.lists(st.tuples(st.floats(20.0, 150.0), st.floats(0.0, 300e6)), min_size=2, max_size=6))
+def test_a_cycle_of_temperature_and_stress_closes_once_it_has_been_gone_through(corners):
+    """The way between corners is a line in both; the second and third time give the same loop."""
+    ends = np.array([*corners, corners[0]])
+    way = np.concatenate([np.linspace(a, b, 40) for a, b in itertools.pairwise(ends)])
+    xi, loops = 0.0, []
+    for _ in range(3):
+        loop = []
+        for T_C, stress_Pa in way:
+            xi = float(LAW.moved(xi, T_C, stress_Pa))
+            loop.append(xi)
+        loops.append(loop)
+    assert loops[2] == loops[1]

@@ -14,7 +14,7 @@ from oracles.newton import Newton
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_block_assembly_is_newtons_law_on_any_network(pair):
     model, newton = pair
@@ -24,7 +24,7 @@ def test_block_assembly_is_newtons_law_on_any_network(pair):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_names_stand_in_the_order_of_the_states(pair):
     model, newton = pair
@@ -44,7 +44,7 @@ def test_names_stand_in_the_order_of_the_states(pair):
     assert model.states == said
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(kinds=("hill", "miga", "two_damper"), failures=False))
 def test_energy_in_is_energy_stored_and_turned_to_heat(pair):
     """d/dt (kinetic + springs) = external work - sum F d' - heat in the dampers."""
@@ -113,6 +113,33 @@ def test_an_antagonist_pair_pulls_its_payload_both_ways():
     assert loaded == pytest.approx(1.0 / (3.0 * K))
     load_v = model.states.index("load.v_m_per_s")
     assert model.B[load_v, model.inputs.index("load.F_N")] == pytest.approx(1.0 / 0.53)
+
+
+def test_a_bias_spring_holds_a_load_that_its_cell_pulls():
+    """In series of a cell K and a spring k a load rests where phi F = -(K + k) x."""
+    points = {"load": Point("free", 0.5, spring_N_per_m=70.0), "hook": Point("fixed")}
+    array = make_array("-:1 | &1:-1", cell=MIGA, mass_kg=0.02, start="load", end="hook")
+    model = CellArray(points, {"wire": array})
+    K, phi = MIGA.static
+    statics = model.solve_statics(np.array([2.0]))
+    assert statics.position_m[0] == pytest.approx(phi * 2.0 / (K + 70.0))
+    assert statics.tension_N[0] == pytest.approx(70.0 * statics.position_m[0])
+    free = CellArray({**points, "load": Point("free", 0.5)}, {"wire": array})
+    at, v = (model.states.index(f"load.{name}") for name in ("x_m", "v_m_per_s"))
+    assert model.A[v, at] - free.A[v, at] == pytest.approx(-70.0 / 0.52)
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        (Point("fixed", spring_N_per_m=1.0), "moves nothing at a fixed point"),
+        (Point("free", 1.0, spring_N_per_m=-1.0), "must not be negative"),
+    ],
+)
+def test_a_spring_that_makes_no_sense_is_refused(point, words):
+    array = make_array("-:1 | &1:-1", cell=MIGA, mass_kg=0.02, start="a", end="b")
+    with pytest.raises(ModelError, match=words):
+        CellArray({"a": point, "b": Point("fixed")}, {"wire": array})
 
 
 def test_contract_names_of_a_network():

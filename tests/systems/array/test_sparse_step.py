@@ -74,7 +74,7 @@ def test_a_mesh_of_three_hundred_cells_stays_within_a_hundred_millionth():
     assert largest_difference(model, 0.001, 2000) < 1e-8
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_any_network_is_stepped_as_by_the_matrix_exponential(pair):
     model, _ = pair
@@ -95,7 +95,7 @@ def test_any_network_is_stepped_as_by_the_matrix_exponential(pair):
     np.testing.assert_allclose(sparse.y, exact.y, rtol=0, atol=1e-8 * size)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(kinds=("hill", "miga", "two_damper"), failures=False))
 def test_no_eigenvalue_lies_beyond_the_bounds(pair):
     model, _ = pair

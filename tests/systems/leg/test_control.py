@@ -13,12 +13,13 @@ from hil.systems.leg.control import Antagonists, Movement, Wiring
 H = 0.001
 
 
-def stage(movement=None, delay=0, **gains):
+def stage(movement=None, delay=0, relative_from=None, **gains):
     given = {"k_p": 0.0, "k_i_per_s": 0.0, "k_d_s": 0.0, "derivative_filter_s": H} | gains
     flat = Movement(np.zeros(100), np.full(100, 0.2), np.full(100, 0.1))
     made = Antagonists(
         Ramp([0.0, 1.0], [0.0, 0.0]), movement or flat, PidGains(**given),
         Wiring(0, 0, 1, "h_reference_m", "h_demand_m", "m"), (0.001, 0.001), (1.0, 1.0), H, delay,
+        relative_from,
     )  # fmt: skip
     frame = Frame([*made.columns, Column("up", "1", "commanded", ""),
                    Column("down", "1", "commanded", "")])  # fmt: skip
@@ -43,6 +44,21 @@ def test_an_error_moves_the_two_apart():
     _, step = stage(k_p=5.0)
     np.testing.assert_allclose(step(0, -0.01), [0.25, 0.05])
     np.testing.assert_allclose(step(1, 0.01), [0.15, 0.15])
+
+
+def test_a_relative_correction_changes_both_activations_by_one_factor():
+    # w = ln 2: (0.2 + 0.05) 2 - 0.05 and (0.1 + 0.05) / 2 - 0.05
+    _, step = stage(k_p=100.0, relative_from=0.05)
+    np.testing.assert_allclose(step(0, -0.01 * np.log(2.0)), [0.45, 0.025], rtol=1e-12)
+    np.testing.assert_allclose(step(1, 0.01 * np.log(2.0)), [0.075, 0.25], rtol=1e-12)
+
+
+def test_a_relative_correction_without_bound_saturates_and_its_integral_stops():
+    relaxed = Movement(np.zeros(100), np.full(100, 0.001), np.full(100, 0.001))
+    _, step = stage(relaxed, k_p=1e9, k_i_per_s=1e9, relative_from=0.05)
+    np.testing.assert_array_equal(step(0, -1.0), [1.0, 0.001])
+    np.testing.assert_array_equal(step(1, 1.0), [0.001, 1.0])
+    np.testing.assert_allclose(step(2, 0.0), [0.001, 0.001])
 
 
 def test_the_integral_adds_up_and_a_restart_forgets_it():

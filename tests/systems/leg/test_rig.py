@@ -155,7 +155,7 @@ def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
     """20 % weaker muscles than the plan's, 5 ms late, 20 um of noise."""
     from hil.systems.leg.study import Values, _instruments
 
-    config = _instruments("still", "robust", Values(), 0.8)
+    config = _instruments("still", "robust", Values(strength=0.8))
     trace = run_trial(config, 1)
     assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 0.34
     assert np.abs(error_mm(trace)[-500:]).max() < 0.1

@@ -7,8 +7,9 @@ import pytest
 
 from hil.__main__ import main
 from hil.experiment.load import load
-from hil.systems.leg.study import error_mm
+from hil.systems.leg.study import Values, _instruments, error_mm
 from hil.systems.leg.study_thesis import STANDARD, WEAK_D, Sensing, simulate
+from hil.systems.leg.study_trial import run_trial
 from hil.systems.leg.system import LimbSystem
 
 START_M = -0.8406
@@ -92,11 +93,49 @@ def test_every_case_and_the_comparison_under_delay_noise_and_strength(tmp_path):
         assert cases["precise"]["rms_mm"] < cases["thesis"]["rms_mm"]
     rows = found["tables"][1]["rows"]
     assert len(rows) == 12
+    errors = found["tables"][2]["rows"]
+    assert len(errors) == 15
+    for name, *rms_mm, _ in errors:
+        assert max(float(v) for v in rms_mm) < 1.0, name
     for _, controller, *rms_mm in rows:
         assert all((float(v) < 0.34) == (controller == "robust") for v in rms_mm)
     said = {check["what"]: check["agrees"] for check in found["checks"]}
     assert not said["still, thesis: drop as in Fig. 12"]
     assert said["still, thesis_weak_d: drop as in Fig. 12"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes"),
+    [
+        ("down", {"tendon_TA": 0.98, "tendon_SOL": 1.02}),
+        ("down", {"tendon_SOL": 1.02}),
+        ("up", {"strength_TA": 1.3, "strength_SOL": 0.7}),
+        ("still", {"payload_kg": 2.0}),
+        ("down", {"told_delay_s": 0.0}),
+    ],
+)
+def test_the_robust_controller_stays_below_a_millimetre_on_a_plant_that_is_not_its_model(
+    scenario, changes
+):
+    """The worst cases of the study's table; an added correction left 0.1 to 6.8 mm."""
+    trace = run_trial(_instruments(scenario, "robust", Values(**changes)), 0)
+    assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 1.0
+
+
+def test_values_of_the_study_change_the_plant_and_what_the_controller_is_told():
+    values = Values(strength=0.5, strength_TA=1.2, tendon_SOL=0.99, payload_kg=2.0,
+                    told_delay_s=0.003)  # fmt: skip
+    config = _instruments("still", "robust", values)
+    plant, model = config.tables.plant, config.tables.model
+    assert plant.muscles["TA"].F_max_N == pytest.approx(0.6 * 1528.0)
+    assert plant.muscles["SOL"].F_max_N == pytest.approx(0.5 * 3883.0)
+    assert plant.muscles["TA"].l_SEE_0_m == 0.223
+    assert plant.muscles["SOL"].l_SEE_0_m == pytest.approx(0.99 * 0.245)
+    assert plant.bodies["foot"].mass_kg == pytest.approx(3.5666)
+    assert model.bodies["foot"].mass_kg == 1.5666
+    assert model.muscles["TA"].F_max_N == 1528.0
+    assert config.tables.controller.delay_s == 0.003
+    assert config.tables.devices["daq"].channels["height"].sim.delay_s == 0.005
 
 
 @pytest.mark.parametrize("strength", [0.8, 1.2])

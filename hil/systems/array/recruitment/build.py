@@ -17,6 +17,7 @@ from hil.errors import ModelError
 from hil.experiment.kind import Found
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.delay import mean_delay_s
 from hil.systems.array.force_levels import levels_N, static_gains_N
 from hil.systems.array.isolation import Isolation, IsolationRules, broken_gains_N, lags
 from hil.systems.array.prediction import Prediction, predict
@@ -132,6 +133,11 @@ class NominalArray:
             system.step(on)
             t_s += system.period_s
         return t_s
+
+    @cached_property
+    def delay_s(self) -> float:
+        """The mean delay of the force after its cells switch."""
+        return mean_delay_s(self.model, self.activation, self.signal, self.period_s)
 
 
 def observer_noise(table: ObserverTable) -> ObserverNoise:

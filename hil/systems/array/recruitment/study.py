@@ -2,11 +2,11 @@
 
 Every plant is commissioned first: each cell is pulsed twice (`study_commission`). Every
 controller except UNTOLD uses the result; "optimal" also learns the wires during the trial. Trials
-run on the same plant on another day. One procedure tunes all controllers: of the six settings in
-SETTINGS it selects the one with the least mean error over the tuning plants and the three set
-points, without dead cells. The evaluation uses other plants. Dead cells die after commissioning,
-and no controller knows of them. `study_optimum` computes the optimum for the plant and set point
-of each trial.
+run on the same plant on another day. One procedure tunes all controllers (`study_tuning`): it
+searches the least mean error over the tuning plants and the three set points, without dead cells,
+on a grid that widens until the optimum is inside. The evaluation uses other plants. Dead cells die
+after commissioning, and no controller knows of them. `study_optimum` computes the optimum for the
+plant and set point of each trial.
 """
 
 import os
@@ -26,7 +26,6 @@ from hil.systems.array.recruitment.study_bound import least_possible
 from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import (
     CONTROLLERS,
-    SETTINGS,
     UNTOLD,
     Setting,
     control_of,
@@ -39,6 +38,7 @@ from hil.systems.array.recruitment.study_plant import (
     nominal,
     reference,
 )
+from hil.systems.array.recruitment.study_tuning import AXES, tune
 from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
 
 SWEEPS = {6: 12, 14: 12, 100: 2}  # largest number of sweeps of the descent to the optimum
@@ -115,19 +115,18 @@ def one(job: Job) -> tuple[float, float, float]:
 
 
 def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
-    jobs = [
-        (n, 0.0, name, setting, kind, TUNING_SEED + seed)
-        for n in values.cells
-        for seed in range(values.tuning_seeds)
-        for name in CONTROLLERS
-        for setting in SETTINGS[name]
-        for kind in SET_POINTS
-    ]
-    errors: dict[tuple[int, str, Setting], list[float]] = {}
-    for job, (error, _, _) in zip(jobs, each("tuning", one, jobs, 36), strict=True):
-        errors.setdefault((job[0], job[2], job[3]), []).append(error)
+    def errors(n: int, name: str, settings: list[Setting]) -> list[float]:
+        jobs = [
+            (n, 0.0, name, setting, kind, TUNING_SEED + seed)
+            for seed in range(values.tuning_seeds)
+            for setting in settings
+            for kind in SET_POINTS
+        ]
+        found = [error for error, _, _ in each(f"tuning {name}", one, jobs, len(SET_POINTS))]
+        return list(np.reshape(found, (values.tuning_seeds, len(settings), -1)).mean(axis=(0, 2)))
+
     return {
-        (n, name): min(SETTINGS[name], key=lambda s: float(np.mean(errors[n, name, s])))
+        (n, name): tune(name, AXES[name], partial(errors, n, name))
         for n in values.cells
         for name in CONTROLLERS
     }

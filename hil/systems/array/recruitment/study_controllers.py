@@ -7,7 +7,7 @@ import numpy as np
 
 from hil.control.controller import ArrayEstimate
 from hil.control.pid import Pid, PidGains
-from hil.control.reference import Reference
+from hil.control.reference import Ahead, Reference
 from hil.devices.board import protocol
 from hil.loop.frame import Broadcast, Commands
 from hil.mechanics.arrays import Array, Mask
@@ -43,40 +43,25 @@ BROADCASTS: dict[str, Law] = {
 ROTATE_S, REST_S = 6.0, 1.0
 Setting = tuple[float, ...]
 UNTOLD = "optimal, not commissioned"
-CONTROLLERS = ("PID", *BROADCASTS, "size principle", UNTOLD, "optimal")
-
-SETTINGS: dict[str, tuple[Setting, ...]] = {
-    # k_p, k_i 1/s, dwell s
-    "PID": ((0.1, 0.2, 0.2), (0.1, 0.4, 0.2), (0.1, 0.8, 0.2),
-            (0.4, 0.2, 0.2), (0.4, 0.4, 0.2), (0.4, 0.8, 0.2)),
-    # period s, dead zone over half the largest step, gain
-    **dict.fromkeys(
-        list(BROADCASTS)[:3],
-        ((0.2, 1.0, 0.0), (0.5, 1.0, 0.0), (1.0, 1.0, 0.0),
-         (0.2, 1.5, 0.0), (0.5, 1.5, 0.0), (1.0, 1.5, 0.0)),
-    ),
-    "broadcast, fixed gain": ((0.2, 1.0, 0.01), (0.2, 1.0, 0.03), (0.2, 1.0, 0.1),
-                              (0.5, 1.0, 0.01), (0.5, 1.0, 0.03), (0.5, 1.0, 0.1)),
-    # k_p, hysteresis, dwell s
-    "size principle": ((0.0, 0.1, 0.1), (0.4, 0.1, 0.1), (0.8, 0.1, 0.1),
-                       (0.0, 0.3, 0.1), (0.4, 0.3, 0.1), (0.8, 0.3, 0.1)),
-    # price, minimum time on and off in s, blocks
-    UNTOLD: ((0.3, 2.0, 4), (1.0, 2.0, 4), (3.0, 2.0, 4),
-             (1.0, 1.4, 4), (1.0, 2.0, 2), (1.0, 1.4, 2)),
-    # price, ticks between plans, blocks
-    "optimal": ((0.03, 5, 30), (0.1, 5, 30), (0.3, 5, 30),
-                (0.01, 3, 50), (0.03, 3, 50), (0.1, 3, 50)),
-}  # fmt: skip
+CONTROLLERS = ("PID", *BROADCASTS, "size principle", "preview", UNTOLD, "optimal")
+AHEAD = frozenset({"preview", UNTOLD, "optimal"})  # these know the set point in advance
 
 
 class PidControl:
-    """PID with the nearest-level quantiser; small cells first."""
+    """PID with the nearest-level quantiser, and with preview a feedforward; small cells first."""
 
-    def __init__(self, know: KnownArray, k_p: float, k_i_per_s: float, dwell_s: float) -> None:
+    def __init__(
+        self,
+        know: KnownArray,
+        k_p: float,
+        k_i_per_s: float,
+        dwell_s: float,
+        feedforward: Reference | None = None,
+    ) -> None:
         gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
         order = np.argsort(know.static_gains_N, kind="stable").tolist()
         levels = np.concatenate(([0.0], np.cumsum(know.static_gains_N[order])))
-        self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S)
+        self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S, feedforward)
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask
@@ -189,14 +174,19 @@ def control_of(
 ) -> Control:
     """Return a controller with one of its settings."""
     if name == "PID":
-        return PidControl(know, *setting)
+        k_p, k_i_per_s, dwell_s = setting
+        return PidControl(know, k_p, k_i_per_s, dwell_s)
+    if name == "preview":
+        delays, k_p, k_i_per_s, dwell_s = setting
+        return PidControl(know, k_p, k_i_per_s, dwell_s, Ahead(follow, delays * know.delay_s))
     if name in BROADCASTS:
         return broadcast(know, name, setting, seed)
     if name == "size principle":
         return size_principle(know, *setting)
     if name == UNTOLD:
         price, least_s, n_blocks = setting
-        planning = Planning(price=price, least_s=least_s, n_blocks=int(n_blocks))
+        planning = Planning(price=price, least_s=least_s, n_blocks=round(n_blocks))
         return optimal(know, follow, planning)
     price, plan_ticks, n_blocks = setting
-    return wire_optimal(know, follow, WirePlanning(int(plan_ticks), int(n_blocks), price))
+    for_wires = WirePlanning(round(plan_ticks), round(n_blocks), price)
+    return wire_optimal(know, follow, for_wires)

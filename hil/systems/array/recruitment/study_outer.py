@@ -69,7 +69,7 @@ class OuterWire:
 
     Parameters
     ----------
-    law : (13,) array, from `hil.mechanics.sma.wire.wire_laws`
+    law : (M,) array, from `hil.mechanics.sma.wire.wire_laws`
     period_s : length of a tick; the bound is proven for at most 10 ms
 
     Raises

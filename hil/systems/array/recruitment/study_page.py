@@ -11,17 +11,23 @@ from hil.pages.study import as_table, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commissioned_plant
-from hil.systems.array.recruitment.study_controllers import CONTROLLERS, UNTOLD, Setting, control_of
+from hil.systems.array.recruitment.study_controllers import (
+    AHEAD,
+    CONTROLLERS,
+    UNTOLD,
+    Setting,
+    control_of,
+)
 from hil.systems.array.recruitment.study_failures import FAILURE_CONTROLLERS, WATCHED_S, WITHIN_S
 from hil.systems.array.recruitment.study_plant import PERIOD_S, SET_POINTS, nominal, reference
 from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
 
-TRACED = ("PID", "broadcast, LMS", "size principle", UNTOLD, "optimal")
-TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#CC79A7", MEASURED)
+TRACED = ("PID", "broadcast, LMS", "size principle", "preview", UNTOLD, "optimal")
+TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#E69F00", "#CC79A7", MEASURED)
 
 _CAPTION_TRACES = (
-    "One plant of 14 cells (or the first size in `cells`), three set points. Only the optimal "
-    "controllers know the set point in advance; they start to heat before a step. "
+    "One plant of 14 cells (or the first size in `cells`), three set points. Preview and the "
+    "optimal controllers know the set point in advance; they start to heat before a step. "
     "Cells take about a second to heat and to cool, each according to its own wire."
 )
 _CAPTION_ERRORS = (
@@ -79,7 +85,7 @@ def _errors(
 ) -> dict[str, Any]:
     rows = []
     for name in CONTROLLERS:
-        row = [name]
+        row = [name, "yes" if name in AHEAD else "no"]
         for dead in values.dead_percent:
             errors, switches, energy = np.array(judged[n_cells, dead, name]).T
             row.append(
@@ -93,14 +99,17 @@ def _errors(
     ):
         best = [100.0 * e for (m, _), e in of.items() if m == n_cells]
         if best:
-            rows.append([f"{label} ({len(best)} plants)", f"{np.mean(best):.1f} %"]
+            rows.append([f"{label} ({len(best)} plants)", "yes, and the plant",
+                         f"{np.mean(best):.1f} %"]
                         + [""] * (len(values.dead_percent) - 1))  # fmt: skip
     n_plants = len(judged[n_cells, values.dead_percent[0], CONTROLLERS[0]])
     title = (
         f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a second"
     )
     return as_table(
-        f"{title}, energy", ["", *[f"{dead:g} % dead" for dead in values.dead_percent]], rows
+        f"{title}, energy",
+        ["", "set point known ahead", *[f"{dead:g} % dead" for dead in values.dead_percent]],
+        rows,
     )
 
 
@@ -136,7 +145,7 @@ def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
         [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
         for name in CONTROLLERS
     ]
-    title = "Settings selected by tuning (SETTINGS in study_controllers.py)"
+    title = "Settings selected by tuning (AXES in study_tuning.py)"
     return as_table(title, ["", *[f"{n} cells" for n in values.cells]], rows)
 
 
@@ -146,9 +155,10 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "Procedure: every plant is commissioned (each cell is pulsed twice from rest), and every "
         f"controller except '{UNTOLD}' uses the result. The trials take place on another day: the "
         "air is up to 2 K warmer or colder, forces differ by up to 2 %, convection by 5 %, supply "
-        "by 1 %. Every controller has six settings; the one with the least mean error on "
-        f"{values.tuning_seeds} tuning plant(s) under all three set points, without dead cells, is "
-        "used. The evaluation uses other plants; the set points alternate between plants.",
+        "by 1 %. Every controller is tuned for the least mean error on "
+        f"{values.tuning_seeds} tuning plant(s) under all three set points, without dead cells, on "
+        "a grid that widens until its optimum is inside. The evaluation uses other plants; the "
+        "set points alternate between plants.",
         "Unknown to the controllers: latent heat and transition temperatures of the wires, the "
         "transducer's delay, and which cells died. The plant: wires with hysteresis that rise in "
         "0.7 s and fall in 1.1 s, all parameters with errors up to 20 % (convection 10 %, supply "
@@ -186,6 +196,7 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "Broadcast: without addresses the randomness of the draw remains (less with many cells), "
         "and so does the dead zone of half a step; |e|/N and fixed gains are slow far from the "
         "set point. Size principle: without preview, the delay of the cells stays in the error. "
+        "Preview: one delay for all cells, for rises and falls alike. "
         "Optimal, not commissioned: it assumes a symmetrical sigmoid, but wires fall later than "
         "they rise. Optimal: the first seconds, before it has learned what changed since "
         "commissioning or which cells are dead; with few cells, the steps between their levels. "

@@ -8,7 +8,7 @@ fraction, and a transducer with noise, zero offset, quantisation and delay.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.delay import mean_delay_s
 from hil.systems.array.force_levels import levels_N, static_gains_N
 from hil.systems.array.isolation import broken_gains_N
 
@@ -58,6 +59,11 @@ class KnownArray:
     @property
     def total_N(self) -> float:
         return float(self.static_gains_N.sum())
+
+    @cached_property
+    def delay_s(self) -> float:
+        """The mean delay of the force after its cells switch."""
+        return mean_delay_s(self.model, self.activation, RIGHT, PERIOD_S)
 
     @property
     def broken_N(self) -> Array:

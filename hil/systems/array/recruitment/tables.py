@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator
 
 from hil.config.table import Positive, Table, cell_list
+from hil.control.tables import PidTable
 
 Wait = Annotated[float, Field(ge=0.0, le=3600.0)]
 Horizon = Annotated[float, Field(ge=1e-4, le=60.0)]
@@ -74,6 +75,18 @@ class WireFailuresTable(Table):
     sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99
     switch_suspects: bool = False
     apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.5
+
+
+class PreviewTable(PidTable):
+    """Preview: the set point of `preview_s` later, plus the PID of `pid`.
+
+    u(t) = r(t + preview_s) + Kp e + Ki int(e) + Kd de/dt, with e = r(t) - force. Cells that act
+    `preview_s` after their command leave no error for the feedback. Default: the mean delay of the
+    commissioned model's rise and fall. The other keys act as under `pid`.
+    """
+
+    kind: Literal["preview"]  # type: ignore[assignment]
+    preview_s: Annotated[float, Field(ge=0.0, le=60.0)] | None = None
 
 
 class BroadcastTable(Table):

@@ -1,15 +1,16 @@
 """The estimated wires, each with three copies that give derivatives of its force.
 
 The copies have a little more power, a little more convection, and warmer air. Their differences
-from the wire are its derivatives to what is uncertain of its law (`hil.mechanics.sma.wire`).
+from the wire are its derivatives to what is uncertain of its law.
 """
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT, advance
+from hil.mechanics.sma.stressed import AS_TABULATED, advance
+from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT
+from hil.mechanics.system import Drive
 from hil.systems.array.sma.cells import WireModel
 
 HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # where a law has them
@@ -22,7 +23,8 @@ class WireBank:
 
     Attributes
     ----------
-    laws : (4, N, 13) array, as estimated; with more power; with more convection; in warmer air
+    knots_C : (N, N_KNOTS) array, the branches of every wire
+    laws : (4, N, M) array, as estimated; with more power; with more convection; in warmer air
     wires : (4, N, 3) array, temperature, austenite and lag of each
     comes : (N,) array, force of each cell over its static gain
     slopes : (3, N) array, its derivatives: to relative power and convection, and to the air in K
@@ -35,6 +37,7 @@ class WireBank:
             cells.direct,
             cells.static_gains_N,
         )
+        self.knots_C = cells.knots_C
         self.laws = np.repeat(cells.laws[None], 4, axis=0)
         self.wires = np.full((4, n, 3), np.nan)
         self.comes, self.slopes = np.zeros(n), np.zeros((3, n))
@@ -42,13 +45,16 @@ class WireBank:
         self._warmer_K = 0.0
         self._set_others()
 
-    def follow(self, for_s: float, T_C: Array, xi: Array, cells: NDArray[np.uint8]) -> None:
+    def follow(self, for_s: float, T_C: Array, xi: Array, cells: Drive) -> None:
         """Advance by a time with these cells on, given the state of the twin's wires."""
         if np.isnan(self.wires[0, 0, 1]):
             self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
             self.wires[3, :, 0] += OFF_K
         if for_s > 0.0:
-            _follow(self._rates, for_s, xi, self._xi, self._lag, self.laws, cells, self.wires)
+            _follow(
+                self._rates, for_s, xi, self._xi, self._lag, self.laws, self.knots_C, cells,
+                self.wires,
+            )  # fmt: skip
 
     def look(self, xi: Array) -> float:
         """Update `comes` and `slopes`; return the force of the twin's wires in N."""
@@ -87,7 +93,7 @@ class WireBank:
 
 
 @njit(cache=True)
-def _follow(rates, h, xi_now, xi, lag, laws, cells, wires):  # type: ignore[no-untyped-def]
+def _follow(rates, h, xi_now, xi, lag, laws, knots, cells, wires):  # type: ignore[no-untyped-def]
     """Advance the lags of the twin's wires and of the copies."""
     for n in range(len(lag)):
         a = np.exp(-rates[n] * h)
@@ -97,5 +103,7 @@ def _follow(rates, h, xi_now, xi, lag, laws, cells, wires):  # type: ignore[no-u
         for kind in range(len(wires)):
             own = wires[kind, n]
             before = own[1]
-            own[0], own[1] = advance(laws[kind, n], float(cells[n]), own[0], before, h)
+            own[0], own[1] = advance(
+                laws[kind, n], knots[n], AS_TABULATED, float(cells[n]), own[0], before, h
+            )
             own[2] = a * own[2] + (1.0 - a - ramp) * before + ramp * own[1]

@@ -85,7 +85,8 @@ def _at_rest(law: StressLaw, wire: SmaWire, rest_Pa: float) -> SmaWire:
     """The wire with lines for branches where they lie at the stress of rest."""
     ends = [_ends_C(law, branch, rest_Pa) for branch in (law.heating, law.cooling)]
     (A_s_C, A_f_C), (M_f_C, M_s_C) = ends
-    return replace(wire, A_s_C=A_s_C, A_f_C=A_f_C, M_s_C=M_s_C, M_f_C=M_f_C)
+    own = replace(wire.resistivity, strain=float(law.stroke(rest_Pa)))
+    return replace(wire, A_s_C=A_s_C, A_f_C=A_f_C, M_s_C=M_s_C, M_f_C=M_f_C, resistivity=own)
 
 
 def _ends_C(law: StressLaw, branch: Branch, rest_Pa: float) -> tuple[float, float]:

@@ -45,7 +45,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
 from hil.systems.array.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
@@ -149,7 +150,7 @@ class WireFailures(FilteredWires):
         self.findings: list[Finding] = []
 
     def step(
-        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Mask,
+        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Drive,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
         """Process a tick; arguments as in `WireFilter.follow`."""
@@ -175,7 +176,7 @@ class WireFailures(FilteredWires):
         self._past[-1] = kalman.x + self._folded
         self._judge(t_s)
 
-    def _hold(self, cells: Mask, blind: bool) -> None:
+    def _hold(self, cells: Drive, blind: bool) -> None:
         """Update every hypothesis with the sample; begin new ones."""
         kalman, bank = self._filter, self._filter.bank
         # during an alarm no hypothesis is replaced
@@ -186,10 +187,11 @@ class WireFailures(FilteredWires):
         if spawn:
             self._place = (self._place + 1) % self._ghost.shape[1]
         self.log_odds = hold(
-            bank.laws[0], kalman.static_gains_N, self._rates, self._direct, self._broken,
-            self._breaks, kalman.sample_s, bank.wires[0], bank.comes, cells, self._alive, blind,
-            kalman.keep, kalman.x, kalman.phi, kalman.gain, kalman.nu, kalman.S, self._ghost,
-            self._log, self._sums, self._filtered, self._own, spawn, self._place, self.posterior,
+            bank.laws[0], bank.knots_C, kalman.static_gains_N, self._rates, self._direct,
+            self._broken, self._breaks, kalman.sample_s, bank.wires[0], bank.comes, cells,
+            self._alive, blind, kalman.keep, kalman.x, kalman.phi, kalman.gain, kalman.nu,
+            kalman.S, self._ghost, self._log, self._sums, self._filtered, self._own, spawn,
+            self._place, self.posterior,
         )  # fmt: skip
 
     def _judge(self, t_s: float) -> None:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
 from hil.systems.array.sma.bank import WireBank
 from hil.systems.array.sma.cells import WireModel
 
@@ -101,7 +102,9 @@ class WireFilter:
         """Number of samples so far."""
         return self._tick // self._every
 
-    def follow(self, residual_N: float, T_C: Array, xi: Array, cells: Mask, n_periods: int) -> bool:
+    def follow(
+        self, residual_N: float, T_C: Array, xi: Array, cells: Drive, n_periods: int
+    ) -> bool:
         """Process a tick: residual (NaN without a reading), the twin's wires, cells on.
 
         Returns whether a sample is due.

@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import advance
+from hil.mechanics.sma.stressed import AS_TABULATED, advance
 
 ELECTRICAL, MECHANICAL = 0, 1
 PULLS = 0.01  # of its force: a cell whose breaking can be felt
@@ -13,8 +13,8 @@ PULLS = 0.01  # of its force: a cell whose breaking can be felt
 
 @njit(cache=True)
 def hold(  # type: ignore[no-untyped-def]
-    laws, gains_N, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep, x,
-    phi, gain, nu, S, ghost, log, sums, filtered, spread, spawn, place, posterior,
+    laws, knots, gains_N, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep,
+    x, phi, gain, nu, S, ghost, log, sums, filtered, spread, spawn, place, posterior,
 ):  # fmt: skip
     """Update every hypothesis with a predicted sample; return the largest log odds."""
     n, m, n_alive = len(gains_N), len(x), ghost.shape[1]
@@ -30,7 +30,9 @@ def hold(  # type: ignore[no-untyped-def]
         for k in range(n_alive):
             old, was = ghost[c, k, 1], ghost[c, k, 2]
             was = direct[c] * old + (1.0 - direct[c]) * was
-            ghost[c, k, 0], ghost[c, k, 1] = advance(laws[c], 0.0, ghost[c, k, 0], old, h)
+            ghost[c, k, 0], ghost[c, k, 1] = advance(
+                laws[c], knots[c], AS_TABULATED, 0.0, ghost[c, k, 0], old, h
+            )
             ghost[c, k, 2] = a * ghost[c, k, 2] + (1.0 - a - ramp) * old + ramp * ghost[c, k, 1]
             left = direct[c] * ghost[c, k, 1] + (1.0 - direct[c]) * ghost[c, k, 2]
             for kind in range(2):

@@ -17,7 +17,8 @@ Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, R
 import numpy as np
 from numba import njit
 
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
 from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS
 from hil.systems.array.sma.cells import WireModel
 from hil.systems.array.sma.filter import FilteredWires, WireErrors
@@ -45,7 +46,7 @@ class LearnedWires(FilteredWires):
         self.surprise = 1.0
 
     def step(
-        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Mask,
+        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Drive,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
         """Process a tick; arguments as in `WireFilter.follow`."""

@@ -27,19 +27,29 @@ from numpy.typing import NDArray
 
 from hil.errors import ModelError
 from hil.mechanics.discrete import LinearStepper
+from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
-from hil.mechanics.sma.stressed import N_CONSTANTS, advance, places, row, stroke
+from hil.mechanics.sma.stressed import (
+    N_CONSTANTS,
+    PIECES,
+    advance,
+    branches,
+    knots_C,
+    places,
+    row,
+    stroke,
+)
 from hil.mechanics.sma.wire import (
     CELL_OHM_M_AT,
     CELL_V_AT,
-    DR_AT,
-    R_M_AT,
     SmaWire,
     SmaWires,
+    ohm_per_m_of,
 )
 from hil.systems.array.cell_array import CellArray
 
 NEWTON_STEPS = 5
+OVERSHOOT = 1.5  # assumed: of the stress in motion over that at rest with all cells on
 SOLVED = (
     1e-3  # of a newton and of the pull of rest: what is left then is of the order of its square
 )
@@ -60,6 +70,19 @@ class Loaded:
     law: StressLaw
     pretension_N: float
     k_ae_N_per_m: float
+
+    def branches(self, wire: SmaWire, contracted_N: float) -> CellBranches:
+        """Branches of the cell's wires; contracted_N: its tension's gain when all cells are on."""
+        rest, working = (
+            stress_Pa(wire, max(0.0, self.pretension_N + more_N / wire.n_wires))
+            for more_N in (0.0, contracted_N)
+        )
+        along_Pa = np.linspace(rest, working, PIECES + 1)
+        working_C = [
+            knots_C(self.law, side, along_Pa) for side in (self.law.heating, self.law.cooling)
+        ]
+        stressed_C = knots_C(self.law, self.law.heating, OVERSHOOT * max(rest, working))
+        return CellBranches(tuple(np.concatenate(working_C)), tuple(stressed_C))
 
 
 def stress_Pa(wire: SmaWire, tension_N: float) -> float:
@@ -110,6 +133,13 @@ class LoadedWires:
             F_before_N, F_N,
         )  # fmt: skip
 
+    def branches_C(self, fraction: NDArray[np.float64], into: NDArray[np.float64]) -> None:
+        """Write the branches of these wires at their present stress over those of no stress.
+
+        `fraction` and `into` are as of `SmaWires.branches_C`.
+        """
+        _branches(fraction, self._where[1], self._own, self.tension_N, into)
+
 
 def _row(
     model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
@@ -148,8 +178,6 @@ def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F):  # typ
         strain, slope = stroke(c, f / area)
         place = places(c, f / area, slope)
         T[n], xi[n] = advance(law, c, place, duty, T[n], xi[n], h)
-        resistance[n] = law[CELL_OHM_M_AT] * (law[R_M_AT] + law[DR_AT] * xi[n])
-        current[n] = duty * law[CELL_V_AT] / resistance[n]
         free = _dot(c, ROWS_AT, u)
         share, eases = (1.0 - xi[n]) * c[FORCE_ON_AT] / c[REST_AT], 1.0 + k_ae * c[GAIN_AT]
         known = pull + k_ae * free
@@ -161,7 +189,19 @@ def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F):  # typ
                 break
             strain, slope = stroke(c, f / area)
         tension[i] = f
+        ohm = ohm_per_m_of(law, T[n], xi[n], (1.0 - xi[n]) * strain)
+        resistance[n] = law[CELL_OHM_M_AT] * ohm
+        current[n] = duty * law[CELL_V_AT] / resistance[n]
         F[n] = u[n_states + n_cells + n] = (f - known) / eases
+
+
+@njit(cache=True)
+def _branches(fraction, rows, own, tension, into):  # type: ignore[no-untyped-def]
+    for i in range(len(tension)):
+        n, c = rows[i], own[i]
+        stress = tension[i] / c[AREA_AT]
+        _, slope = stroke(c, stress)
+        into[0, n], into[1, n] = branches(c, places(c, stress, slope), fraction[n])
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """Plans the switches of every cell over the next seconds, for cells that heat and cool.
 
 The effect of a switch depends on the temperature of the wire, so effects of blocks do not add up.
-Each cell is therefore predicted with its own law (`hil.mechanics.sma.wire`) and lag,
+Each cell is therefore predicted with its own law (`hil.mechanics.sma.stressed`, along the branches
+of `hil.systems.array.sma.cells`) and lag,
 
     f(t) = sum_n s_n (c_n xi_n + (1 - c_n) z_n) + d,    z_n' = r_n (xi_n - z_n),
 
@@ -54,6 +55,7 @@ class WirePlanner:
     ) -> None:
         n_cells = len(model.static_gains_N)
         self._laws, self._gains_N = model.laws.copy(), model.static_gains_N.copy()
+        self._knots_C = model.knots_C
         self._direct = model.direct
         self._lead_s, self._block_s = lead_s, block_s
         self._price = price_N2
@@ -103,9 +105,9 @@ class WirePlanner:
         self._laws[:], self._gains_N[:], self._state[:] = wires
         self._on[:], self._locked[:], self._usable[:] = on, locked, usable
         kernel.pose(
-            self._laws, self._gains_N, self._direct, self._lead_lag, self._lag, self._lead_s,
-            self._block_s, self._state, self._on, self._locked, self._usable, wanted_N, self.plan,
-            self._y, self._error,
+            self._laws, self._knots_C, self._gains_N, self._direct, self._lead_lag, self._lag,
+            self._lead_s, self._block_s, self._state, self._on, self._locked, self._usable,
+            wanted_N, self.plan, self._y, self._error,
         )  # fmt: skip
         if self._at[0]:
             self._turn()  # its search was cut off: another's first, or the rest never have theirs
@@ -119,10 +121,10 @@ class WirePlanner:
             n, better, over = self._next, False, True
             if self._usable[n] and self._gains_N[n] != 0.0:
                 steps, better, over = kernel.improve(
-                    self._laws[n], self._gains_N[n], self._direct[n], self._lag[n], self._block_s,
-                    self._state[n], self._on[n], self._locked[n], self._least, self._price,
-                    self.plan[n], self._y[n], self._error, self._rest, self._work, self._tried,
-                    self._at, self._best, n_steps - done,
+                    self._laws[n], self._knots_C[n], self._gains_N[n], self._direct[n],
+                    self._lag[n], self._block_s, self._state[n], self._on[n], self._locked[n],
+                    self._least, self._price, self.plan[n], self._y[n], self._error, self._rest,
+                    self._work, self._tried, self._at, self._best, n_steps - done,
                 )  # fmt: skip
                 done += steps
             self._better = self._better or better

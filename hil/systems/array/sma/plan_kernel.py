@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import advance
+from hil.mechanics.sma.stressed import AS_TABULATED, advance
 
 AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 
@@ -17,20 +17,21 @@ def lag_weights(rate_per_s: Array, h: float) -> Array:
 
 
 @njit(cache=True)
-def _step(law, lag, h, on, T, xi, z):  # type: ignore[no-untyped-def]
-    T_new, xi_new = advance(law, on, T, xi, h)
+def _step(law, knots, lag, h, on, T, xi, z):  # type: ignore[no-untyped-def]
+    T_new, xi_new = advance(law, knots, AS_TABULATED, on, T, xi, h)
     return T_new, xi_new, lag[0] * z + lag[1] * xi + lag[2] * xi_new
 
 
 @njit(cache=True)
 def pose(  # type: ignore[no-untyped-def]
-    laws, gains_N, direct, lead_lag, lag, lead, h, state, on, locked, usable, wanted, plan, y, error
-):
+    laws, knots, gains_N, direct, lead_lag, lag, lead, h, state, on, locked, usable, wanted, plan,
+    y, error,
+):  # fmt: skip
     n_cells, n_blocks = plan.shape
     error[:] = wanted
     for n in range(n_cells):
         T, xi, z = state[n]
-        T, xi, z = _step(laws[n], lead_lag[n], lead, float(on[n]), T, xi, z)
+        T, xi, z = _step(laws[n], knots[n], lead_lag[n], lead, float(on[n]), T, xi, z)
         state[n, 0], state[n, 1], state[n, 2] = T, xi, z
         for b in range(n_blocks - 1):
             plan[n, b] = plan[n, b + 1]
@@ -40,15 +41,15 @@ def pose(  # type: ignore[no-untyped-def]
             elif b < locked[n]:
                 plan[n, b] = on[n]
         for b in range(n_blocks):
-            T, xi, z = _step(laws[n], lag[n], h, float(plan[n, b]), T, xi, z)
+            T, xi, z = _step(laws[n], knots[n], lag[n], h, float(plan[n, b]), T, xi, z)
             y[n, b] = gains_N[n] * (direct[n] * xi + (1.0 - direct[n]) * z)
             error[b] -= y[n, b]
 
 
 @njit(cache=True)
 def improve(  # type: ignore[no-untyped-def]
-    law, gain_N, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work, tried,
-    at, best, n_steps,
+    law, knots, gain_N, direct, lag, h, state, on, locked, least, price, plan, y, error, rest, work,
+    tried, at, best, n_steps,
 ):  # fmt: skip
     """Continue the search for this cell's best change, for about this many steps.
 
@@ -78,7 +79,7 @@ def improve(  # type: ignore[no-untyped-def]
             elif not np.any(planned != on):
                 break
             at[2] = _prefix(
-                law, gain_N, direct, lag, h, state, on, price, base, rest, work[0], best[0]
+                law, knots, gain_N, direct, lag, h, state, on, price, base, rest, work[0], best[0]
             )
             steps += at[2]
             whole = work[0, n_blocks, 3]
@@ -89,11 +90,11 @@ def improve(  # type: ignore[no-untyped-def]
         while at[1] < min(at[2] + 1, n_blocks):
             if steps >= n_steps:
                 if better:
-                    _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error)
+                    _take(law, knots, gain_N, direct, lag, h, state, found, rest, plan, y, error)
                 return steps, better, False
             more, cost = _stretch(
-                law, gain_N, direct, lag, h, on, least, price, base, rest, work, at[1], best[0],
-                found,
+                law, knots, gain_N, direct, lag, h, on, least, price, base, rest, work, at[1],
+                best[0], found,
             )  # fmt: skip
             steps += more
             if cost < best[0]:
@@ -103,27 +104,27 @@ def improve(  # type: ignore[no-untyped-def]
         at[1] = -1
     at[0] = 0
     if better:
-        _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error)
+        _take(law, knots, gain_N, direct, lag, h, state, found, rest, plan, y, error)
     return steps, better, True
 
 
 @njit(cache=True)
-def _take(law, gain_N, direct, lag, h, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
+def _take(law, knots, gain_N, direct, lag, h, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
     T, xi, z = state
     for b in range(len(plan)):
         plan[b] = found[b]
-        T, xi, z = _step(law, lag, h, float(plan[b]), T, xi, z)
+        T, xi, z = _step(law, knots, lag, h, float(plan[b]), T, xi, z)
         y[b] = gain_N * (direct * xi + (1.0 - direct) * z)
         error[b] = rest[b] - y[b]
 
 
 @njit(cache=True)
-def _prefix(law, gain_N, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
+def _prefix(law, knots, gain_N, direct, lag, h, state, on, price, base, rest, first, best):  # type: ignore[no-untyped-def]
     """Predict the base from its start to its end, or until its error alone is too large."""
     first[0, 0], first[0, 1], first[0, 2], first[0, 3] = state[0], state[1], state[2], 0.0
     before = on
     for b in range(len(base)):
-        T, xi, z = _step(law, lag, h, float(base[b]), first[b, 0], first[b, 1], first[b, 2])
+        T, xi, z = _step(law, knots, lag, h, float(base[b]), first[b, 0], first[b, 1], first[b, 2])
         e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
         first[b + 1, 0], first[b + 1, 1], first[b + 1, 2] = T, xi, z
         first[b + 1, 3] = first[b, 3] + e * e
@@ -137,7 +138,7 @@ def _prefix(law, gain_N, direct, lag, h, state, on, price, base, rest, first, be
 
 @njit(cache=True)
 def _stretch(  # type: ignore[no-untyped-def]
-    law, gain_N, direct, lag, h, on, least, price, base, rest, work, a, best, found
+    law, knots, gain_N, direct, lag, h, on, least, price, base, rest, work, a, best, found
 ):
     """Return predicted steps, and the least cost of the base with an interval changed from here.
 
@@ -153,7 +154,7 @@ def _stretch(  # type: ignore[no-untyped-def]
         return steps, best
     for c in range(a + 1, n_blocks + 1):
         b = c - 1
-        T, xi, z = _step(law, lag, h, float(to), second[b, 0], second[b, 1], second[b, 2])
+        T, xi, z = _step(law, knots, lag, h, float(to), second[b, 0], second[b, 1], second[b, 2])
         e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
         second[c, 0], second[c, 1], second[c, 2] = T, xi, z
         second[c, 3] = second[b, 3] + e * e
@@ -168,7 +169,7 @@ def _stretch(  # type: ignore[no-untyped-def]
             if base[b] != was:
                 cost += price
             was = base[b]
-            T, xi, z = _step(law, lag, h, float(was), T, xi, z)
+            T, xi, z = _step(law, knots, lag, h, float(was), T, xi, z)
             e = rest[b] - gain_N * (direct * xi + (1.0 - direct) * z)
             cost += e * e
             steps += 1

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from hil.pages.study import saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.systems.array.wires.fit import Fitted, band
 from hil.systems.array.wires.loops import Loop
@@ -12,11 +14,19 @@ from hil.systems.array.wires.loops import Loop
 COLUMNS = 3
 
 
-def loops(out: Path, name: str, panels: Sequence[tuple[Fitted, Loop, str]]) -> dict[str, str]:
-    """Write one panel a loop, with the law that it is held against and a word on it.
+CAPTION = (
+    "Strain over temperature at constant stress, heating and cooling, measured and by the law; "
+    "the band is 2 standard deviations."
+)
 
-    Returns the figure's entry in the results.
-    """
+
+def loops(out: Path, name: str, panels: Sequence[tuple[Fitted, Loop, str]]) -> dict[str, str]:
+    """Write the figure of `draw` into a folder; returns its entry in the results."""
+    return saved(out, name, draw(panels), CAPTION)
+
+
+def draw(panels: Sequence[tuple[Fitted, Loop, str]]) -> Figure:
+    """One panel a loop, with the law that it is held against and a word on it."""
     n_rows = -(-len(panels) // COLUMNS)
     with styled_figure(9.0, 2.6 * n_rows + 0.4) as figure:
         axes = figure.subplots(n_rows, COLUMNS, squeeze=False)
@@ -38,9 +48,4 @@ def loops(out: Path, name: str, panels: Sequence[tuple[Fitted, Loop, str]]) -> d
         for axis in axes[:, 0]:
             axis.set_ylabel("strain above hot end [%]")
         axes[0, 0].legend(frameon=False, fontsize=7)
-        figure.savefig(out / name, dpi=130)
-    caption = (
-        "Strain over temperature at constant stress, heating and cooling, measured and by the law; "
-        "the band is 2 standard deviations."
-    )
-    return {"file": name, "caption": caption}
+        return figure

@@ -24,8 +24,7 @@ from hil.systems.array.wires.loops import Loop, hot_end
 MODULUS_A_Pa = 70e9  # assumed; loops of constant stress do not tell it
 N_POINTS = 160
 N_EFFECTIVE = 20
-NOISE = 0.01
-SMALL = 0.25  # a gauge's noise is not smaller where the stroke is
+NOISE = 0.01  # of the largest stroke: a gauge's noise is not smaller where the stroke is
 CORES = (0.005, 0.02, 0.05)  # of the span of temperature: cores from which the fit begins
 SHAPE, FLANK = 0.016, 0.08
 BAND_SIGMAS = 2.0
@@ -36,6 +35,7 @@ COMMON = ("stroke_min", "stroke_more", "ln_rate_per_MPa", "expansion_A_ppm", "ex
           "softer_per_TPa")  # fmt: skip
 OF_BRANCH = ("middle_C", "K_per_MPa", "widens_per_100MPa", "ln_core_K", "ln_ratio_less_1",
              "shoulder_at", "core_logit", "work_share")  # fmt: skip
+NOT_NEGATIVE = ("stroke_min", "stroke_more", "softer_per_TPa")
 NAMES = (*COMMON, *(f"{side}.{name}" for side in ("heating", "cooling") for name in OF_BRANCH))
 PRIOR = {
     "ln_rate_per_MPa": (np.log(0.012), 0.4), "expansion_A_ppm": (11.0, 10.0),
@@ -151,8 +151,7 @@ def best(
     def residuals(theta: Array) -> Array:
         parts = [(theta - prior[0]) / prior[1]]
         for loop in few:
-            noise = NOISE * max(loop.stroke, SMALL * largest)
-            weight = np.sqrt(N_EFFECTIVE / len(loop.T_C)) / noise
+            weight = np.sqrt(N_EFFECTIVE / len(loop.T_C)) / (NOISE * largest)
             parts.append(weight * (strain(theta, loop) - loop.strain))
         return np.concatenate(parts)
 
@@ -258,4 +257,4 @@ def _prior_centre(start: Array) -> Array:
 
 
 def _lowest() -> Array:
-    return np.where([name == "stroke_min" for name in NAMES], 0.0, -np.inf)
+    return np.where([name in NOT_NEGATIVE for name in NAMES], 0.0, -np.inf)

@@ -1,8 +1,9 @@
 """Strain over temperature at constant stress: one loop a file, one heating and one cooling branch.
 
 A file has the columns `temperature_C`, `strain` (or `strain_percent`) and `stress_MPa` in any
-order. The loops of SMA-REACT have no header and come in this order. A gauge's zero is arbitrary:
-strain is counted from the loop's hot end.
+order, and others, which are not read. Lines that begin with # are comments. The loops of SMA-REACT
+have no header and come in this order. A gauge's zero is arbitrary: strain is counted from the
+loop's hot end.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from hil.mechanics.arrays import Array
 
 COLUMNS = ("temperature_C", "strain", "stress_MPa")
 PERCENT = "strain_percent"
+COMMENT = "#"
 SHIPPED = {"NiTiCo": 1.0, "NiTiHf": 0.01}  # strain's unit in m/m, from each Data_Source.txt
 POINTS_MIN = 20
 STRAIN_MAX = 0.2
@@ -82,30 +84,34 @@ def read(path: Path, strength_MPa: float) -> Loop:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: cannot be read ({error})") from None
-    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    filled = [
+        (at, line)
+        for at, line in enumerate(lines, start=1)
+        if line.strip() and not line.lstrip().startswith(COMMENT)
+    ]
+    header = [name.strip() for name in filled[0][1].split(",")] if filled else []
     percent = PERCENT in header
     wanted = [PERCENT if percent and name == "strain" else name for name in COLUMNS]
-    if sorted(header) != sorted(wanted):
+    if sum(name in (*COLUMNS, PERCENT) for name in header) != 3 or set(wanted) - set(header):
         raise ModelError(
             f"{path}: columns {', '.join(header) or 'none'}: give a header "
             f"{','.join(COLUMNS)} ({PERCENT} where strain is in percent)"
         )
-    rows = []
-    for at, line in enumerate(lines[1:], start=2):
-        if line.strip():
-            rows.append(_numbers(path, at, line, len(header)))
+    places = [header.index(name) for name in wanted]
+    rows = [_numbers(path, at, line, len(header), places) for at, line in filled[1:]]
     if len(rows) < 2 * POINTS_MIN:
         raise ModelError(f"{path}: {len(rows)} points: a loop needs {2 * POINTS_MIN} at least")
-    columns = np.array(rows)[:, [header.index(name) for name in wanted]]
-    return loop_of(str(path), columns * [1.0, 0.01 if percent else 1.0, 1.0], strength_MPa)
+    return loop_of(str(path), np.array(rows) * [1.0, 0.01 if percent else 1.0, 1.0], strength_MPa)
 
 
-def _numbers(path: Path, at: int, line: str, n: int) -> Sequence[float]:
+def _numbers(path: Path, at: int, line: str, n: int, places: Sequence[int]) -> Sequence[float]:
+    """The numbers at these places of a line of n values."""
+    texts = line.split(",")
     try:
-        values = [float(text) for text in line.split(",")]
+        values = [float(texts[place]) for place in places] if len(texts) == n else []
     except ValueError:
         values = []
-    if len(values) != n or not np.all(np.isfinite(values)):
+    if not values or not np.all(np.isfinite(values)):
         raise ModelError(f"{path}: line {at}: '{line.strip()[:40]}' is not {n} numbers")
     return values
 

@@ -26,7 +26,9 @@ from hil.systems.array.wires.fit import (
     rms_of_stroke,
     worst_of_stroke,
 )
-from hil.systems.array.wires.loops import SHIPPED, Loop, read, shipped
+from hil.systems.array.wires.heat import CONTRACTS_S, times
+from hil.systems.array.wires.loops import SHIPPED, Loop, shipped
+from hil.systems.array.wires.recorded import read_loop
 from hil.systems.array.wires.rivals import RIVALS
 
 OURS = "this law"
@@ -52,8 +54,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 def _own(out: Path, values: Values) -> dict[str, Any]:
-    fitted_to = [read(Path(name), values.strength_MPa) for name in values.fit]
-    others = [read(Path(name), values.strength_MPa) for name in values.predict]
+    fitted_to = [read_loop(Path(name), values.strength_MPa) for name in values.fit]
+    others = [read_loop(Path(name), values.strength_MPa) for name in values.predict]
     fitted = fit(fitted_to)
     laws = _laws(fitted, fitted_to)
     return {
@@ -106,11 +108,21 @@ def _shipped(out: Path) -> dict[str, Any]:
             as_table(f"{name}: RMS over the stroke", columns, rows),
             {**_parameter_table(whole), "title": f"{name}: parameters, all loops fitted"},
         ]
+        between = _between(loops)
+        tables.append(_between_table(name, loops, between))
         drawn.append(figures.loops(out, f"{name}.png", panels))
-        results[name] = {"left_out": left_out, "laws": laws_out, "parameters": _parameters(whole)}
+        results[name] = {
+            "left_out": left_out,
+            "between": between,
+            "laws": laws_out,
+            "parameters": _parameters(whole),
+        }
+    heat = times()
+    tables.append(_heat_table(heat))
     return {
         "title": "Wires under stress: each shipped loop predicted from the others",
         **results,
+        "heat": heat,
         "tables": tables,
         "figures": drawn,
         "notes": [
@@ -120,6 +132,51 @@ def _shipped(out: Path) -> dict[str, Any]:
             "law the stroke of this project's, which its authors did not.",
         ],
     }
+
+
+def _between(loops: Sequence[Loop]) -> list[dict[str, Any]]:
+    """Scores of the loops between two that are fitted: the second lowest stress and the highest."""
+    lowest, *others, highest = loops[1:]
+    fitted = fit([lowest, highest])
+    return [_scores(fitted, loop) for loop in others]
+
+
+def _between_table(
+    name: str, loops: Sequence[Loop], scores: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    low_MPa, high_MPa = (loop.stress_Pa / 1e6 for loop in (loops[1], loops[-1]))
+    return as_table(
+        f"{name}: loops between two fitted, {low_MPa:.0f} and {high_MPa:.0f} MPa",
+        ["", *(f"{s['stress_MPa']:.0f} MPa" for s in scores)],
+        [
+            ["RMS over the stroke", *(f"{s['rms_of_stroke']:.3f}" for s in scores)],
+            ["within the band", *(f"{s['band_holds']:.0%}" for s in scores)],
+            ["half width of the band", *(f"{s['band_half_width_of_stroke']:.3f}" for s in scores)],
+        ],
+    )
+
+
+def _heat_table(rows: Sequence[dict[str, float]]) -> dict[str, Any]:
+    columns = ["diameter", "current", "h", "contracts", "printed", "cools", "printed",
+               "both at 837 J/kg K"]  # fmt: skip
+    return as_table(
+        "Flexinol of 90 degC: contraction and cooling, against the maker's table",
+        columns,
+        [
+            [
+                f"{r['diameter_mm']:g} mm", f"{r['current_A']:g} A",
+                f"{r['convection_W_per_m2_K']:.0f} W/m2 K", _seconds(r["contracts_s"]),
+                f"{CONTRACTS_S:g} s", _seconds(r["cools_s"]), f"{r['makers_cools_s']:g} s",
+                f"{_seconds(r['contracts_printed_heat_s'])}, "
+                f"{_seconds(r['cools_printed_heat_s'])}",
+            ]
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+def _seconds(t_s: float) -> str:
+    return f"{t_s:.2g} s" if t_s < np.inf else "never"
 
 
 def _laws(fitted: Fitted, loops: Sequence[Loop]) -> dict[str, Strain]:

@@ -5,19 +5,21 @@ import json
 import numpy as np
 import pytest
 
+from hil.errors import ModelError
 from hil.mechanics.sma.wire import wire_laws
 from hil.runs.study import run_study
-from hil.systems.array.recruitment import study, study_controllers, study_failures
+from hil.systems.array.recruitment import study, study_failures
 from hil.systems.array.recruitment import study_plant as plants
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commission, commissioned_plant, seconds
 from hil.systems.array.recruitment.study_controllers import UNTOLD, control_of, size_principle
 from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
+from hil.systems.array.recruitment.study_tuning import AXES, Axis, tune
 from hil.systems.array.system import ArraySystem
 
 SETTINGS = {"PID": (0.4, 0.8, 0.2), "broadcast, LMS": (0.2, 1.5, 0.0),
-            "size principle": (0.8, 0.1, 0.1), UNTOLD: (3.0, 2.0, 4),
-            "optimal": (0.1, 5, 30)}  # fmt: skip
+            "size principle": (0.8, 0.1, 0.1), "preview": (1.0, 0.2, 0.0, 0.1),
+            UNTOLD: (3.0, 2.0, 4), "optimal": (0.1, 5, 30)}  # fmt: skip
 TOTAL_N = plants.nominal(6).total_N
 
 
@@ -38,7 +40,7 @@ def test_no_controller_beats_the_full_information_optimum():
     follow = plants.reference("reach", TOTAL_N)
     truth, _ = commissioned_plant(6, 1)
     blocks = round(16.0 / GRID_S)
-    best_N, on = least_error(truth, follow, np.zeros((blocks, 6), dtype=np.uint8), sweeps=3)
+    best_N, on = least_error(truth, follow, np.zeros((blocks, 6), dtype=np.uint8), sweeps=1)
     assert on.shape == (blocks, 6)
     for name in SETTINGS:
         assert rmse(name).rmse_N > best_N
@@ -87,6 +89,45 @@ def test_commissioning_finds_what_every_cell_gives():
     assert seconds(6) == 37.0
 
 
+def test_preview_leaves_less_than_half_of_the_error_of_a_pid():
+    assert rmse("preview").rmse_N < 0.5 * rmse("PID").rmse_N
+
+
+def test_tuning_widens_its_grid_until_the_optimum_is_inside():
+    """A bowl in the logarithms; its lowest grid point is the nearest to (51.2, 0.1, 0)."""
+    axes = (
+        Axis(0.0, 0.1, 2.0, start=1),
+        Axis(0.0, 0.1, 2.0, start=4),
+        Axis(0.0, 1.0, 2.0, start=2),
+    )
+    tried = []
+
+    def errors(settings):
+        tried.extend(settings)
+        return [abs(np.log2((a + 1e-9) / 50.0)) + abs(b - 0.1) + c for a, b, c in settings]
+
+    assert tune("any", axes, errors) == pytest.approx((51.2, 0.1, 0.0))
+    assert max(a for a, _, _ in tried) == pytest.approx(102.4)
+    assert min(b for _, b, _ in tried) == 0.0
+    assert len(tried) == len(set(tried))
+
+
+def test_a_tuned_value_at_the_edge_of_its_grid_is_an_error():
+    axes = (Axis(0.0, 0.1, 2.0, start=1),)
+    with pytest.raises(ModelError, match=r"'PID': the best setting \(.*\) is at the edge"):
+        tune("PID", axes, lambda settings: [-a for (a,) in settings])
+
+
+def test_an_axis_ends_only_where_its_parameter_does():
+    hysteresis = Axis(0.0, 0.05, 2.0, start=2, top=0.5)
+    assert hysteresis.neighbours(0) == [1]
+    assert [hysteresis.value(i) for i in range(6)] == pytest.approx([0, 0.05, 0.1, 0.2, 0.4, 0.5])
+    assert hysteresis.neighbours(5) == [4]
+    assert Axis(0.0, 0.1, 2.0, start=2).neighbours(30) == [29, 31]
+    for axes in AXES.values():
+        assert all(axis.limit <= axis.value(axis.start) <= axis.top for axis in axes)
+
+
 def test_groups_are_ordered_by_what_a_cell_adds():
     know = plants.nominal(6)
     law = size_principle(know, 0.0, 0.1, 0.1).recruiter.law
@@ -117,10 +158,9 @@ def test_commissioning_tells_slow_wires_from_late_readings():
 @pytest.mark.slow
 def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     """With one setting a controller and short waits, so that it takes seconds."""
-    few = {name: settings[:1] for name, settings in study.SETTINGS.items()}
     names = ("PID", UNTOLD, "optimal")
-    for module in (study, study_controllers):
-        monkeypatch.setattr(module, "SETTINGS", few)
+    fixed = {name: tuple(Axis(x, x, 1.0, 0) for x in SETTINGS[name]) for name in names}
+    monkeypatch.setattr(study, "AXES", fixed)
     monkeypatch.setattr(study, "CONTROLLERS", names)
     monkeypatch.setattr(study.page, "CONTROLLERS", names)
     monkeypatch.setattr(study_failures, "FAILURE_CONTROLLERS", ("optimal",))

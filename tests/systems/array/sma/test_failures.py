@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import lsim
 from scipy.stats import multivariate_normal
 
+from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.wire import SmaWire, SmaWires, wire_laws
 from hil.systems.array.isolation import FAILED, HEALTHY, SUSPECT
 from hil.systems.array.sma.bank import OFF, OFF_K
@@ -18,7 +19,8 @@ PERIOD_S = 0.05
 SHARES = np.array([0.4, 0.25, 0.3])
 RATE_PER_S = 3.0
 WIRES = [SmaWire(specific_heat_J_per_kg_K=c) for c in (200.0, 300.0, 400.0)]
-MODEL = WireModel(wire_laws(WIRES), SHARES, np.full(3, RATE_PER_S), np.zeros(3))
+KNOTS_C = np.array([CellBranches.unstressed(wire).working_C for wire in WIRES])
+MODEL = WireModel(wire_laws(WIRES), KNOTS_C, SHARES, np.full(3, RATE_PER_S), np.zeros(3))
 NOTHING_BREAKS = np.full((3, 3), np.nan)
 RULES, ERRORS = WireRules(learn_for_s=0.0), WireErrors(sample_s=PERIOD_S)
 
@@ -173,7 +175,8 @@ def test_like_wires_on_together_stay_suspects():
     """Two wires of one law and one share: nothing tells them apart while both are on."""
     wires = [WIRES[0], WIRES[0], WIRES[2]]
     gains_N = np.array([0.3, 0.3, 0.2])
-    model = WireModel(wire_laws(wires), gains_N, np.full(3, RATE_PER_S), np.zeros(3))
+    knots_C = np.array([CellBranches.unstressed(wire).working_C for wire in wires])
+    model = WireModel(wire_laws(wires), knots_C, gains_N, np.full(3, RATE_PER_S), np.zeros(3))
     on = np.zeros((200, 3), dtype=np.uint8)
     on[5:, :2] = 1
     own, F = SmaWires(wires, np.ones(3)), np.zeros((2, 3))

@@ -10,7 +10,16 @@ import hil
 from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
-from hil.mechanics.sma.stressed import HEATING_AT, PIECES, advance, places, row, settled, stroke
+from hil.mechanics.sma.stressed import (
+    HEATING_AT,
+    PIECES,
+    advance,
+    knots_C,
+    places,
+    row,
+    settled,
+    stroke,
+)
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 from hil.runs.replay import replay
 from hil.systems.array import cells
@@ -18,7 +27,8 @@ from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.cell_kinds import CustomCellTable
 from hil.systems.array.sma.build import loaded_wire
-from hil.systems.array.sma.loaded import Loaded
+from hil.systems.array.sma.cells import cell_branches
+from hil.systems.array.sma.loaded import Loaded, stress_Pa
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import SmaTable
 
@@ -36,6 +46,8 @@ UNMOVED = StressLaw(
     stroke_min=0.04, stroke_max=0.04, stroke_rate_per_Pa=1e-8,
 )  # fmt: skip
 HILL = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=611.0, k_ae_N_per_m=K_AE, b_N_s_per_m=50.0)
+STIFF = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=2500.0, k_ae_N_per_m=K_AE, b_N_s_per_m=50.0)
+SHARES = np.linspace(0.0, 1.0, PIECES + 1)
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.5, k_ae_N_per_m=K_AE, b_N_s_per_m=500.0)
 
 
@@ -162,6 +174,25 @@ def test_the_knots_are_the_quantiles_of_the_measured_distribution():
     assert np.diff(shares) == pytest.approx(np.full(PIECES, 0.99 / PIECES), abs=1e-5)
 
 
+@pytest.mark.parametrize("pretension_N", [0.3, 1.7])
+def test_the_branches_of_the_planner_are_where_the_plant_transforms(pretension_N):
+    """Held on and let go, a wire of the coupled plant stays on them."""
+    s = system(MEASURED, pretension_N, STIFF)
+    one = CellActivation(FORCE_ON_N, "sma", wire=WIRE, loaded=Loaded(MEASURED, pretension_N, K_AE))
+    heating, cooling = np.split(np.array(cell_branches(s.model, [one] * 4)[0].working_C), 2)
+    off_K = {1.0: [], 0.0: []}
+    for duty, knots in ((1.0, heating), (0.0, cooling)):
+        for _ in range(2500):
+            s.step(np.full(4, duty))
+            xi = s.wires.xi[0]
+            if 0.2 < xi < 0.8:
+                off_K[duty].append(s.wires.T_C[0] - np.interp(xi, SHARES, knots))
+    assert min(map(len, off_K.values())) > 100
+    assert np.abs(np.concatenate(list(off_K.values()))).max() < 0.5
+    at_rest_C = knots_C(MEASURED, MEASURED.heating, stress_Pa(WIRE, pretension_N))
+    assert heating[-1] - at_rest_C[-1] > 3.0  # what the stress of rest leaves out
+
+
 def test_the_period_changes_a_run_by_little():
     runs = []
     for period_s, n in ((0.001, 1500), (0.00025, 6000)):
@@ -180,7 +211,7 @@ SMA = "{kind='sma', n_wires=4, supply_V=8.0"
     ("more", "message"),
     [
         (", pretension_N=7.0}", "its wires would carry 1108 MPa, beyond strength_MPa = 1000"),
-        (", stroke_min=0.0}", "a wire that nothing stretches does not contract"),
+        (", stroke_min=0.0, pretension_N=0.0}", "a wire that nothing stretches does not contract"),
         (", stroke_max=0.03}", "stroke_max must not be below stroke_min"),
     ],
 )

@@ -77,6 +77,26 @@ def test_a_file_that_cannot_be_understood_says_why_in_one_line(columns, header, 
     assert "\n" not in str(error.value)
 
 
+def test_comments_blank_lines_and_other_columns_are_passed_over(tmp_path):
+    columns = rows()
+    plain = read(written(tmp_path / "a.csv", columns), 1000.0)
+    path = tmp_path / "b.csv"
+    lines = [
+        f"{k},{T_C:.8g},{strain:.8g},{s:.8g},run" for k, (T_C, strain, s) in enumerate(columns)
+    ]
+    header = "# a wire\n\nn, temperature_C, strain, stress_MPa, note"
+    path.write_text("\n".join([header, *lines[:50], "# paused", *lines[50:]]), encoding="utf-8")
+    np.testing.assert_array_equal(read(path, 1000.0).strain, plain.strain)
+
+
+@pytest.mark.parametrize("header", ["temperature_C,strain,strain_percent,stress_MPa",
+                                    "temperature_C,temperature_C,strain,stress_MPa"])  # fmt: skip
+def test_a_column_that_is_there_twice_is_refused(header, tmp_path):
+    columns = rows()[:, [0, 1, 1, 2]]
+    with pytest.raises(ModelError, match="give a header"):
+        read(written(tmp_path / "loop.csv", columns, header), 1000.0)
+
+
 def test_a_line_that_is_no_numbers_is_named(tmp_path):
     path = tmp_path / "loop.csv"
     path.write_text(f"{HEADER}\n20.0,0.04,100\n21.0,****,100\n", encoding="utf-8")

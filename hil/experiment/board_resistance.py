@@ -1,0 +1,93 @@
+"""Resistance as a board's measurement: range of every cell, heat of the pulses, resolution."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+
+from hil.devices.board.resistance import Chain
+from hil.devices.board.scan import SENSE_PULSE_S
+from hil.mechanics.sma.limits import COLDEST_C, CellWire
+from hil.rig.tables import BoardResistanceTable
+
+MARGIN = 0.1  # assumed: between the range of a wire's resistance and its limits
+RISE_MAX_K = 1.0  # assumed: by which measuring may warm a wire that is off
+ERROR_MAX_OF_STROKE = 0.01  # a coarser position gets a warning
+
+
+def limits_Ohm(
+    names: Sequence[str], table: BoardResistanceTable, cells: Sequence[CellWire]
+) -> list[tuple[float, float]]:
+    """The least and greatest resistance of every cell: as given, or of its wire."""
+    known = {cell.cell: _range_Ohm(cell) for cell in cells}
+    ranges = []
+    for name in names:
+        low, high = known.get(name, (0.0, inf))
+        low = low if table.min_Ohm is None else table.min_Ohm
+        ranges.append((low, high if table.max_Ohm is None else table.max_Ohm))
+    return ranges
+
+
+def _range_Ohm(cell: CellWire) -> tuple[float, float]:
+    low, high = cell.wire.extremes_Ohm_per_m(COLDEST_C, cell.temperature_max_C)
+    return (1.0 - MARGIN) * cell.wire.cell_m * low, (1.0 + MARGIN) * cell.wire.cell_m * high
+
+
+def warms_K(cell: CellWire, supply_V: float, every_s: float) -> float:
+    """How much measuring this often warms a wire that is off, in the least cooling.
+
+    The mean power of the pulses over the loss, dT = I^2 r t_pulse / (t_every G).
+    """
+    heating = cell.heating_K_per_A2s * cell.time_constant_s
+    return heating * cell.ordinary_A(supply_V) ** 2 * SENSE_PULSE_S / every_s
+
+
+def faults(
+    key: str, cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) if measuring would warm a wire, or cannot know the supply."""
+    every_ms = limits["sense_every_ms"]
+    if not every_ms or not cells:
+        return
+    key = f"{key}.limits.sense_every_ms = {every_ms}"
+    if len({cell.wire.cell_V for cell in cells}) > 1:
+        yield (
+            key,
+            f"the supply_V of '{cells[0].cell}' and of other cells of the board differ, and a "
+            "board measures one supply: give all cells the same",
+        )
+    most = max(cells, key=lambda cell: warms_K(cell, supply_V, 1.0))
+    rise_K = warms_K(most, supply_V, 1e-3 * every_ms)
+    if rise_K > RISE_MAX_K:
+        yield (
+            key,
+            f"measuring would keep the wire of '{most.cell}' {rise_K:.2g} K warm: give at least "
+            f"{every_ms * rise_K / RISE_MAX_K:.0f}",
+        )
+
+
+def resolution_of_stroke(cell: CellWire, supply_V: float, limits: Mapping[str, int]) -> float:
+    """Standard deviation of a position by the converter's resolution, over the stroke."""
+    ends = cell.wire.ends_Ohm
+    change = abs(ends[1] - ends[0])
+    if change == 0.0:
+        return inf
+    chain = Chain.of(limits, 0.0, 0.0)
+    return chain.resolution(supply_V / max(ends), supply_V, limits) * max(ends) / change
+
+
+def doubts(
+    key: str, cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield a line if the resolution is too coarse for a position."""
+    if not limits["sense_every_ms"] or not cells:
+        return
+    worst = max(cells, key=lambda cell: resolution_of_stroke(cell, supply_V, limits))
+    error = resolution_of_stroke(worst, supply_V, limits)
+    if error > ERROR_MAX_OF_STROKE:
+        amps = worst.ordinary_A(supply_V)
+        yield (
+            f"{key}.limits.current_full_scale_mA = {limits['current_full_scale_mA']}: "
+            f"'{worst.cell}' draws {amps:.3g} A: one reading of its resistance gives its position "
+            f"to {100 * error:.2g} % of the stroke: for {100 * ERROR_MAX_OF_STROKE:g} % choose a "
+            f"current sensor that ends not far above that, and supply_full_scale_mV not far above "
+            f"{1e3 * supply_V:.0f}"
+        )

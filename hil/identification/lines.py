@@ -1,0 +1,77 @@
+"""Lines in a channel's noise, such as mains hum: found at rest, then removed from whole runs.
+
+A line a cos(2 pi f t) + b sin(2 pi f t) that is there at rest is no effect of the array. A rest of
+duration T finds its frequency to a part of 1 / T only, so frequency, amplitude and phase are
+estimated again from the residual of the whole run (least squares; Kay, Estimation Theory, ch. 7).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.ndimage import maximum_filter1d, median_filter
+from scipy.optimize import minimize_scalar
+
+from hil.mechanics.arrays import Array
+
+PEAK = 16.0  # times the local level; a bin of white noise exceeds it with probability exp(-PEAK)
+NEIGHBOURS, OWN = 20, 3  # bins either side: for the local level, and those of the line itself
+FITTED = 3  # frequency, amplitude and phase
+
+
+def find_lines(rests_N: Sequence[Array], period_s: float) -> tuple[float, ...]:
+    """Frequencies of the lines in the longest of these rests [Hz].
+
+    The periodogram (Hann window) is compared with its median over the neighbouring bins. The first
+    NEIGHBOURS bins are left out: slow drift is not a line.
+    """
+    rest_N = max(rests_N, key=len)
+    if len(rest_N) < 4 * NEIGHBOURS + 4:
+        return ()
+    power = np.abs(np.fft.rfft((rest_N - rest_N.mean()) * np.hanning(len(rest_N)))) ** 2
+    around = np.ones(2 * NEIGHBOURS + 1, dtype=bool)
+    around[NEIGHBOURS - OWN : NEIGHBOURS + OWN + 1] = False
+    # The median of an exponential variable is ln 2 of its mean.
+    level = median_filter(power, footprint=around) / np.log(2.0)
+    peak = (power == maximum_filter1d(power, 2 * OWN + 1)) & (power > PEAK * level)
+    peak[:NEIGHBOURS] = False
+    bins = np.flatnonzero(peak)
+    t_s: Array = period_s * np.arange(len(rest_N), dtype=float)
+    bin_Hz = 1.0 / (period_s * len(rest_N))
+    return tuple(refined(rest_N, t_s, k * bin_Hz, bin_Hz) for k in bins)
+
+
+def refined(x: Array, t_s: Array, f_Hz: float, resolution_Hz: float) -> float:
+    """Frequency of the line with the most power within half a resolution of f_Hz."""
+    step_Hz = 0.5 / float(t_s[-1] - t_s[0])
+    n = int(np.ceil(0.5 * resolution_Hz / step_Hz))
+    grid = f_Hz + step_Hz * np.arange(-n, n + 1)
+    best = float(grid[np.argmin([_left(f, x, t_s) for f in grid])])
+    found = minimize_scalar(
+        _left,
+        args=(x, t_s),
+        bounds=(best - step_Hz, best + step_Hz),
+        method="bounded",
+        options={"xatol": 1e-3 * step_Hz},
+    )
+    return float(found.x)
+
+
+def _left(f_Hz: float, x: Array, t_s: Array) -> float:
+    rest = x - line(x, t_s, f_Hz)
+    return float(rest @ rest)
+
+
+def line(x: Array, t_s: Array, f_Hz: float) -> Array:
+    """The line of this frequency in x, by least squares."""
+    angle = 2.0 * np.pi * f_Hz * t_s
+    columns = np.column_stack((np.cos(angle), np.sin(angle)))
+    return np.asarray(columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
+
+
+def lines_in(x: Array, t_s: Array, lines_Hz: Sequence[float], resolution_Hz: float) -> Array:
+    """Sum of the lines in x near these frequencies; each is fitted to what the others leave."""
+    total = np.zeros(len(x))
+    for f_Hz in lines_Hz:
+        left = x - total
+        total += line(left, t_s, refined(left, t_s, f_Hz, resolution_Hz))
+    return total

@@ -1,0 +1,111 @@
+"""A wire identified from loops as text, JSON and a page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hil.errors import writing
+from hil.identification.wires import Estimate, IdentifiedWire
+from hil.pages.html import embedded, rendered
+from hil.record.summary import plain
+from hil.systems.array.wires import figures
+
+NOT_TOLD = "not identified: a prior, from NiTiCo, NiTiHf and print"
+COLUMNS = ("", "value", "95 % interval", "determined by")
+
+
+def as_dict(found: IdentifiedWire) -> dict[str, Any]:
+    """The result for `--json`."""
+    return dict(
+        plain(
+            {
+                "loops": [
+                    {
+                        "file": loop.name,
+                        "stress_MPa": loop.stress_Pa / 1e6,
+                        "rms_of_stroke": rms,
+                        "contraction": one.value,
+                        "contraction_95": [one.low, one.high],
+                    }
+                    for loop, rms, one in zip(
+                        found.loops, found.rms_of_stroke, found.contraction, strict=True
+                    )
+                ],
+                "parameters": [
+                    {
+                        "name": one.key,
+                        "value": one.value,
+                        "interval_95": [one.low, one.high],
+                        "identified": one.identified,
+                    }
+                    for one in found.estimates
+                ],
+                "covariance": found.covariance,
+            }
+        )
+    )
+
+
+def as_text(found: IdentifiedWire) -> str:
+    """The result for the terminal."""
+    rows = [COLUMNS, *_rows(found)]
+    wide = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [
+        f"{name:{wide[0]}}  {value:>{wide[1]}}  {interval:{wide[2]}}  {by}"
+        for name, value, interval, by in rows
+    ]
+    return "\n".join([*lines, *_sentences(found)])
+
+
+def as_activation(values: Mapping[str, float]) -> str:
+    """Values by key as lines of an activation's table, for a rig that names their record."""
+    lines, sides = list[str](), dict[str, list[str]]()
+    for key, value in values.items():
+        side, _, last = key.rpartition(".")
+        (sides.setdefault(side, []) if side else lines).append(f"{last} = {value:.9g}")
+    return "\n".join([*lines, *(f"{side} = {{{', '.join(own)}}}" for side, own in sides.items())])
+
+
+def write_page(found: IdentifiedWire, simulated: bool, path: Path) -> None:
+    """Write the page as one HTML file; ConfigError if it cannot be written."""
+    text = rendered(
+        "identified_wire.html",
+        title="Identified wire",
+        simulated=simulated,
+        columns=COLUMNS,
+        rows=_rows(found),
+        sentences=_sentences(found),
+        png=embedded(figures.draw([(found.fitted, loop, "fitted") for loop in found.loops])),
+        caption=figures.CAPTION,
+    )
+    with writing(path, ": choose another --page"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _rows(found: IdentifiedWire) -> list[tuple[str, str, str, str]]:
+    """Contraction at each stress, then the parameters."""
+    names = [f"contraction at {loop.stress_Pa / 1e6:.0f} MPa" for loop in found.loops]
+    named = [
+        *zip(names, found.contraction, strict=True),
+        *((one.key, one) for one in found.estimates),
+    ]
+    return [
+        (name, f"{one.value:.4g}", _interval(one), "loops" if one.identified else NOT_TOLD)
+        for name, one in named
+    ]
+
+
+def _interval(one: Estimate) -> str:
+    return f"{one.low:.4g} .. {one.high:.4g}"
+
+
+def _sentences(found: IdentifiedWire) -> list[str]:
+    each = ", ".join(
+        f"{rms:.3f} at {loop.stress_Pa / 1e6:.0f} MPa"
+        for loop, rms in zip(found.loops, found.rms_of_stroke, strict=True)
+    )
+    return [
+        f"RMS of the fit over the stroke: {each}",
+        "the intervals count a loop as 20 samples, because errors along it are not independent",
+    ]

@@ -1,0 +1,100 @@
+"""Builds and checks the controller that modulates the power of wires."""
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.control.steering import Steerable
+from hil.devices.board import protocol
+from hil.experiment.kind import ControlInputs, Found, SystemRun
+from hil.loop.duty import STEPS
+from hil.mechanics.sma.limits import CA2MS_PER_A2S
+from hil.rig.instruments import boards_of
+from hil.systems.array.build import wires_of
+from hil.systems.array.build_force import nominal_of
+from hil.systems.array.modulation import ForceLaw, Modulation, command_periods
+from hil.systems.array.sma.duties import Budget, WireDuties
+
+COOLED_LATE_MS = 16  # a board subtracts cooling in steps: firmware/README.md
+CURRENT_COUNTS = 1024
+
+
+def build_modulation(given: ControlInputs, reference: Steerable) -> Modulation:
+    """The control stage of `kind = "modulate"`."""
+    tables, table = given.tables, given.tables.controller
+    nominal = nominal_of(tables, given.model)
+    turns = [board.every for board in boards_of(tables.devices).values()]
+    every = command_periods(table.command_s, given.period_s, turns)
+    duties = WireDuties(
+        _temperature_max_C(given),
+        _budget(given),
+        response_s=table.response_s,
+        command_s=every * given.period_s,
+        duty_min=protocol.DUTY_MIN_PER_255 / STEPS,
+        dead_band=table.dead_band,
+    )
+    return Modulation(
+        reference,
+        ForceLaw(table.k_p, table.k_i_per_s),
+        duties,
+        nominal.static_gains_N,
+        given.estimator.twin,
+        given.estimator.estimate.usable,
+        given.layout.index(given.layout.force),
+        nominal.output,
+        every=every,
+        period_s=given.period_s,
+        on_max_s=tables.guard.cell_on_max_s or inf,
+    )
+
+
+def _temperature_max_C(run: SystemRun) -> NDArray[np.float64]:
+    """Largest temperature of every cell's wire: its own, or the controller's if that is lower."""
+    cells = wires_of(run.tables.model, run.model).values()
+    most_C = np.array([cell.temperature_max_C for cell in cells])
+    limit_C = run.tables.controller.temperature_max_C
+    return most_C if limit_C is None else np.minimum(most_C, limit_C)
+
+
+def _budget(run: SystemRun) -> Budget:
+    """How the boards count the heat of every cell."""
+    of_cell = {
+        cell: protocol.default_limits() | board.limits
+        for board in boards_of(run.tables.devices).values()
+        for cell in board.cells
+    }
+    limits = [of_cell[cell] for cell in run.model.cell_names]
+    return Budget(
+        most_A2s=np.array([one["heat_max_cA2ms"] / CA2MS_PER_A2S for one in limits]),
+        time_constant_s=np.array(
+            [1e-3 * (one["heat_time_constant_ms"] + COOLED_LATE_MS) for one in limits]
+        ),
+        count_A=np.array([1e-3 * one["current_full_scale_mA"] / CURRENT_COUNTS for one in limits]),
+    )
+
+
+def check(run: SystemRun) -> Found:
+    """Check that every cell has a wire, and that its temperature can be limited."""
+    tables, arrays = run.tables, run.model
+    bare = [
+        name
+        for name, cell in zip(arrays.cell_names, run.kind.activation(tables.model), strict=True)
+        if not cell.has_wire
+    ]
+    if bare:
+        yield (
+            "controller.kind = 'modulate'",
+            f"'{bare[0]}' has no wire whose heat could be controlled: give its array an "
+            "activation of kind 'thermal' or 'sma'",
+        )
+        return
+    limit_C = tables.controller.temperature_max_C
+    cells = wires_of(tables.model, arrays).values()
+    warmest_C = max(cell.wire.ambient_C for cell in cells)
+    own_C = min(cell.temperature_max_C for cell in cells)
+    if limit_C is not None and not warmest_C < limit_C <= own_C:
+        yield (
+            f"controller.temperature_max_C = {limit_C:g}",
+            f"choose more than the air's {warmest_C:g} and at most the wires' own {own_C:g}",
+        )

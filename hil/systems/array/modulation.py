@@ -1,0 +1,168 @@
+"""Control stage that modulates the power of wires: PI on force around the inverse wire model.
+
+    u = r + Kp e + Ki int(e) dt,    e = r - measured
+
+All usable cells get the fraction u / (sum of their static gains) of austenite, and
+`hil.systems.array.sma.duties` inverts the wire model for it. The measured fraction of a cell is the
+twin's, plus measured less twin's force over the same sum: so the array's own lag is not fed back.
+
+Anti-windup: while all of their duties are at their largest value (full power, the temperature limit
+or the boards' heat budget) the integral ignores errors that ask for more force, and while all are
+off, errors that ask for less.
+
+A duty holds for one command, in which the force's readings are averaged. Before a cell has been on
+for BREAK_AT of `guard.cell_on_max_s` it gets a break of one command: an on-time limit restarts
+there, and the board's heat budget does not (docs/modulation.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, isnan
+
+import numpy as np
+
+from hil.control.steering import Steerable
+from hil.loop.frame import Column
+from hil.mechanics.arrays import Array, Mask
+from hil.systems.array.control import FORCE_COLUMNS, CellStage
+from hil.systems.array.sma.duties import WireDuties
+from hil.systems.array.system import ArraySystem
+
+BREAK_AT = 0.9
+GAINS = ("k_p", "k_i_per_s")
+ROUNDING = 1e-9  # of a period
+
+
+@dataclass
+class ForceLaw:
+    """PI on force with anti-windup.
+
+    Attributes
+    ----------
+    k_p, k_i_per_s : gains
+    integral_N : the integral term
+    """
+
+    k_p: float
+    k_i_per_s: float
+    integral_N: float = 0.0
+    _added_N: float = field(default=0.0, repr=False)
+
+    def demand_N(self, reference_N: float, force_N: float, for_s: float) -> float:
+        """u, after integrating the error for a time."""
+        self._added_N = 0.0
+        if isnan(force_N):
+            return reference_N + self.integral_N
+        error_N = reference_N - force_N
+        self._added_N = self.k_i_per_s * for_s * error_N
+        self.integral_N += self._added_N
+        return reference_N + self.k_p * error_N + self.integral_N
+
+    def saturated(self, *, high: bool, low: bool) -> None:
+        """Take the last addition back if the command could not follow it."""
+        if (high and self._added_N > 0.0) or (low and self._added_N < 0.0):
+            self.integral_N -= self._added_N
+
+
+class Modulation(CellStage):
+    """A reference, and duties that make the measured force follow it.
+
+    Parameters
+    ----------
+    gains_N : (N,) array, static force of every cell; a cell without a positive one stays off
+    twin : its wires give temperature and austenite
+    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
+    channel : index of the force among the readings
+    output : index of the same force among the twin's outputs
+    every : periods of a command
+    on_max_s : `guard.cell_on_max_s`
+    """
+
+    def __init__(
+        self,
+        reference: Steerable,
+        law: ForceLaw,
+        duties: WireDuties,
+        gains_N: Array,
+        twin: ArraySystem,
+        usable: Mask,
+        channel: int,
+        output: int,
+        *,
+        every: int,
+        period_s: float,
+        on_max_s: float,
+    ) -> None:
+        limited = Column(
+            "cells_limited", "1", "commanded",
+            "number of cells whose duty a limit of temperature or heat holds down",
+        )  # fmt: skip
+        super().__init__(reference, [*FORCE_COLUMNS, limited])
+        self._force_law, self._duties, self._gains_N = law, duties, np.maximum(gains_N, 0.0)
+        self._twin, self._usable, self._channel = twin, usable, channel
+        self._output = output
+        self._every, self._period_s = every, period_s
+        self._on_max = max(1.0, BREAK_AT * on_max_s / (every * period_s))
+        self._on_for = np.zeros(len(gains_N), dtype=np.int64)  # commands without a break
+        self._duty = np.zeros(len(gains_N))
+        self._demand_N = float("nan")
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the integral, and command at the next step."""
+        self._force_law.integral_N = 0.0
+        self._duties.restart()
+        self._on_for[:] = 0
+        self._last = -1
+        self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain of the controller; KeyError for an unknown name."""
+        if key not in GAINS:
+            raise KeyError(key)
+        setattr(self._force_law, key, value)
+
+    def step(self, t_s: float) -> None:
+        values, force_N = self._values, float(self._measured[self._channel])
+        values[0] = reference_N = self.reference.at(t_s)
+        if not isnan(force_N):
+            self._sum_N += force_N
+            self._surplus_N += force_N - float(self._twin.y[self._output])
+            self._n += 1
+        turn = int(t_s / self._period_s + ROUNDING) // self._every
+        if turn > self._last:
+            n_commands = turn - self._last if self._last >= 0 else 1
+            self._last = turn
+            self._command(reference_N, n_commands)
+        self._commands.duty[:] = self._duty
+        values[1] = self._demand_N
+        values[2] = np.count_nonzero(self._duties.limited & (self._usable != 0))
+
+    def _command(self, reference_N: float, n_commands: int) -> None:
+        missing = not self._n
+        force_N, surplus_N = (
+            float("nan") if missing else of / self._n for of in (self._sum_N, self._surplus_N)
+        )
+        self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
+        able = (self._usable != 0) & (self._gains_N > 0.0)
+        whole_N = float(self._gains_N @ able)
+        share, more = 0.0, 0.0 if missing or whole_N == 0.0 else surplus_N / whole_N
+        self._demand_N = 0.0
+        if whole_N > 0.0 and not isnan(reference_N):
+            for_s = n_commands * self._every * self._period_s
+            self._demand_N = self._force_law.demand_N(reference_N, force_N, for_s)
+            share = self._demand_N / whole_N
+        self._on_for = np.where(self._duty > 0.0, self._on_for + n_commands, 0)
+        runs = able & (self._on_for < self._on_max)
+        n = len(able)
+        self._duty[:] = self._duties.step(
+            np.full(n, share), self._twin.wires.xi + more, runs, self._twin, n_commands
+        )
+        high, low = (bool(of[able].all()) for of in (self._duties.high, self._duties.low))
+        self._force_law.saturated(high=high, low=low)
+
+
+def command_periods(command_s: float, period_s: float, every: Sequence[int]) -> int:
+    """Periods of a command: whole turns of every board, and at least `command_s`."""
+    turn = int(np.lcm.reduce(np.array([1, *every])))
+    return turn * max(1, ceil(command_s / (turn * period_s) - ROUNDING))

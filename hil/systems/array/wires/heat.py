@@ -1,0 +1,100 @@
+"""Contraction and cooling times of Flexinol of many diameters, against the maker's table.
+
+A wire contracts under its pull force, 172 MPa, at a constant current from air of 25 degC, until
+CONTRACTED of its austenite is there. It then cools under its bias force, 69 MPa, until 0.5 % of
+strain is missing of its 4 %, which the maker leaves out. Convection follows from the diameter,
+evaluated at the mean of wire and air,
+
+    h = Nu k / d,    Nu = 0.675 Ra^0.058 for Ra < 0.01, 1.02 Ra^0.148 above,
+    Ra = g (T - T_a) d^3 / (T_film nu^2) Pr
+
+Source
+------
+Morgan 1975, Adv. Heat Transfer 11, 199-264, table 1 (horizontal cylinders). Air at 1 bar:
+k = 0.0262 W/m K, nu = 1.57e-5 m2/s at 300 K, in proportion to T^0.81 and T^1.7 nearby; Pr = 0.71.
+Times and currents: the maker's wire table of 90 degC wire (TCF1140), as sellers reproduce it; not
+seen in print here but for 0.10 mm.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hil.mechanics.sma.stress import Branch, StressLaw
+from hil.mechanics.sma.stressed import AS_TABULATED, advance, knots_C
+from hil.mechanics.sma.wire import E2_AT, SmaWire, wire_laws
+
+FLEXINOL = StressLaw(
+    Branch(78.3, 8.3e6, 1.06, 8.3, -4.0, 0.51, 1.8e-9),
+    Branch(56.3, 7.5e6, 1.27, 8.3, -3.3, 0.53, 0.6e-9),
+    stroke_min=0.040, stroke_max=0.041, stroke_rate_per_Pa=1.2e-8,
+)  # fmt: skip
+"""Fitted to loops of 50 and 200 MPa, docs/wires.md."""
+MAKERS = {
+    0.05: (500.0, 0.085, 0.3), 0.076: (232.0, 0.150, 0.7), 0.10: (126.0, 0.200, 0.9),
+    0.13: (75.0, 0.320, 1.4), 0.15: (55.0, 0.410, 1.7), 0.20: (29.0, 0.660, 2.7),
+    0.25: (18.5, 1.050, 4.5), 0.31: (12.2, 1.500, 6.8), 0.38: (8.3, 2.250, 8.8),
+    0.51: (4.3, 4.000, 14.0),
+}  # fmt: skip
+"""By diameter in mm: Ohm/m, current in A for a contraction in CONTRACTS_S, s to cool."""
+CONTRACTS_S = 1.0
+PRINTED_HEAT_J_per_kg_K = 837.0  # TCF1140: 0.2 cal/g K
+PULL_Pa, BIAS_Pa = 172e6, 69e6
+CONTRACTED, LEFT_OUT = 0.9, 0.005 / 0.04
+AIR_C, TYPICAL_C = 25.0, 100.0
+STEPS, LONGEST_S = 400, 60.0
+
+
+def morgan_W_per_m2_K(diameter_m: float, wire_C: float, air_C: float) -> float:
+    """Convection of a horizontal wire in still air; module."""
+    film_K = 0.5 * (wire_C + air_C) + 273.15
+    k, nu = 0.0262 * (film_K / 300.0) ** 0.81, 1.57e-5 * (film_K / 300.0) ** 1.7
+    Ra = 9.81 * (wire_C - air_C) * diameter_m**3 / (film_K * nu**2) * 0.71
+    Nu = 0.675 * Ra**0.058 if Ra < 0.01 else 1.02 * Ra**0.148
+    return float(Nu * k / diameter_m)
+
+
+def contracts_and_cools_s(law: StressLaw, wire: SmaWire, current_A: float) -> tuple[float, float]:
+    """Times of a contraction at a constant current and of the cooling that follows, s.
+
+    The first is infinite where the current never contracts the wire.
+    """
+    [one] = wire_laws([replace(wire, ambient_C=AIR_C)])
+    one[E2_AT] = 1.0  # a duty is then the square of the field, V^2/m^2
+    h = wire.capacity_J_per_m_K / wire.loss_W_per_m_K / STEPS
+    pulled, eased = (
+        np.concatenate([knots_C(law, side, s) for side in (law.heating, law.cooling)])
+        for s in (PULL_Pa, BIAS_Pa)
+    )
+    T_C, xi, heated_s, cooled_s = AIR_C, 0.0, 0.0, 0.0
+    while xi < CONTRACTED:
+        r = wire.martensite_Ohm_per_m + xi * (wire.austenite_Ohm_per_m - wire.martensite_Ohm_per_m)
+        T_C, xi = advance(one, pulled, AS_TABULATED, (r * current_A) ** 2, T_C, xi, h)
+        heated_s += h
+        if heated_s > LONGEST_S:
+            return np.inf, np.inf
+    while xi > LEFT_OUT:
+        T_C, xi = advance(one, eased, AS_TABULATED, 0.0, T_C, xi, h)
+        cooled_s += h
+    return heated_s, cooled_s
+
+
+def times(law: StressLaw = FLEXINOL) -> list[dict[str, float]]:
+    """The table: for every diameter what is printed, and what follows with either specific heat."""
+    rows = []
+    for diameter_mm, (Ohm_per_m, current_A, cools_s) in MAKERS.items():
+        h = morgan_W_per_m2_K(1e-3 * diameter_mm, TYPICAL_C, AIR_C)
+        wire = SmaWire(
+            diameter_m=1e-3 * diameter_mm, martensite_Ohm_per_m=Ohm_per_m,
+            austenite_Ohm_per_m=113.0 / 126.0 * Ohm_per_m, convection_W_per_m2_K=h,
+        )  # fmt: skip
+        printed = replace(wire, specific_heat_J_per_kg_K=PRINTED_HEAT_J_per_kg_K)
+        found = contracts_and_cools_s(law, wire, current_A)
+        as_printed = contracts_and_cools_s(law, printed, current_A)
+        rows.append({
+            "diameter_mm": diameter_mm, "current_A": current_A, "convection_W_per_m2_K": h,
+            "contracts_s": found[0], "cools_s": found[1],
+            "contracts_printed_heat_s": as_printed[0], "cools_printed_heat_s": as_printed[1],
+            "makers_cools_s": cools_s,
+        })  # fmt: skip
+    return rows

@@ -1,0 +1,220 @@
+"""A serial indicator, against a far end on a pseudo-terminal that speaks as A&D's manuals say."""
+
+import itertools
+import os
+import pty
+import select
+import threading
+import time
+import tty
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hil.devices.indicator import Lines, templates
+from hil.devices.indicator_port import SerialIndicator
+from hil.errors import DeviceError
+from hil.rig.tables import IndicatorTable
+
+WAIT_S = 120.0
+AND = templates()["and"]["pattern"]
+
+
+def table(port="/dev/null", **more):
+    values = {"kind": "serial_indicator", "port": port, "channels": {"force": {"kind": "force"}}}
+    return IndicatorTable.model_validate(values | more)
+
+
+def until(what):
+    """Wait until `what()` is true."""
+    end_s = time.monotonic() + WAIT_S
+    while not what():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+class FarEnd:
+    """The indicator's side of a line: sends `line` again and again, or one for every request."""
+
+    def __init__(self, line, request=b""):
+        self.line, self.request = line, request
+        self.master, slave = pty.openpty()
+        tty.setraw(slave)
+        self.port, self._slave = os.ttyname(slave), slave
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._talk, daemon=True)
+        self._thread.start()
+
+    def _talk(self):
+        while not self._ended.is_set():
+            if self.request:
+                if not select.select([self.master], [], [], 0.02)[0]:
+                    continue
+                assert os.read(self.master, 64).endswith(self.request)
+            if self.line:
+                os.write(self.master, self.line)
+            self._ended.wait(0.005)
+
+    def unplug(self):
+        self._ended.set()
+        self._thread.join(WAIT_S)
+        os.close(self._slave)
+        os.close(self.master)
+
+
+@pytest.fixture
+def far_end(request):
+    made = []
+
+    def make(line, ask=b""):
+        made.append(FarEnd(line, ask))
+        return made[-1]
+
+    yield make
+    for end in made:
+        if not end._ended.is_set():
+            end.unplug()
+
+
+# Lines as A&D's manuals print them (AD-4329A, AD-4404), in newtons by g = 9.80665 m/s2.
+SPOKEN = [
+    (AND, "kg", "ST,GS,+0001.000kg", 9.80665),
+    (AND, "kg", "US,NT,-0000.500 kg", -4.903325),
+    (AND, "g", "ST,+00123.45  g", 1.21063094),
+    (AND, "N", "ST,NT,+0012.340 N", 12.34),
+    (AND, "kg", "ST,G ,+01234.5kg", 12106.309425),
+    (AND, "kg", "ST,N ,-0001,500 kg", -14.709975),
+    (AND, "kg", "ST,NT,+0012.34kg", 121.014061),
+    (AND, "kN", "ST,NT,-0.01234kN", -12.34),
+    (templates()["number_unit"]["pattern"], "lbf", "2.5 lbf", 11.1205540),
+    (templates()["number_unit"]["pattern"], "N", "- 3.5e-1 N", -0.35),
+    (templates()["number"]["pattern"], "N", "  7.25", 7.25),
+]
+
+
+@pytest.mark.parametrize(("pattern", "unit", "line", "force_N"), SPOKEN)
+def test_lines_become_newtons(pattern, unit, line, force_N):
+    lines = Lines(pattern, unit)
+    lines.take(f"{line}\r\n".encode(), 3.0)
+    assert lines.last == (pytest.approx(force_N, rel=1e-8), 3.0)
+
+
+def test_the_half_of_a_first_line_is_left_out():
+    lines = Lines(templates()["number"]["pattern"], "N", begins_whole=False)
+    lines.take(b"2.34", 1.0)
+    lines.take(b"5\r\n", 1.0)
+    assert lines.last is None
+    lines.take(b"12.345\r\n", 2.0)
+    assert lines.last == (12.345, 2.0)
+
+
+@pytest.mark.parametrize(
+    "line", [b"OL,GS,+9999999kg", b"OL,G ,+    .  kg", b"LO,NT,        kg", b"OL,+9999999E+19"]
+)
+def test_an_overload_is_no_reading(line):
+    lines = Lines(AND, "kg")
+    lines.take(line + b"\r\n", 1.0)
+    assert np.isnan(lines.last[0])
+    assert lines.fault == ""
+
+
+def test_another_unit_ends_reading_and_is_named():
+    lines = Lines(AND, "N")
+    lines.take(b"ST,GS,+0001.000kg\r\n", 1.0)
+    assert "sends 'kg', not 'N'" in lines.fault
+    assert lines.last is None
+
+
+def test_lines_that_no_template_describes_end_reading_after_some():
+    lines = Lines(AND, "N")
+    lines.take(b"hello\r\n", 1.0)
+    assert lines.fault == ""
+    lines.take(b"hello\r\n" * 30, 1.0)
+    assert "sends 'hello', which its template does not describe" in lines.fault
+
+
+def test_bytes_without_an_end_of_line_end_reading():
+    lines = Lines(AND, "N")
+    lines.take(b"\xfe" * 300, 1.0)
+    assert "without an end of line: check its baud" in lines.fault
+
+
+@settings(max_examples=50)
+@given(cuts=st.lists(st.integers(0, 57), max_size=8), noise=st.binary(max_size=12))
+def test_half_lines_and_noise_never_change_a_value(cuts, noise):
+    data = noise + b"\r\n" + b"ST,GS,+0001.250 N\r\n" * 3
+    lines, edges = Lines(AND, "N"), [0, *sorted(cuts), len(data)]
+    for a, b in itertools.pairwise(edges):
+        lines.take(data[a:b], 1.0)
+    assert lines.fault or lines.last == (1.25, 1.0)
+
+
+@pytest.mark.parametrize("request_", [b"", b"Q\r\n"])
+def test_an_indicator_is_read_over_its_port(request_, far_end):
+    end = far_end(b"ST,GS,+0002.000kg\r\n", request_)
+    template = "and_request" if request_ else "and"
+    indicator = SerialIndicator(table(end.port, unit="kg", template=template))
+    indicator.open()
+    assert indicator.read(0.0) == (pytest.approx(19.6133),)
+    assert indicator.age_s >= 0.0
+    end.line = b"ST,GS,-0001.000kg\r\n"
+    until(lambda: indicator.read(0.0)[0] < 0.0)
+    indicator.close()
+
+
+def test_a_reading_grows_old_when_no_line_comes(far_end):
+    end = far_end(b"ST,GS,+0002.000 N\r\n")
+    indicator = SerialIndicator(table(end.port))
+    indicator.open()
+    end.line = b""
+
+    def is_old():
+        indicator.read(0.0)
+        return indicator.age_s > 0.2
+
+    until(is_old)
+    taken_s, age_s = indicator.taken_s, indicator.age_s
+    until(lambda: indicator.read(0.0) and indicator.age_s > age_s)
+    assert indicator.taken_s == taken_s  # the same sample
+    indicator.close()
+
+
+def test_an_indicator_that_is_unplugged_is_one_line(far_end):
+    end = far_end(b"ST,GS,+0002.000 N\r\n")
+    indicator = SerialIndicator(table(end.port))
+    indicator.open()
+    end.unplug()
+
+    def gone():
+        try:
+            indicator.read(0.0)
+        except DeviceError as error:
+            return "the port is gone" in str(error)
+        return False
+
+    until(gone)
+    indicator.close()
+
+
+def test_a_port_that_does_not_exist_and_one_that_is_silent_are_one_line(far_end, monkeypatch):
+    with pytest.raises(DeviceError, match="/dev/none: cannot be opened"):
+        SerialIndicator(table("/dev/none")).open()
+    monkeypatch.setattr("hil.devices.indicator_port.FIRST_S", 0.1)
+    with pytest.raises(DeviceError, match=r"no reading within 0\.1 s: check port and baud"):
+        SerialIndicator(table(far_end(b"").port)).open()
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"template": "mettler"}, "choose and, and_request"),
+        ({"unit": "stone"}, "choose N, mN"),
+        ({"pattern": "(["}, "not a regular expression"),
+        ({"pattern": "[0-9]+"}, r"needs a group \(\?P<value>"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(more, expected):
+    with pytest.raises(ValueError, match=expected):
+        table(**more)

@@ -1,0 +1,66 @@
+"""The laser and the stage of examples/own speak to their instruments as they say."""
+
+import os
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def own(pytestconfig):
+    return pytestconfig.rootpath / "examples" / "own"
+
+
+class Line:
+    """A serial line that answers in turn and keeps what it was sent."""
+
+    def __init__(self, *answers):
+        self.answers, self.sent = list(answers), []
+
+    def write(self, data):
+        self.sent.append(data)
+
+    def readline(self):
+        return self.answers.pop(0)
+
+
+def device(path, cls, line, **values):
+    made = runpy.run_path(str(path))[cls]
+    one = made(made.Values(**values))
+    one.line = line
+    return one
+
+
+def test_a_laser_gives_metres_and_nothing_where_it_sees_no_target(own):
+    """Quarter points of 0 to 16383 over 20 mm lie 5 mm from the middle."""
+    line = Line(b"4095\n", b"12287\n", b"no target\n", b"16383\n", b"0\n", b"")
+    laser = device(own / "laser.py", "Laser", line, range_m=0.02)
+    read = [laser.read(0.0)[0] for _ in range(6)]
+    np.testing.assert_allclose(read[:2], [-0.005, 0.005], atol=1e-6)
+    assert np.isnan(read[2:]).all()
+
+
+def test_a_stage_is_told_a_target_once_and_stopped_when_safe(own):
+    stage = device(own / "stage.py", "Stage", line := Line(b"1500\n", b""))
+    for target_m in (0.0015, 0.0015000001, 0.002):
+        stage.write(np.array([target_m]))
+    assert line.sent == [b"P1500\n", b"P2000\n"]
+    assert stage.read(0.0)[0] == pytest.approx(0.0015)
+    assert np.isnan(stage.read(0.0)[0])
+    stage.safe()
+    stage.write(np.array([0.002]))
+    assert line.sent[-2:] == [b"S\n", b"P2000\n"]
+
+
+def test_the_contract_accepts_both(own, tmp_path):
+    files = [str(own / name) for name in ("laser.py", "stage.py")]
+    command = [sys.executable, "-m", "pytest", "-p", "hil.contract", "-q"]
+    command += [word for file in files for word in ("--hil-contract", file)]
+    found = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(own.parents[1])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout
