@@ -58,6 +58,14 @@ def opened(window, qtbot):
     return open_file
 
 
+@pytest.fixture
+def bench(rigs):
+    """A copy of the configurations; a run of miga6 on the real clock may miss any deadline."""
+    rig = rigs / "miga6" / "rig.toml"
+    rig.write_text(rig.read_text().replace("[loop]\n", '[loop]\noverrun = "skip"\n'))
+    return rigs
+
+
 @pytest.fixture(scope="session")
 def pid_run(tmp_path_factory, configs):
     """A recording of miga6/pid, three seconds on the virtual clock; not to be changed."""

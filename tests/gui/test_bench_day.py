@@ -54,12 +54,12 @@ def _inputs(path):
     return [(row["name"].decode(), float(row["value"]), row["text"].decode()) for row in rows]
 
 
-def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path):
+def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
     o, window = operator, operator.window
     control, header = window.bench.control, window.header
 
     # open, shorten
-    o.answer("getOpenFileName", configs / "miga6" / "all_on.toml")
+    o.answer("getOpenFileName", bench / "miga6" / "all_on.toml")
     o.click(control.open_button)
     assert "miga6 / all_on.toml" in control.name.text()
     o.type(control.fields["experiment.duration_s"], "0.8")
@@ -74,34 +74,35 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path)
     settings = tomllib.loads(rehearsal.attrs["experiment"])["experiment"]
     assert (settings["duration_s"], settings["operator"]) == (0.8, "Ada")
 
-    # connect, tare, arm, start, note
+    # connect, tare, note, arm, start
     o.click(control.connect_button)
     o.until_state("CONNECTED", "READY")
     o.until(lambda: window.data.n_rows > 500)
     o.click(control.tare)
+    o.type(control.note, "smells warm")
+    o.bot.keyClick(control.note, Qt.Key.Key_Return)
     o.click(control.arm)  # a permission: the rig stays ready until Start
     assert control.arm.text() == "Disarm"
     o.until_state("READY")
     o.click(header.start_button)
-    o.until_state("RUNNING")
-    o.type(control.note, "smells warm")
-    o.bot.keyClick(control.note, Qt.Key.Key_Return)
     o.until(lambda: not window.bench.is_busy)
     first = window.bench.trials[0]
     names = [name for name, _, _ in _inputs(first)]
-    assert names == ["start", "tare", "arm", "note"]
+    assert names == ["start", "tare", "note", "arm"]
     tare_N = {name: value for name, value, _ in _inputs(first)}["tare"]
     assert abs(tare_N) < 0.01  # mean of readings whose noise is 1.9 mN
-    assert _inputs(first)[-1][2] == "smells warm"
+    assert _inputs(first)[2][2] == "smells warm"
     run = hil.open_run(first)
     assert run.attrs["outcome"] == "complete"
     with h5py.File(first) as file:
-        armed = int(file["inputs"]["tick"][2])
+        armed = int(file["inputs"]["tick"][3])
     ticks = np.rint(run.t_s.values / 0.001).astype(int)
     on = (run.cells_commanded.values == 1).any(axis=1)
     assert not on[ticks < armed].any()
     assert on[ticks >= armed].all()
-    np.testing.assert_array_equal(window.data.values.samples(-1.0, 1e9)[0], run.t_s.values)
+    shown_s = window.data.values.samples(-1.0, 1e9)[0]
+    assert np.isin(shown_s, run.t_s.values).all()
+    assert len(shown_s) + window.data.n_lost == len(ticks)  # a busy machine shows fewer
 
     # two more trials, started at once
     for n in (2, 3):
@@ -154,10 +155,10 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, configs, said, tmp_path)
     assert said == []
 
 
-def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, configs, said):
+def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, bench, said):
     o, window = operator, operator.window
-    assert window.open(configs / "miga6" / "all_on.toml")
-    o.type(window.bench.control.fields["experiment.duration_s"], "60")
+    assert window.open(bench / "miga6" / "pid.toml")
+    o.type(window.bench.control.fields["experiment.duration_s"], "6000")
     o.click(window.header.start_button)
     o.until_state("RUNNING")
     o.bot.keyClick(window, Qt.Key.Key_F12)
@@ -165,7 +166,7 @@ def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, configs
     run = hil.open_run(window.bench.trials[0])
     assert run.attrs["outcome"] == "aborted"
     assert _inputs(window.bench.trials[0])[-1][0] == "stop"
-    assert run.t_s.values[-1] < 50.0
+    assert run.t_s.values[-1] < 5999.0
     assert window.header.state.text() == "E-STOP"
     o.click(window.header.start_button)
     assert "Reset first" in said.pop()
@@ -173,11 +174,11 @@ def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, configs
     assert window.header.state.text() != "E-STOP"
 
 
-def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator, configs):
+def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator, bench):
     o, window = operator, operator.window
     control = window.bench.control
-    assert window.open(configs / "miga6" / "pid.toml")
-    o.type(control.fields["experiment.duration_s"], "30")
+    assert window.open(bench / "miga6" / "pid.toml")
+    o.type(control.fields["experiment.duration_s"], "6000")
     o.click(window.header.start_button)
     o.until_state("RUNNING")
     o.type(control.set_point, "0.9")

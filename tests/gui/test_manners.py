@@ -233,13 +233,13 @@ def test_each_cell_in_turn_finds_the_one_that_does_not_pull(rigs, opened):
 
 @pytest.mark.xdist_group("real time")
 def test_commissioning_watches_and_tares_whatever_the_controller(
-    window, configs, qtbot, tmp_path, monkeypatch
+    window, bench, qtbot, tmp_path, monkeypatch
 ):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     page = window.parts.commissioning
-    assert window.open(configs / "miga6" / "pid.toml")
+    assert window.open(bench / "miga6" / "pid.toml")
     qtbot.mouseClick(page.watch_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.data is not None and window.data.n_rows > 1200, timeout=300_000)
     qtbot.mouseClick(page.zero_button, Qt.MouseButton.LeftButton)
