@@ -176,18 +176,20 @@ def calibrations(
                 entry |= _record_facts(found, today)
             by_channel[name] = entry
     for device_name, device in of_role("instrument", tables.devices).items():
-        for name in device.channels:
+        for name, channel in device.channels.items():
+            chain = channel.chain(records.get(name))
+            if chain is None:
+                continue
+            by_channel[name] = {
+                "kind": channel.kind,
+                "terminal": device_name,
+                "raw_unit": channel.raw_unit,
+                "raw_per_ratio": chain.raw_per_ratio,
+                "raw_offset": chain.offset,
+                "coefficients": list(chain.coefficients),
+            }
             if name in records:
-                chain = records[name].chain(bridge=True)
-                by_channel[name] = {
-                    "kind": "force",
-                    "terminal": device_name,
-                    "raw_unit": "mV/V",
-                    "raw_per_ratio": chain.raw_per_ratio,
-                    "raw_offset": chain.offset,
-                    "coefficients": list(chain.coefficients),
-                    **_record_facts(records[name], today),
-                }
+                by_channel[name] |= _record_facts(records[name], today)
     return by_channel
 
 

@@ -19,13 +19,13 @@ from hil.loop.channels import RigLayout
 from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy, installed
 from hil.rig.run_tables import RigConfig
+from hil.rig.sensor_tables import FutekTable, IndicatorTable, LabJackTable, PhidgetTable
 from hil.rig.streams import stream
 from hil.rig.supply_table import SupplyTable
 from hil.rig.tables import (
     CellBoardTable,
     DeviceTable,
     ImportedDeviceTable,
-    IndicatorTable,
     NidaqTable,
 )
 
@@ -116,7 +116,16 @@ BUILT_IN: Mapping[str, DeviceKind] = {
         ImportedDeviceTable, "hil.rig.imported:build", "hil.rig.imported:missing"
     ),
     "serial_indicator": DeviceKind(
-        IndicatorTable, "hil.rig.indicator:build", "hil.rig.indicator:missing"
+        IndicatorTable,
+        "hil.rig.sensors:serial_indicator",
+        "hil.rig.sensors:serial_indicator_missing",
+    ),
+    "futek": DeviceKind(FutekTable, "hil.rig.sensors:futek", "hil.rig.sensors:futek_missing"),
+    "labjack": DeviceKind(
+        LabJackTable, "hil.rig.sensors:labjack", "hil.rig.sensors:labjack_missing"
+    ),
+    "phidget_bridge": DeviceKind(
+        PhidgetTable, "hil.rig.sensors:phidget_bridge", "hil.rig.sensors:phidget_bridge_missing"
     ),
     "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
 }

@@ -48,11 +48,10 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
         channels = list(table.channels)
-        records = given.config.records
         chains = {
-            i: records[channel].chain(bridge=True)
-            for i, channel in enumerate(channels)
-            if channel in records
+            i: chain
+            for i, (channel_name, channel) in enumerate(table.channels.items())
+            if (chain := channel.chain(given.config.records.get(channel_name))) is not None
         }
         device = PluginDevice(name, plugin, channels, idle, place, given.now_s, budget_s, chains)
         return device, divider

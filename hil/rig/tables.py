@@ -1,6 +1,5 @@
 """`[devices.<name>]`: driver boards, data acquisition cards, channels, outputs and lines."""
 
-import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -30,7 +29,6 @@ from hil.config.table import (
     Table,
     Title,
 )
-from hil.devices.indicator import NEWTONS, templates
 from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
 from hil.mechanics.sma.wire import SmaWire
 from hil.plugins.load import PluginTable
@@ -307,7 +305,8 @@ class EncoderChannelTable(MeasuredTable):
     sim: SimEncoderTable = SimEncoderTable()
 
 
-def _kind_of_channel(value: Any) -> str:
+def kind_of_channel(value: Any) -> str:
+    """The `kind` of a channel's table; without one it is a force."""
     kind = (
         value.get("kind", "force") if isinstance(value, dict) else getattr(value, "kind", "force")
     )
@@ -321,7 +320,7 @@ ChannelTable = Annotated[
     | Annotated[DisplacementChannelTable, Tag("displacement")]
     | Annotated[VoltageChannelTable, Tag("voltage")]
     | Annotated[EncoderChannelTable, Tag("encoder")],
-    Discriminator(_kind_of_channel),
+    Discriminator(kind_of_channel),
 ]
 
 
@@ -409,6 +408,11 @@ class ReadingTable(MeasuredTable):
     kind: str
     signal: str | None = None
     sim: PluginSimTable = PluginSimTable()
+    raw_unit: ClassVar[str] = ""  # of the instrument's own readings, if hil converts them
+
+    def chain(self, calibration: Calibration | None) -> Chain | None:
+        """Conversion from the instrument's own readings; None if they need none."""
+        return None
 
 
 class ForceReadingTable(ReadingTable):
@@ -422,6 +426,10 @@ class ForceReadingTable(ReadingTable):
     what = "force"
     kind: Literal["force"] = "force"
     record: str | None = None
+    raw_unit = "mV/V"
+
+    def chain(self, calibration: Calibration | None) -> Chain | None:
+        return None if calibration is None else calibration.chain(bridge=True)
 
 
 class TemperatureReadingTable(ReadingTable):
@@ -517,41 +525,3 @@ class ImportedDeviceTable(InstrumentTable):
     kind: Literal["imported"]
     channels: Annotated[dict[Name, AnyReadingTable], Field(min_length=1)]
     outputs: dict[Name, ActuatorTable] = {}
-
-
-class IndicatorTable(InstrumentTable):
-    """A force indicator with a serial output, such as A&D's.
-
-    `template` names its output format (`hil/devices/indicators.toml`); `pattern` and `request`
-    replace those of the template. `unit` is that of its display: another one in a line is an error.
-    `port` is a device path or any address that pyserial knows. A reading has the age of its line.
-    """
-
-    kind: Literal["serial_indicator"]
-    port: Address
-    template: str = "and"
-    unit: str = "N"
-    baud: Annotated[int, Field(ge=300, le=4_000_000)] = 9600
-    data_bits: Literal[7, 8] = 8
-    parity: Literal["none", "even", "odd"] = "none"
-    stop_bits: Literal[1, 2] = 1
-    pattern: str | None = None
-    request: str | None = None
-    channels: Annotated[dict[Name, ForceReadingTable], Field(min_length=1, max_length=1)]
-    outputs: Annotated[dict[Name, ActuatorTable], Field(max_length=0)] = {}
-
-    @model_validator(mode="after")
-    def _can_be_read(self) -> "IndicatorTable":
-        if self.template not in templates():
-            raise ValueError(f"template = '{self.template}': choose {', '.join(templates())}")
-        if self.unit not in NEWTONS:
-            raise ValueError(f"unit = '{self.unit}': choose {', '.join(NEWTONS)}")
-        try:
-            groups = re.compile(self.pattern or "(?P<value>)").groupindex
-        except re.error as error:
-            raise ValueError(f"pattern: not a regular expression ({error})") from None
-        if "value" not in groups:
-            raise ValueError("pattern: needs a group (?P<value>...)")
-        if any(channel.record is not None for channel in self.channels.values()):
-            raise ValueError("record: an indicator gives force, by its own calibration: remove it")
-        return self

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hil.devices.indicator import Lines, templates
 from hil.devices.indicator_port import SerialIndicator
 from hil.errors import DeviceError
-from hil.rig.tables import IndicatorTable
+from hil.rig.sensor_tables import IndicatorTable
 
 WAIT_S = 120.0
 AND = templates()["and"]["pattern"]
@@ -191,7 +191,7 @@ def test_an_indicator_that_is_unplugged_is_one_line(far_end):
         try:
             indicator.read(0.0)
         except DeviceError as error:
-            return "the port is gone" in str(error)
+            return "is gone" in str(error)
         return False
 
     until(gone)
@@ -201,7 +201,7 @@ def test_an_indicator_that_is_unplugged_is_one_line(far_end):
 def test_a_port_that_does_not_exist_and_one_that_is_silent_are_one_line(far_end, monkeypatch):
     with pytest.raises(DeviceError, match="/dev/none: cannot be opened"):
         SerialIndicator(table("/dev/none")).open()
-    monkeypatch.setattr("hil.devices.indicator_port.FIRST_S", 0.1)
+    monkeypatch.setattr("hil.devices.latest.FIRST_S", 0.1)
     with pytest.raises(DeviceError, match=r"no reading within 0\.1 s: check port and baud"):
         SerialIndicator(table(far_end(b"").port)).open()
 
