@@ -101,6 +101,27 @@ class Estimator(Protocol):
 
 
 @runtime_checkable
+class StepsRows(Protocol):
+    """An estimator that can step through the rows of a recording in one compiled call."""
+
+    def step_rows(
+        self, cells: NDArray[np.uint8], measured: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Values (n, K) of its K columns at n successive ticks, as `step` gives them one by one.
+
+        Parameters
+        ----------
+        cells : (n, N) array, cells on as reported
+        measured : (n, S) array, reading of every channel; NaN if there is none
+
+        Returns
+        -------
+        None if this estimator must take every step by itself; then nothing has changed.
+        """
+        ...
+
+
+@runtime_checkable
 class HotStart(Protocol):
     """An estimator whose SMA wires can start hot."""
 

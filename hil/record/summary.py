@@ -166,6 +166,8 @@ def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
 
 def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
     """Longest run of periods that were missed or began late; `gaps` follow their rows."""
+    if not (late.any() or gaps.any()):
+        return 0
     worst = run = 0
     for is_late, gap_after in zip(late.tolist(), gaps.tolist(), strict=True):
         run = (run + 1 if is_late else 0) + gap_after

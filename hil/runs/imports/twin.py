@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.loop.channels import RigLayout
+from hil.loop.channels import RigLayout, known_before
+from hil.loop.frame import CELL_UNKNOWN
+from hil.loop.stages import StepsRows
 from hil.runs.assembly import Pipeline
 
 BLOCK = 20_000  # rows
+OFF = np.uint8(0)
 
 
 def model_columns(
@@ -27,6 +30,13 @@ def model_columns(
     fed = _fed(layout, rows)
     names = [column.name for column in pipeline.estimator.columns]
     n_rows = len(rows["t_s"])
+    if isinstance(pipeline.estimator, StepsRows) and layout.n_cells:
+        cells = known_before(fed["cells_reported"])
+        cells = np.where(cells == CELL_UNKNOWN, OFF, cells)  # until the first report
+        values = pipeline.estimator.step_rows(cells, _valid_readings(layout, rows))
+        if values is not None:
+            done(n_rows)
+            return dict(zip(names, values.T, strict=True))
     found = {name: np.empty((n_rows, *frame.row[name].shape[1:]), frame.dtype[name].base)
              for name in names}  # fmt: skip
     memory = frame.row.view(np.uint8)
@@ -54,3 +64,13 @@ def _fed(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
     for name in layout.outputs:
         fed[name] = np.concatenate(([0.0], rows[name][:-1]))
     return fed
+
+
+def _valid_readings(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    """(n, S) readings of every channel; NaN where there is none."""
+    found = np.full((len(rows["t_s"]), len(layout.channels)), np.nan)
+    for i, channel in enumerate(layout.channels):
+        if (name := channel.column("measured")) in rows:
+            valid = rows["valid_bits"] >> np.uint64(i) & np.uint64(1)
+            found[:, i] = np.where(valid, rows[name], np.nan)
+    return found

@@ -127,6 +127,16 @@ class ForceObserver:
         if len(r.cells_open):
             self._leave_out(r.cells_open)
 
+    def step_rows(
+        self, cells: NDArray[np.uint8], measured: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Twin and observer at successive ticks; None with more than those two."""
+        more = self._wires is not None or self.isolation is not None or self._ambient is not None
+        recorded = len(self.columns) > len(self._own_columns)
+        if more or recorded or len(self._drive.duty):
+            return None
+        return self._observer.step_rows(cells, np.ascontiguousarray(measured[:, self._force]))
+
     def assume_hot(self, wire_C: NDArray[np.float64]) -> None:
         """Start the twin's wires (N,) as austenite at these temperatures; NaN skips a wire."""
         start_hot(self._observer.wires, wire_C)

@@ -124,6 +124,16 @@ class ArrayObserver:
             self.correct(force_N)
         self.outputs[1], self.outputs[2] = self.estimate_N, self.disturbance_N
 
+    def step_rows(
+        self, cells: NDArray[np.uint8], force_N: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """`outputs` (n, 3) at successive ticks from the first; None without a compiled step."""
+        if self._kernel is None:
+            return None
+        outputs = np.empty((len(cells), 3))
+        _steps(cells, force_N, outputs, *self._kernel)
+        return outputs
+
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
         """Set the ambient temperature; `settled` also sets the wires to it."""
         self.twin.wires.set_ambient(T_a_C, settled=settled)
@@ -162,3 +172,10 @@ def _step(  # type: ignore[no-untyped-def]
     outputs[0] = y_twin[output]
     outputs[1] = y_observer[output] + disturbance[0]
     outputs[2] = disturbance[0]
+
+
+@njit(cache=True)
+def _steps(cells, force_N, outputs, switching, matrices, states, correction):  # type: ignore[no-untyped-def]
+    """`ArrayObserver.step` at every tick; no period has passed at the first one."""
+    for i in range(len(cells)):
+        _step(min(i, 1), cells[i], force_N[i], outputs[i], switching, matrices, states, correction)
