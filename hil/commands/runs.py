@@ -45,7 +45,7 @@ def add_to(group: Group) -> None:
         "--clock",
         choices=("virtual", "real"),
         help="virtual: as fast as the machine can, repeatable (default); real: in real time "
-        "(default with a device on the bench and with --gui)",
+        "(default with a device on the bench, with --gui and with --foxglove)",
     )
     c.value("--duration", "S", "length of the run in s", type=float)
     c.value("--seed", "N", "seed of all random draws (default: 0)", type=int, default=0)
@@ -54,6 +54,14 @@ def add_to(group: Group) -> None:
     c.flag("--strict", STRICT)
     c.flag("--disarmed", "keep all cells off until a window arms the run")
     c.flag("--gui", "show the run in the window, in real time")
+    c.value(
+        "--foxglove",
+        "[HOST:]PORT",
+        "serve the run live to Foxglove, in real time, at this address (default: 127.0.0.1:8765)",
+        nargs="?",
+        const="",
+        type=_address,
+    )
     add_sets(c)
 
     c = group.add(
@@ -120,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
             say(f"warning: {line}", file=sys.stderr)
         result = session.run(
             config,
-            clock=args.clock or ("real" if args.gui else None),
+            clock=args.clock or ("real" if args.gui or args.foxglove else None),
             backend=args.backend,
             seed=args.seed,
             out=args.out,
@@ -128,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
             progress=not args.json,
             armed=not args.disarmed,
             window=args.gui,
+            foxglove=args.foxglove,
             strict=args.strict,
             injection=None if args.inject is None else _injection(args.inject),
         )
@@ -148,6 +157,23 @@ def _print_usage_history(config: Any, backend: str, clock: str | None) -> None:
     book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
     if book is not None:
         say(logbook.opening(book), file=sys.stderr)
+
+
+def _address(text: str) -> Any:
+    """Address of `--foxglove`; empty without a value."""
+    from argparse import ArgumentTypeError
+
+    from hil.record.live import Address, address_of
+
+    if not text:
+        return Address()
+    try:
+        return address_of(text)
+    except ValueError:
+        raise ArgumentTypeError(
+            f"'{text}' has no port from 0 to 65535: give PORT or HOST:PORT, and the experiment "
+            "before --foxglove"
+        ) from None
 
 
 def _injection(path: Path) -> Any:

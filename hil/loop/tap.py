@@ -348,10 +348,14 @@ def create(
     return Tap(path, mapped, layout, dtypes)
 
 
-def attach(path: Path) -> Tap:
-    """Map an existing tap of this user; DeviceError if another user owns it."""
+def attach(path: Path, *, read_only: bool = False) -> Tap:
+    """Map an existing tap of this user; DeviceError if another user owns it.
+
+    With `read_only` the process cannot write to it, whatever it does.
+    """
+    access = mmap.ACCESS_READ if read_only else mmap.ACCESS_WRITE
     with shared_memory.open_own(path) as file:
-        mapped = mmap.mmap(file.fileno(), 0)
+        mapped = mmap.mmap(file.fileno(), 0, access=access)
     header = mapped[:_HEADER].rstrip(b"\0")
     if not header.startswith(_MAGIC):
         raise ValueError(f"{path} is not a tap of this version of hil")

@@ -44,18 +44,20 @@ def create(
     raw: Mapping[str, RawSamples] | None = None,
     records: Mapping[str, Mapping[str, Any]] | None = None,
     plugins: Mapping[str, Mapping[str, str]] | None = None,
-) -> None:
+) -> str:
     """Create the file with all groups, datasets and attributes, without rows.
 
-    The file gets its final name when it is complete, so an incomplete file is never visible.
+    Returns its `created_utc`, which is now unless the attributes have one. The file gets its final
+    name when it is complete, so an incomplete file is never visible.
     """
     partial = path.with_name(path.name + ".new")
     try:
-        _write(partial, columns, attributes, rows_per_chunk, calibration, model, raw or {},
-               records or {})  # fmt: skip
+        created_utc = _write(partial, columns, attributes, rows_per_chunk, calibration, model,
+                             raw or {}, records or {})  # fmt: skip
         if plugins:
             _write_plugins(partial, plugins)
         os.replace(partial, path)
+        return created_utc
     finally:
         partial.unlink(missing_ok=True)
 
@@ -69,7 +71,7 @@ def _write(
     model: Mapping[str, Any],
     raw: Mapping[str, RawSamples],
     records: Mapping[str, Mapping[str, Any]],
-) -> None:
+) -> str:
     with h5py.File(path, "w", libver=LIBVER) as file:
         file.attrs["NX_class"] = "NXroot"
         file.attrs["default"] = "ticks"
@@ -120,6 +122,7 @@ def _write(
             if array.dtype.kind == "U":
                 array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
             group.create_dataset(name, data=array)
+        return text_of(file.attrs["created_utc"])
 
 
 def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None:

@@ -30,7 +30,7 @@ from hil.platform.terminal import say
 from hil.platform.window import watch_this_run
 from hil.plugins import code as plugin_code
 from hil.plugins import trust
-from hil.record import layout
+from hil.record import layout, live
 from hil.record.progress import show_progress
 from hil.record.sink import Sink, check_disk
 from hil.record.summary import plain, summarise
@@ -74,6 +74,7 @@ def run(
     progress: bool = False,
     armed: bool = True,
     window: bool = False,
+    foxglove: live.Address | None = None,
     strict: bool = False,
     injection: Injection | None = None,
     plant: System | None = None,
@@ -92,6 +93,7 @@ def run(
     progress : draw a progress bar on the terminal
     armed : start armed; else keep everything off until a window arms the run
     window : show the run live in a window
+    foxglove : serve the run live to Foxglove at this address
     strict : bool
         Refuse calibrations that have expired, are missing or are ambiguous. On a bench also refuse
         values that are assumed or rehearsed, and boards whose limits are not known to protect the
@@ -126,6 +128,8 @@ def run(
             config.n_ticks,
             config.tables.loop.period_s,
         )
+    if foxglove is not None:
+        live.require_foxglove()
     status = status_now(config, backends, strict=strict)
     if on_bench:
         for line in status.warnings(on_bench=True):
@@ -142,12 +146,13 @@ def run(
     extra_attributes = _ambient(config)
     if book is not None:
         extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
-    _create_recording(
+    created_utc = _create_recording(
         path, config, pipeline, clock, backend, seed, {**extra_attributes, **(attributes or {})}
     )
     bar = label if progress else ""
+    viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
     try:
-        with plugin_code.watched(), logbooks.kept(book, config, path):
+        with plugin_code.watched(), logbooks.kept(book, config, path), viewer:
             return _run_recorded(
                 config,
                 path,
@@ -156,6 +161,7 @@ def run(
                 bar,
                 armed,
                 window,
+                viewer,
                 injection,
                 status,
                 timed,
@@ -209,6 +215,7 @@ def _run_recorded(
     bar: str,
     armed: bool,
     window: bool,
+    viewer: live.Server,
     injection: Injection | None,
     status: CalibrationStatus,
     timed: list[str],
@@ -236,12 +243,15 @@ def _run_recorded(
     if injection is not None:
         injection.at_start("recorder_killed", partial(os.kill, sink.pid, signal.SIGKILL))
     try:
+        viewer.start(sink.tap.path, pipeline.frame.columns, config.models[0].cell_names)
         compile_tick(config)
         parts = parts_of(config, pipeline, clock, sink, armed=armed)
         if clock_name == "real":
             lateness = LatenessCauses(sink.event, parts.period_s)
             parts = replace(parts, lateness=lateness)
         pipeline.rig.states.tell = sink.show_state
+        if url := viewer.wait_ready():
+            say(f"foxglove: {url}", file=sys.stderr)
         pipeline.rig.open()
     except BaseException:
         sink.abandon()
@@ -419,7 +429,8 @@ def _create_recording(
     backend: str,
     seed: int,
     more: Mapping[str, str | int | float],
-) -> None:
+) -> str:
+    """Create the recording; returns the time that it was created."""
     tables = config.tables
     simulated = pipeline.rig.simulated
     attributes: dict[str, str | int | float] = {
@@ -438,7 +449,7 @@ def _create_recording(
     if config.force_signal:
         attributes["force_signal"] = config.force_signal
     try:
-        layout.create(
+        return layout.create(
             path,
             pipeline.frame.columns,
             attributes,
