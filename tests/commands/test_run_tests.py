@@ -210,3 +210,42 @@ def run(clone, words):
     return subprocess.run(
         ["bash", "run-tests", *words], cwd=clone, env=environment, capture_output=True, text=True
     )
+
+
+KERNEL = """
+from numba import njit
+
+@njit(cache=True)
+def half(x):
+    return x / 2
+"""
+COMPILES = """
+import sys
+from pathlib import Path
+from compile_once import share_compilations
+from kernel import half
+share_compilations(Path("locks"))
+print("ready", flush=True)
+input()
+half(1.0)
+half(2)
+print(sum(half.stats.cache_misses.values()), sum(half.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_that_two_processes_need_at_once_is_compiled_by_one(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "tests")])
+    started = [
+        subprocess.Popen([sys.executable, "-c", COMPILES], cwd=tmp_path, text=True,
+                         env=os.environ | {"PYTHONPATH": paths}, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]  # fmt: skip
+    assert [process.stdout.readline() for process in started] == ["ready\n"] * 2
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    counts = [tuple(map(int, process.communicate(timeout=600)[0].split())) for process in started]
+    misses, hits = zip(*counts, strict=True)
+    assert (sum(misses), sum(hits)) == (2, 2)
