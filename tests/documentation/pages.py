@@ -17,7 +17,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from documentation import resident as resident_module
+import resident as resident_module
 
 MARK = "--- end of command"
 FILE = re.compile(r"^# (\S+\.(?:toml|py|csv))\n")
@@ -85,15 +85,16 @@ def _typed(text: str, line: int) -> list[Command]:
 def differences(page: Path, folder: Path, resident: Path) -> list[str]:
     """Run a page in a folder; a text for every command that did not do what the page says.
 
-    `hil` in the foreground is asked of the process at the socket `resident`. In the background it
-    is a process of its own, which the page may kill; so is `hil simdaq`, which becomes the program
-    that it runs.
+    `hil` in the foreground and blocks of Python are asked of the process at the socket `resident`.
+    In the background `hil` is a process of its own, which the page may kill; so is `hil simdaq`,
+    which becomes the program that it runs.
     """
     commands = commands_of(page)
-    ask = shlex.join([sys.executable, "-IS", resident_module.__file__, str(resident), "hil"])
-    script = f'hil() {{ {ask} "$@"; }}\n'
+    ask = shlex.join([sys.executable, "-IS", resident_module.__file__, str(resident)])
+    script = f'hil() {{ {ask} hil "$@"; }}\n'
     for c in commands:
         text = re.sub(r"^hil (?=simdaq|.*&( |$))", "command hil ", c.text)
+        text = re.sub(r"^python -(?= <<)", f"{ask} python -", text)
         script += f'{text}\necho "{MARK} $?"\n'
     done = subprocess.run(
         ["bash", "-c", script + "\nkill $(jobs -p) 2> /dev/null; wait"],

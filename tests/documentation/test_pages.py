@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from documentation import resident as resident_module
+import resident as resident_module
 from documentation.pages import commands_of, differences, pages
 from hil.commands.command_line import command_line
 from hil.devices.board import emulated
@@ -30,11 +30,8 @@ def clone(tmp_path):
 def resident(tmp_path_factory):
     """The socket of a process that has imported hil."""
     path = tmp_path_factory.mktemp("resident") / "hil"
-    words = [sys.executable, "-P", resident_module.__file__, str(path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
+    with resident_module.started(str(path)):
         yield path
-        process.terminate()
 
 
 def _page(page):

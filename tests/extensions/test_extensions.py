@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from math import acos
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import hil
+import resident
 
 LAB = Path(__file__).parent / "lab"
 LENGTH_M, MASS_KG, G = 0.3, 0.5, 9.81
@@ -26,21 +28,38 @@ def lab(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def command(lab, tmp_path, pytestconfig):
-    """`python -m hil WORDS` where the lab's package is installed; its answer."""
+@pytest.fixture(scope="module")
+def installed(lab, tmp_path_factory, pytestconfig):
+    """The socket of a process of hil where the lab's package is installed."""
+    socket = str(tmp_path_factory.mktemp("resident") / "hil")
+    root = pytestconfig.rootpath
+    paths = os.pathsep.join(map(str, (lab, root, root / "gui")))
+    environment = os.environ | {"PYTHONPATH": paths, "QT_QPA_PLATFORM": "offscreen"}
+    with resident.started(socket, env=environment):
+        yield socket
 
-    def run(*words, code=0, module=("-m", "hil"), text=None):
-        python = module if text is None else ("-c", text)
-        root = pytestconfig.rootpath
-        paths = os.pathsep.join(map(str, (lab, root, root / "gui")))
-        environment = os.environ | {"PYTHONPATH": paths, "QT_QPA_PLATFORM": "offscreen"}
-        done = subprocess.run([sys.executable, *python, *map(str, words)], cwd=tmp_path,
-                              env=environment, capture_output=True, text=True)  # fmt: skip
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
+
+@pytest.fixture
+def asked(installed, tmp_path):
+    """`PROGRAM WORDS` where the lab's package is installed, given a text; its answer."""
+
+    def run(*words, code=0, text=""):
+        (tmp_path / "text").write_text(text)
+        with (tmp_path / "text").open() as given, (tmp_path / "answer").open("w+") as answer:
+            streams = given.fileno(), answer.fileno(), answer.fileno()
+            found = resident.ask(installed, [*map(str, words)], str(tmp_path), streams)
+            answer.seek(0)
+            printed = answer.read()
+        assert found == code, printed
+        return printed
 
     return run
+
+
+@pytest.fixture
+def command(asked):
+    """`hil WORDS`; its answer."""
+    return partial(asked, "hil")
 
 
 def test_a_pendulum_runs_replays_and_is_reported_with_its_own_section(command, tmp_path):
@@ -58,7 +77,7 @@ def test_a_pendulum_runs_replays_and_is_reported_with_its_own_section(command, t
     assert np.nanmax(angle_rad) == pytest.approx(acos(1.0 - lifted), rel=0.03)
 
 
-def test_the_window_draws_the_pendulums_rod(command):
+def test_the_window_draws_the_pendulums_rod(asked):
     text = (
         "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication\n"
         "app = QApplication([])\n"
@@ -68,7 +87,7 @@ def test_the_window_draws_the_pendulums_rod(command):
         "view.show_limb(preview(path, load_settings(path, {})))\n"
         "print(view.has_points, view.limb._bones[0].getData()[1].tolist())\n"
     )
-    assert "True [0.0, -0.3]" in command(LAB / "pendulum.toml", text=text)
+    assert "True [0.0, -0.3]" in asked("python", "-", LAB / "pendulum.toml", text=text)
 
 
 @pytest.fixture

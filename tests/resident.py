@@ -1,31 +1,48 @@
-"""`hil` imported once: each command of a page is a fork of one process that has all libraries.
+"""`hil` imported once: each command is a fork of one process that has all libraries.
 
-A process of `hil` imports for most of a second, longer than most commands of the documentation
-take. `python resident.py SOCKET` imports and waits; `python resident.py SOCKET hil WORD...` has a
-fork run the words with its own standard streams, folder and environment, and exits with its code.
+A process of `hil` imports for most of a second, longer than most commands of the tests take.
+`python resident.py SOCKET` imports and waits; `python resident.py SOCKET hil WORD...` has a fork
+run the words with its own standard streams, folder and environment, and exits with its code;
+`python resident.py SOCKET python -` runs the Python code that it reads.
 """
 
 import array
+import contextlib
 import json
 import os
 import signal
 import socket
+import subprocess
 import sys
+import traceback
 
 
-def ask(path: str, words: list[str]) -> int:
+@contextlib.contextmanager
+def started(path: str, **options):
+    """Start a process that answers at the socket `path` until the block ends."""
+    words = [sys.executable, "-P", __file__, path]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **options) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield
+        process.terminate()
+
+
+def ask(path: str, words: list[str], cwd: str, streams: tuple[int, int, int] = (0, 1, 2)) -> int:
     """Have the words run by a fork of the process at the socket; its exit code."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
-        order = {"words": words, "cwd": os.getcwd(), "environment": dict(os.environ)}
-        streams = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))]
-        line.sendmsg([json.dumps(order).encode() + b"\n"], streams)
+        order = {"words": words, "cwd": cwd, "environment": dict(os.environ)}
+        given = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))]
+        line.sendmsg([json.dumps(order).encode() + b"\n"], given)
         answer = line.recv(16)
     return int(answer) if answer else 1  # it died
 
 
 def serve(path: str) -> None:
     """Import what commands import, then fork for each that asks."""
+    import xarray  # noqa: F401
+
+    import hil.record.read
     import hil.reports.run_report
     import hil.runs.session  # noqa: F401
     from hil.__main__ import main
@@ -56,9 +73,15 @@ def _run(line: socket.socket, main) -> int:
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["cwd"])
-    sys.argv = ["hil", *order["words"]]
+    program, *words = order["words"]
     try:
-        code = main(order["words"])
+        if program == "hil":
+            sys.argv = ["hil", *words]
+            code = main(words)
+        else:
+            sys.argv = words
+            sys.path.insert(0, "")
+            code = _python(sys.stdin.read())
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     sys.stdout.flush()
@@ -67,7 +90,16 @@ def _run(line: socket.socket, main) -> int:
     return code
 
 
+def _python(text: str) -> int:
+    try:
+        exec(compile(text, "<stdin>", "exec"), {"__name__": "__main__"})
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
     if sys.argv[2:]:
-        sys.exit(ask(sys.argv[1], sys.argv[3:]))
+        sys.exit(ask(sys.argv[1], sys.argv[2:], os.getcwd()))
     serve(sys.argv[1])
