@@ -73,6 +73,7 @@ def check(tables: RigTables, records: Mapping[str, Calibration]) -> Iterator[tup
     """Check cards against their calibrations, the loop and the guard: (key, text) pairs."""
     for name, card in cards_of(tables.devices).items():
         yield from _rate(f"devices.{name}", card, tables.loop.period_s)
+        yield from _following(name, card, tables)
         for channel_name, channel in card.channels.items():
             if channel.kind == "force":
                 key = f"devices.{name}.channels.{channel_name}"
@@ -96,6 +97,27 @@ def _rate(key: str, card: NidaqTable, period_s: float) -> Iterator[tuple[str, st
             f"{key}.rate_Hz = {card.rate_Hz:g}",
             f"give a whole multiple of the loop's {1.0 / period_s:g} Hz",
         )
+
+
+def _following(name: str, card: NidaqTable, tables: RigTables) -> Iterator[tuple[str, str]]:
+    """Require that the card whose clock or start is used has one, at this card's rate."""
+    cards = cards_of(tables.devices)
+    others = [n for n, other in cards.items() if n != name and other.follows is None]
+    for key in ("clock_from", "start_from"):
+        followed = getattr(card, key)
+        if followed is None:
+            continue
+        where = f"devices.{name}.{key} = '{followed}'"
+        if followed not in others:
+            yield where, f"choose a card with a clock of its own: {', '.join(others) or 'none'}"
+            continue
+        both = (card, cards[followed])
+        if any(c.acquisition != "block" for c in both):
+            yield where, "needs acquisition = 'block' on both cards"
+        elif any(all(c.kind == "encoder" for c in one.channels.values()) for one in both):
+            yield where, "needs an analogue input on both cards: their clock is shared"
+        elif len({per_tick(c, tables.loop.period_s * c.every) / c.every for c in both}) > 1:
+            yield where, "give both cards the same rate_Hz"
 
 
 def _agreement(

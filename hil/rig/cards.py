@@ -135,9 +135,7 @@ def plan_of(name: str, config: RigConfig) -> CardPlan:
         card=table.card,
         acquisition=Acquisition(table.acquisition, period_s, per_tick(table, period_s)),
         inputs=tuple(
-            EncoderInput(n, c.terminal, _encoder(c))
-            if c.kind == "encoder"
-            else _analog(n, c, table, config)
+            _encoder_input(n, c) if c.kind == "encoder" else _analog(n, c, table, config)
             for n, c in table.channels.items()
         ),
         lines=_lines(table),
@@ -150,7 +148,14 @@ def plan_of(name: str, config: RigConfig) -> CardPlan:
         watchdog_s=table.watchdog_s,
         enable_settle_s=table.enable_settle_s,
         age_max_s=config.tables.guard.reading_age_max_s,
+        clock_from=_device_of_clock(table.clock_from, config),
+        start_from=_device_of_clock(table.start_from, config),
     )
+
+
+def _device_of_clock(name: str | None, config: RigConfig) -> str:
+    """The device whose analogue inputs make the sample clock of this card."""
+    return "" if name is None else cards_of(config.tables.devices)[name].clock_device()
 
 
 def _lines(table: NidaqTable) -> tuple[Line, ...]:
@@ -164,7 +169,7 @@ def _analog(
     chain = channel.chain(calibration)
     bridge, baseline = None, Baseline()
     if channel.bridge is not None:
-        bridge = Bridge(channel.bridge.excitation_V, channel.bridge.resistance_Ohm)
+        bridge = Bridge(**channel.bridge.model_dump())
     if calibration is not None:
         known = calibration.record.commissioning
         noise = known.noise_rms_mV_per_V
@@ -190,6 +195,14 @@ def _analog(
 
 def _encoder(channel: EncoderChannelTable) -> Encoder:
     return Encoder(channel.counts_per_turn, channel.direction, channel.offset_rad)
+
+
+def _encoder_input(name: str, channel: EncoderChannelTable) -> EncoderInput:
+    encoder, at_rad = _encoder(channel), channel.index_rad
+    count = None if at_rad is None else round((at_rad - encoder.offset_rad) / encoder.rad_per_count)
+    return EncoderInput(
+        name, channel.terminal, encoder, count, channel.index_phase, channel.filter_s
+    )
 
 
 def _sim_card(given: DeviceInputs, place: Place) -> SimDaq:

@@ -33,7 +33,7 @@ from hil.rig.instruments import layout_of
 from hil.rig.kinds import DeviceInputs, device_kind
 from hil.rig.places import keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
-from hil.rig.tables import Role
+from hil.rig.tables import DeviceTable, Role
 
 BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
@@ -453,6 +453,11 @@ def _check_plant_card(text: str, tables: RigTables, kinds: set[str]) -> None:
         )
 
 
+def _when_started(device: tuple[str, DeviceTable]) -> tuple[int, bool]:
+    """Sorts devices by role; a card that waits for another one starts before it."""
+    return ORDER.index(device[1].role), device[1].follows is None
+
+
 def build_rig(
     config: RigConfig,
     seed: int,
@@ -499,7 +504,7 @@ def build_rig(
         devices.append(build_plant_card(config, system, on, seed))
         dividers.append(None)
     numbers = dict.fromkeys(ORDER, 0)
-    for name, table in sorted(tables.devices.items(), key=lambda d: ORDER.index(d[1].role)):
+    for name, table in sorted(tables.devices.items(), key=_when_started):
         given = DeviceInputs(
             name=name,
             table=table,

@@ -50,6 +50,11 @@ class DeviceTable(Table):
     role: ClassVar[Role]
     kind: str
 
+    @property
+    def follows(self) -> str | None:
+        """The device that this one waits for at its start; None if it needs none."""
+        return None
+
 
 class MeasuredTable(Table):
     """A channel of a device, which measures an output of the model.
@@ -185,10 +190,15 @@ Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
 
 
 class BridgeTable(Table):
-    """A transducer connected directly to a bridge input; the card supplies the excitation."""
+    """A transducer connected directly to a bridge input; the card supplies the excitation.
+
+    A load cell is a full bridge. A half or a quarter bridge is completed by the card, which must
+    be able to; `resistance_Ohm` is that of an arm. Its calibration is in mV/V too.
+    """
 
     excitation_V: Annotated[float, Field(gt=0.0, le=20.0)]
     resistance_Ohm: Positive = 350.0
+    arms: Literal["full", "half", "quarter"] = "full"
 
 
 class ForceChannelTable(MeasuredTable):
@@ -289,7 +299,9 @@ class EncoderChannelTable(MeasuredTable):
     """A quadrature encoder on a counter, with X4 decoding.
 
     angle_rad = offset_rad + direction 2 pi counts / counts_per_turn, where counts are relative to
-    the start of the run.
+    the start of the run. With `index_rad`, the angle at the index pulse (Z), the card sets the
+    count to that angle at every pulse, while A and B are in `index_phase`: errors of `offset_rad`
+    and lost counts end there. The card ignores pulses on A, B and Z shorter than `filter_s`.
     """
 
     turns = True
@@ -301,6 +313,9 @@ class EncoderChannelTable(MeasuredTable):
     counts_per_turn: Annotated[int, Field(ge=4, multiple_of=4)]
     direction: Literal[1, -1] = 1
     offset_rad: float = 0.0
+    index_rad: float | None = None
+    index_phase: Literal["high_high", "high_low", "low_high", "low_low"] = "high_high"
+    filter_s: Annotated[float, Field(gt=0.0, le=0.01)] | None = None
     record: Records = None
     sim: SimEncoderTable = SimEncoderTable()
 
@@ -375,6 +390,10 @@ class NidaqTable(DeviceTable):
     a reading is the mean over a period. The card's watchdog switches the outputs off if the program
     does not feed it for `watchdog_s`. The inputs are checked for `before_s` before the run. The
     boards are armed `enable_settle_s` after the enable lines have gone high.
+
+    `clock_from` is the name of another card's table: this card samples on that card's sample clock.
+    With `start_from` it starts with that card and keeps a clock of its own. Both need a common
+    chassis, or a cable for the signal (RTSI, PFI).
     """
 
     role = "card"
@@ -385,6 +404,8 @@ class NidaqTable(DeviceTable):
     every: Every = 1
     acquisition: Literal["block", "on_demand", "single_point"] = "block"
     rate_Hz: Positive | None = None
+    clock_from: Name | None = None
+    start_from: Name | None = None
     before_s: Annotated[float, Field(gt=0.0, le=60.0)] = 0.1
     watchdog: Literal["required", "if_present", "off"] = "if_present"
     watchdog_s: Annotated[float, Field(ge=0.01, le=30.0)] = 0.1
@@ -393,6 +414,16 @@ class NidaqTable(DeviceTable):
     outputs: dict[Name, OutputTable] = {}
     lines: dict[Name, LineTable] = {}
     sim: SimCardTable = SimCardTable()
+
+    @property
+    def follows(self) -> str | None:
+        return self.clock_from or self.start_from
+
+    def clock_device(self) -> str:
+        """NI's name of the device of its first analogue input, which has the sample clock."""
+        analog = (c.terminal for c in self.channels.values() if c.kind != "encoder")
+        first = next(analog, "")
+        return first[1:].split("/")[0] if first.startswith("/") else self.card
 
 
 class PluginSimTable(Table):

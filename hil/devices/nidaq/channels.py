@@ -16,6 +16,7 @@ class Bridge:
 
     excitation_V: float
     resistance_Ohm: float
+    arms: Literal["full", "half", "quarter"] = "full"
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,21 @@ class AnalogInput:
 
 @dataclass(frozen=True)
 class EncoderInput:
-    """A quadrature encoder on a counter."""
+    """A quadrature encoder on a counter.
+
+    Attributes
+    ----------
+    index_count : count that the index pulse sets; None without an index
+    index_phase : levels of A and B at which it does
+    filter_s : shorter pulses are ignored; None for all pulses
+    """
 
     name: str
     terminal: str
     encoder: Encoder
+    index_count: float | None = None
+    index_phase: Literal["high_high", "high_low", "low_high", "low_low"] = "high_high"
+    filter_s: float | None = None
 
     @property
     def raw_column(self) -> str:
@@ -143,6 +154,8 @@ class CardPlan:
     before_s : duration of the check of the inputs before the run
     enable_settle_s : settling time of the power after the enable lines have gone high
     age_max_s : largest age of a reading that the guard permits
+    clock_from, start_from : device whose analogue inputs give the sample clock, or the start;
+        empty for the card's own
     """
 
     card: str
@@ -155,6 +168,8 @@ class CardPlan:
     watchdog_s: float = 0.1
     enable_settle_s: float = 0.0
     age_max_s: float = math.inf
+    clock_from: str = ""
+    start_from: str = ""
 
     @property
     def analog(self) -> tuple[AnalogInput, ...]:

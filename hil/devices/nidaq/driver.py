@@ -63,6 +63,7 @@ class NiDaq:
         self._place = place
         self._sleep_s = sleep_s
         self._period_s = plan.acquisition.period_s
+        self._follows = bool(plan.clock_from or plan.start_from)
         self._analog_at, self._encoders_at = places(plan)
         self._analog_mask = sum(1 << at for at in self._analog_at)
         self._encoder_mask = sum(1 << at for at in self._encoders_at)
@@ -153,6 +154,7 @@ class NiDaq:
             self._inputs = Inputs(name, plan)
         self._chains, messages = before.look(name, plan, self._inputs, self._outputs)
         self._messages += messages
+        self._inputs.follow()
         self._set_pace(self._inputs.packet_s)
         if self._raw_sink is not None:
             self._inputs.record_raw(self._raw_sink)
@@ -259,7 +261,8 @@ class NiDaq:
 
     def read(self, t_s: float) -> None:
         inputs = self._inputs
-        if self._tick is None:  # read before it is armed
+        begins = self._tick is None  # read before it is armed
+        if begins:
             self._begin(t_s)
         if inputs is None or self._tick is None:
             raise DeviceError(f"{self.name}: is not open")
@@ -270,7 +273,8 @@ class NiDaq:
         with said_by(self.name, "read"):
             if self._lines is not None:
                 faults |= self._take_lines(self._lines.levels())
-            due = self._pace.due(t_s)
+            # The card that it follows begins in the same tick, after it.
+            due = self._pace.due(t_s) and not (begins and self._follows)
             there = due and inputs.read(n_periods)
         if there:
             in_blocks = self._plan.acquisition.kind == "block"

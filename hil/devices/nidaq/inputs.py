@@ -73,6 +73,12 @@ class Inputs:
         """Also push every sample to `sink`."""
         self._sink = sink
 
+    def follow(self) -> None:
+        """From the next start on, be clocked or started by another card, as planned."""
+        if self._analog is not None:
+            with said_by(self._name, "inputs"):
+                self._analog.follow(self._name, self._plan)
+
     def start(self) -> None:
         self._begin()
         for reader in self._readers:

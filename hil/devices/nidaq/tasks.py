@@ -42,6 +42,15 @@ class AnalogReader:
         self._buffer = _Buffer(len(plan.analog), np.dtype(np.float64))
         self._one = np.empty(len(plan.analog))
 
+    def follow(self, name: str, plan: CardPlan) -> None:
+        """From the next start on, sample on another card's clock, or start with it."""
+        if plan.clock_from:
+            clock = f"/{_timing_owner(name, plan.clock_from)}/ai/SampleClock"
+            _time(name, self.task, plan, source=clock)
+        if plan.start_from:
+            trigger = f"/{_timing_owner(name, plan.start_from)}/ai/StartTrigger"
+            self.task.triggers.start_trigger.cfg_dig_edge_start_trig(trigger)
+
     def block(self, n: int, timeout_s: float) -> NDArray[np.float64] | None:
         """The next n samples, (C, n); None where they are not all there yet."""
         return self._buffer.read(self._reader.read_many_sample, n, timeout_s)
@@ -65,18 +74,27 @@ class CounterReader:
 
     def __init__(self, name: str, plan: CardPlan, channel: EncoderInput) -> None:
         from nidaqmx import Task
-        from nidaqmx.constants import AngleUnits, EncoderType
+        from nidaqmx.constants import AngleUnits, EncoderType, EncoderZIndexPhase
         from nidaqmx.stream_readers import CounterReader as Reader
 
         self.task: Any = Task()
         try:
-            self.task.ci_channels.add_ci_ang_encoder_chan(
+            a, b = channel.index_phase.split("_")
+            counter = self.task.ci_channels.add_ci_ang_encoder_chan(
                 plan.physical(channel.terminal),
                 channel.name,
                 decoding_type=EncoderType.X_4,
+                zidx_enable=channel.index_count is not None,
+                zidx_val=channel.index_count or 0.0,
+                zidx_phase=EncoderZIndexPhase[f"A{a}_B{b}".upper()],
                 units=AngleUnits.TICKS,
                 pulses_per_rev=channel.encoder.counts_per_turn // 4,
             )
+            for line in _filtered_lines(channel):
+                setattr(
+                    counter, f"ci_encoder_{line}_input_dig_fltr_min_pulse_width", channel.filter_s
+                )
+                setattr(counter, f"ci_encoder_{line}_input_dig_fltr_enable", True)
             _time(name, self.task, plan, source=f"/{_clock_owner(name, plan)}/ai/SampleClock")
         except BaseException:
             self.task.close()
@@ -191,8 +209,15 @@ class _Buffer:
         return found
 
 
+def _filtered_lines(channel: EncoderInput) -> str:
+    """Lines of the encoder that have a digital filter."""
+    if channel.filter_s is None:
+        return ""
+    return "ab" if channel.index_count is None else "abz"
+
+
 def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:
-    from nidaqmx.constants import BridgeUnits, TerminalConfiguration
+    from nidaqmx.constants import BridgeConfiguration, BridgeUnits, TerminalConfiguration
 
     wiring = {
         "default": TerminalConfiguration.DEFAULT,
@@ -212,6 +237,7 @@ def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:
             min_val=-widest,
             max_val=widest,
             units=BridgeUnits.MILLIVOLTS_PER_VOLT,
+            bridge_config=BridgeConfiguration[f"{channel.bridge.arms}_bridge".upper()],
             voltage_excit_val=channel.bridge.excitation_V,
             nominal_bridge_resistance=channel.bridge.resistance_Ohm,
         )
@@ -251,7 +277,11 @@ def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], l
 def _clock_owner(name: str, plan: CardPlan) -> str:
     """The device whose analogue inputs make the sample clock: a module's chassis, or the card."""
     first = device_of(plan.physical(plan.analog[0].terminal)) if plan.analog else plan.card
-    return str(abilities.owner_of(abilities.find(name, first)).name)
+    return _timing_owner(name, first)
+
+
+def _timing_owner(name: str, device: str) -> str:
+    return str(abilities.owner_of(abilities.find(name, device)).name)
 
 
 def close_all(tasks: Sequence[Any]) -> None:

@@ -71,6 +71,34 @@ def test_a_counter_that_turns_backwards_rolls_under_and_is_negative():
         assert bench.readings.measured[1] == pytest.approx(0.5 + turned_rad, abs=2 * np.pi / 2000)
 
 
+@pytest.mark.parametrize("direction", [1, -1])
+def test_an_index_pulse_sets_the_angle_that_the_start_did_not_know(direction):
+    """The shaft stands at 0.9 turns, which nobody knows; its index is at whole turns."""
+    index_rad = 0.25 * np.pi
+    encoder = Encoder(2000, direction=direction)
+    counts = round(index_rad / encoder.rad_per_count)
+    hip = replace(HIP, encoder=encoder, index_count=counts)
+    with Bench(plan(FORCE, hip), ai0=1.0, ctr0=lambda t: 0.9 + 10.0 * np.asarray(t)) as bench:
+        begun_s = bench.start().start_s
+        bench.tick(0)
+        assert bench.readings.measured[1] == pytest.approx(0.0, abs=1e-9)  # as if it began at 0
+        for k in range(1, 101):
+            bench.tick(k)
+        turns = (0.9 + 10.0 * (begun_s + 0.1)) % 1.0
+        expected = index_rad + direction * 2.0 * np.pi * turns
+        assert bench.readings.measured[1] == pytest.approx(expected, abs=2 * 2 * np.pi / 2000)
+
+
+def test_short_pulses_of_an_encoder_are_ignored_by_the_card():
+    with Bench(plan(FORCE, replace(HIP, filter_s=5e-6, index_count=0)), ctr0=0.0) as bench:
+        bench.start()
+        counter = bench.daq._inputs._counters[0].task.ci_channels[0]
+        for line in "abz":
+            assert getattr(counter, f"ci_encoder_{line}_input_dig_fltr_enable")
+            width_s = getattr(counter, f"ci_encoder_{line}_input_dig_fltr_min_pulse_width")
+            assert width_s == pytest.approx(5e-6)
+
+
 def test_periods_that_were_missed_are_read_with_the_next_tick():
     with Bench(plan(), ai0=lambda t: np.asarray(t)) as bench:
         bench.start().ticks(3)
@@ -155,6 +183,19 @@ def test_a_bridge_module_reads_mV_per_V_of_its_own_excitation():
         bench.start()
         assert bench.tick(1) == pytest.approx(4.5 * 1.2, abs=1e-3)
         assert bench.column("force.raw_mV_per_V") == pytest.approx(1.2, abs=1e-4)
+
+
+@pytest.mark.parametrize(("arms", "number"), [("full", 10182), ("half", 10187), ("quarter", 10270)])
+def test_the_card_completes_a_bridge_of_fewer_arms(arms, number):
+    """NIDAQmx.h: DAQmx_Val_FullBridge, HalfBridge and QuarterBridge."""
+    cell = replace(FORCE, chain=Chain(1.0, 0.0, (0.0, 4.5)), range_raw=2.0)
+    cell = replace(cell, bridge=Bridge(2.5, 350.0, arms))
+    bench = Bench(replace(plan(cell, per_tick=10), card="cDAQ1Mod1"))
+    bench.system.add("cDAQ-9185", "cDAQ1")
+    bench.system.add("NI 9237", "cDAQ1Mod1", chassis="cDAQ1")
+    with bench:
+        bench.start()
+        assert bench.daq._inputs._analog.task.ai_channels[0].ai_bridge_cfg.value == number
 
 
 def test_a_channel_is_looked_at_before_it_is_armed():
