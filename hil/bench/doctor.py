@@ -67,6 +67,7 @@ def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
     ]
     if loopback is not None:
         findings.append(_loopback(loopback))
+        findings += [_offset(*item) for item in loopback["offsets"].items()]
     return {
         "fit": all(finding["state"] != "unfit" for finding in findings),
         "findings": findings,
@@ -324,6 +325,17 @@ def _loopback(found: dict[str, Any]) -> dict[str, str]:
         f"more than {PERIODS_MAX:g} periods: check the latency timers above, and the card's filter"
     )
     return _finding("loop-back", said, "" if found["p99_periods"] <= PERIODS_MAX else remedy)
+
+
+def _offset(channel: str, found: dict[str, Any]) -> dict[str, str]:
+    """How much later than the board a device dates the same edge."""
+    off_ms, u_ms = 1e3 * found["offset_s"], 1e3 * found["uncertainty_s"]
+    said = (
+        f"{channel} dates an edge {off_ms:.2f} ms after the board (standard uncertainty "
+        f"{u_ms:.2f} ms, {found['edges']} edges)"
+    )
+    remedy = "its age leaves this delay out: look for a filter" if off_ms > 2.0 * u_ms else ""
+    return _finding("time base", said, remedy)
 
 
 def _wake_up() -> dict[str, str]:

@@ -4,6 +4,9 @@ The gate of the rig's first cell is connected to the input of its force channel.
 the controller: it switches the cell on when the reading is low and off when it is high. The system
 oscillates, and half a cycle is the time from one edge of the gate through ADC, tick, command and
 board to the next. With simulated and emulated devices the plant is this wire.
+
+Every other channel that is connected to the gate too shows the edges as well. The times that the
+devices state for one edge give the offsets between them (`hil.bench.offsets`).
 """
 
 import contextlib
@@ -15,13 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.bench.offsets import edges_of, offsets
 from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import Config
 from hil.loop import loop
+from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, VirtualClock
-from hil.loop.frame import Column, Commands, Frame
+from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.mechanics.system import Drive, System
 from hil.platform import realtime
+from hil.rig.instruments import device_of
 from hil.runs import assembly
 
 LEARN_S = 0.1  # off, then on, to learn both readings of the channel
@@ -104,19 +110,20 @@ class _Relay:
 
 
 class _Edges(assembly.NoSink):
-    """Keeps the time and the value of the first cell's command at every tick."""
+    """Keeps the row of every tick."""
 
     def __init__(self, frame: Frame, n_ticks: int) -> None:
-        self._cells = frame.cells("cells_commanded")
-        self._values = frame.values
-        self._t_at, self._late_at = frame.index("t_s"), frame.index("late_s")
-        self.t_s = np.zeros(n_ticks)
-        self.on = np.zeros(n_ticks, dtype=bool)
+        self._row = frame.row
+        self._rows = np.zeros(n_ticks, dtype=frame.dtype)
         self.n = 0
 
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """The rows so far."""
+        return self._rows[: self.n]
+
     def push(self) -> bool:
-        self.t_s[self.n] = self._values[self._t_at] + self._values[self._late_at]
-        self.on[self.n] = self._cells[0]
+        self._rows[self.n] = self._row[0]
         self.n += 1
         return True
 
@@ -155,7 +162,8 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     with pipeline.rig.left_safe(), prepared:
         loop.run(parts)
     cell = config.system().cell_names[0]
-    t_s, on = edges.t_s[2 * learn_ticks : edges.n], edges.on[2 * learn_ticks : edges.n]
+    measured = edges.rows[2 * learn_ticks :]
+    t_s, on = measured["t_s"] + measured["late_s"], measured["cells_commanded"][:, 0] == 1
     changes_s = t_s[1:][on[1:] != on[:-1]]
     half_cycles_s = np.diff(changes_s)
     if len(half_cycles_s) < 10 or not relay.follows:
@@ -172,5 +180,33 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
         "max_s": float(half_cycles_s.max()),
         "p99_periods": float(p99_s) / period_s,
         "period_s": period_s,
+        "offsets": _offsets(config, layout, edges.rows, learn_ticks),
         "backend": dict(backend),
     }
+
+
+def _offsets(
+    config: Config, layout: RigLayout, rows: NDArray[np.void], learn_ticks: int
+) -> dict[str, Any]:
+    """Offset of every channel that follows the gate, to the board that switches it."""
+
+    def edges(device: str, there: NDArray[np.bool_], on: NDArray[np.bool_]) -> NDArray[np.float64]:
+        taken_s = rows["t_s"] - rows[f"{device}_age_s"]
+        there = there & np.isfinite(taken_s)
+        return edges_of(taken_s[there], on[there])
+
+    found = {}
+    late_in = np.arange(learn_ticks) > learn_ticks // 2
+    for channel in layout.channels:
+        values = rows[channel.column("measured")]
+        low, high = values[:learn_ticks][late_in], values[learn_ticks : 2 * learn_ticks][late_in]
+        rise = float(np.nanmedian(high) - np.nanmedian(low))
+        if abs(rise) > np.nanmax(low) - np.nanmin(low) + np.nanmax(high) - np.nanmin(high):
+            middle = 0.5 * (np.nanmedian(low) + np.nanmedian(high))
+            device = device_of(config.tables.devices, channel.name)
+            on = (values > middle) == (rise > 0.0)
+            found[f"{channel.name} of {device}"] = edges(device, np.isfinite(values), on)
+    commanded, reported = rows["cells_commanded"][:, 0] == 1, rows["cells_reported"][:, 0]
+    commanded_s = rows["t_s"][1:][commanded[1:] != commanded[:-1]]
+    reference = edges(layout.boards[0], reported != CELL_UNKNOWN, reported == 1)
+    return offsets(commanded_s, reference, found)

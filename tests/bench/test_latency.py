@@ -1,10 +1,12 @@
 """The time from ADC to gate through a wire: by hand where it can be said, else on the chip."""
 
+import numpy as np
 import pytest
 
 from hil.__main__ import main
 from hil.bench import latency
 from hil.bench.latency import measure
+from hil.bench.offsets import offsets
 from hil.errors import DeviceError
 from hil.experiment.load import load
 
@@ -33,6 +35,29 @@ def test_the_boards_chip_and_the_cards_driver_answer_within_two_periods(configs)
     assert 1.0 - 1e-6 <= found["p99_periods"] <= 2.0
 
 
+@pytest.mark.parametrize("delay_s", [0.0, 0.001, 0.003])
+@pytest.mark.parametrize("backend", ["sim", "emulated"])
+def test_the_offset_between_card_and_board_is_the_delay_that_no_age_states(
+    backend, delay_s, configs
+):
+    """A delay within the transducer is in no device's age; only a common edge shows it."""
+    sets = f"devices.daq.channels.force.sim.delay_s={delay_s}"
+    found = measured(configs, backend, sets, duration_s=0.1)["offsets"]["force of daq"]
+    assert abs(found["offset_s"] - delay_s) <= 2.0 * found["uncertainty_s"]
+    assert found["uncertainty_s"] <= 0.001 / np.sqrt(6.0)  # both within a period of 1 ms
+
+
+def test_an_offset_has_the_uncertainty_of_two_rectangular_distributions():
+    """By hand: intervals of 3 and 4 ms whose middles are 10 ms apart, with no scatter."""
+    commanded_s = np.arange(10.0)
+    one = np.column_stack((commanded_s, commanded_s + 0.003))
+    two = np.column_stack((commanded_s + 0.0095, commanded_s + 0.0135))
+    found = offsets(commanded_s, one, {"two": two, "deaf": two[:4]})
+    assert list(found) == ["two"]
+    assert found["two"]["offset_s"] == pytest.approx(0.010)
+    assert found["two"]["uncertainty_s"] == pytest.approx(0.005 / np.sqrt(12.0))
+
+
 def test_a_channel_that_follows_nothing_but_noise_is_said(configs, monkeypatch):
     monkeypatch.setattr(latency, "SHARE", 0.0)
     with pytest.raises(
@@ -44,7 +69,10 @@ def test_a_channel_that_follows_nothing_but_noise_is_said(configs, monkeypatch):
 def test_the_doctor_tells_the_latency_of_a_wire(configs, capsys):
     words = ["doctor", "--loopback", str(configs / MIGA6), "--backend", "sim"]
     assert main(words) in (0, 5)
-    (line,) = [ln for ln in capsys.readouterr().out.splitlines() if "loop-back" in ln]
+    said = capsys.readouterr().out.splitlines()
+    (line,) = [ln for ln in said if "loop-back" in ln]
+    (base,) = [ln for ln in said if "time base" in ln]
+    assert "force of daq dates an edge 0.50 ms after the board" in base
     assert line.startswith("ok")
     assert "1.00 periods (board sim, daq sim)" in line
 
