@@ -6,7 +6,7 @@ run on the same plant on another day. One procedure tunes all controllers (`stud
 searches the least mean error over the tuning plants and the three set points, without dead cells,
 on a grid that widens until the optimum is inside. The evaluation uses other plants. Dead cells die
 after commissioning, and no controller knows of them. `study_optimum` computes the optimum for the
-plant and set point of each trial.
+plant and set point of each trial. `study_law` compares controllers by two laws of the wires.
 """
 
 import os
@@ -20,22 +20,27 @@ import numpy as np
 
 from hil.record.progress import count_progress
 from hil.systems.array.recruitment import study_failures as failures
+from hil.systems.array.recruitment import study_law as laws
 from hil.systems.array.recruitment import study_page as page
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_bound import least_possible
 from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import (
-    CONTROLLERS,
+    OLD_LAW,
     UNTOLD,
     Setting,
     control_of,
+    law_known,
 )
 from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
 from hil.systems.array.recruitment.study_plant import (
     PERIOD_S,
     SET_POINTS,
+    WireLaw,
     dead_cells,
+    later,
     nominal,
+    plant,
     reference,
 )
 from hil.systems.array.recruitment.study_tuning import AXES, tune
@@ -62,9 +67,11 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     at_most = _ratios(values, judged, bounds)
     at_least = _ratios(values, judged, {job: optimum[job] for job in bounds})
     return {
-        "title": "Recruitment: every controller on plants with unknown errors",
+        "title": "Recruitment: every controller on plants with unknown errors"
+        + ", wires under stress" * (values.plant == "sma"),
         "figures": page.figures(out, values, tuned, judged, optimum, found),
-        "tables": page.tables(values, tuned, judged, optimum, bounds, found),
+        "tables": [*page.tables(values, tuned, judged, optimum, bounds, found),
+                   *laws.tables(values, judged)],
         "notes": [*page.notes(values, ratios, found),
                   *page.bracket(values, optimum, bounds, at_least, at_most)],
         "judged": {f"{n} cells, {dead:g} % dead, {name}": rows
@@ -73,6 +80,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
                     for (n, seed), error in optimum.items()},
         "bound": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
                   for (n, seed), error in bounds.items()},
+        "law_without_stress": laws.differences(values, judged),
         "ratio_to_optimum": ratios,
         "ratio_to_bound": at_most,
         "failures": found,
@@ -80,7 +88,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     }  # fmt: skip
 
 
-Job = tuple[int, float, str, Setting, str, int]
+Job = tuple[int, float, str, Setting, str, int, WireLaw]
 Each = Callable[..., Iterable[Any]]
 
 
@@ -103,8 +111,8 @@ def _in_parallel(
 
 def one(job: Job) -> tuple[float, float, float]:
     """Return a trial's relative error, switches per second and cell, and energy in J."""
-    n_cells, dead_percent, name, setting, kind, seed = job
-    truth, commissioned = commissioned_plant(n_cells, seed)
+    n_cells, dead_percent, name, setting, kind, seed, law = job
+    truth, commissioned = commissioned_plant(n_cells, seed, law, law_known(law, name))
     know = nominal(n_cells) if name == UNTOLD else commissioned
     total_N = nominal(n_cells).total_N
     follow = reference(kind, total_N)
@@ -117,7 +125,7 @@ def one(job: Job) -> tuple[float, float, float]:
 def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
     def errors(n: int, name: str, settings: list[Setting]) -> list[float]:
         jobs = [
-            (n, 0.0, name, setting, kind, TUNING_SEED + seed)
+            (n, 0.0, name, setting, kind, TUNING_SEED + seed, values.plant)
             for seed in range(values.tuning_seeds)
             for setting in settings
             for kind in SET_POINTS
@@ -126,22 +134,22 @@ def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
         return list(np.reshape(found, (values.tuning_seeds, len(settings), -1)).mean(axis=(0, 2)))
 
     return {
-        (n, name): tune(name, AXES[name], partial(errors, n, name))
+        (n, name): tune(name, AXES[name.removesuffix(OLD_LAW)], partial(errors, n, name))
         for n in values.cells
-        for name in CONTROLLERS
+        for name in values.names
     }
 
 
 def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) -> Judged:
     """Run one trial per seed; the set points alternate."""
     jobs = [
-        (n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed)
+        (n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed, values.plant)
         for n in values.cells
         for seed in range(values.seeds if n < 100 else values.seeds_of_100)
         for dead in values.dead_percent
-        for name in CONTROLLERS
+        for name in values.names
     ]
-    together = len(values.dead_percent) * len(CONTROLLERS)
+    together = len(values.dead_percent) * len(values.names)
     judged: Judged = {}
     for job, row in zip(jobs, each("trials", one, jobs, together), strict=True):
         judged.setdefault(job[:3], []).append(row)
@@ -150,27 +158,33 @@ def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) ->
 
 def _optimum(values: Values, each: Each) -> Optimum:
     jobs = [
-        (n, seed)
+        (n, seed, values.plant)
         for n in values.cells
         for seed in range(min(values.optimum_seeds, values.seeds if n < 100
                               else values.seeds_of_100))
     ]  # fmt: skip
-    return dict(zip(jobs, each("optimum", _one_optimum, jobs), strict=True))
+    found = each("optimum", _one_optimum, jobs)
+    return {(n, seed): error for (n, seed, _), error in zip(jobs, found, strict=True)}
 
 
-def _one_optimum(job: tuple[int, int]) -> float:
-    n_cells, seed = job
+def _one_optimum(job: tuple[int, int, WireLaw]) -> float:
+    n_cells, seed, law = job
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
     start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
-    truth, _ = commissioned_plant(n_cells, seed)
+    truth = later(plant(n_cells, seed, law), seed)
     error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
     return error_N / total_N
 
 
 def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
     """Compute lower bounds on the error of any sequence, on the plants with an optimum."""
-    jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
+    able = values.plant == "thermal"  # `study_outer` needs wires that do not load each other
+    jobs = [
+        (n, seed)
+        for n, seed in optimum
+        if able and n <= BOUND_CELLS_MAX and seed < values.bound_seeds
+    ]
     return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
 
 
@@ -178,7 +192,7 @@ def _one_bound(job: tuple[int, int]) -> float:
     n_cells, seed = job
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
-    truth, _ = commissioned_plant(n_cells, seed)
+    truth = later(plant(n_cells, seed), seed)
     return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
 
 
@@ -186,7 +200,7 @@ def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float
     """Return, averaged over set points, mean error over mean optimum on the same plants."""
     ratios = {}
     for n in values.cells:
-        for name in CONTROLLERS:
+        for name in values.names:
             rows = judged.get((n, 0.0, name))
             if rows is None:
                 continue

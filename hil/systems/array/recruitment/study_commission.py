@@ -1,12 +1,13 @@
 """Commissioning: each cell is pulsed alone, and a fit to the readings identifies it.
 
 The run starts at rest. First the force is read for ZERO_S with all cells off: the zero offset of
-the transducer. Then each cell in turn follows PULSES_S: one full pulse, and a second one while it
-still cools. With a single pulse, late readings and slow wires are hard to distinguish (Cramer-Rao:
-23 % for heating and cooling with an unknown delay); a second one of 0.4 s resolves them (0.7 %).
-A least-squares fit of a wire's law (`hil.mechanics.sma.wire`) gives the static force, the rate of
+the transducer. Then each cell in turn follows PULSES_S of its law: one full pulse, and a second one
+while it still cools. With a single pulse, late readings and slow wires are hard to distinguish
+(Cramer-Rao: 23 % for heating and cooling with an unknown delay); a second one of 0.4 s resolves
+them (0.7 %).
+A least-squares fit of a wire's law, with or without stress, gives the static force, the rate of
 the lag, and the supply, convection and specific heat of the wire. Latent heat and transition
-temperatures keep the manufacturer's values: latent heat and width of a transition have the same
+temperatures keep their nominal values: latent heat and width of a transition have the same
 effect on force as specific heat and distance from the ambient temperature. The delay of the
 reading is fitted too, but not passed on. In the array, a cell's force also acts through the
 dampers of the others. Therefore the identified array itself is probed and corrected by the
@@ -18,20 +19,21 @@ Gourieroux, Monfort & Renault 1993 (indirect inference).
 """
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numba import njit
 from scipy.optimize import least_squares
 
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import T_A_AT, SmaWire, advance, wire_laws
+from hil.mechanics.sma.limits import CellBranches
+from hil.mechanics.sma.stressed import AS_TABULATED, advance
+from hil.mechanics.sma.wire import T_A_AT, SmaWire, wire_laws
 from hil.systems.array import cells
-from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.recruitment.study_plant import (
     ARRAYS,
-    CELL,
+    CELLS,
     FORCE_ON_N,
     MASS_KG,
     PERIOD_S,
@@ -39,6 +41,8 @@ from hil.systems.array.recruitment.study_plant import (
     KnownArray,
     Plant,
     Transducer,
+    WireLaw,
+    activated,
     later,
     nominal,
     plant,
@@ -46,25 +50,28 @@ from hil.systems.array.recruitment.study_plant import (
 from hil.systems.array.system import ArraySystem
 
 ZERO_S = 1.0
-PULSES_S = (2.0, 0.9, 0.4, 2.7)  # on, off, on, off
-RATE_PER_S = (CELL["k_se_N_per_m"] + CELL["k_ae_N_per_m"]) / CELL["b_N_s_per_m"]
+PULSES_S: dict[WireLaw, tuple[float, ...]] = {  # on, off, on, off, by the law of the plant
+    "thermal": (2.0, 0.9, 0.4, 2.7),
+    "sma": (3.0, 1.5, 0.8, 8.0),  # the shoulders of its branches: slower ends
+}
 ROUNDS = 2
 LATE_S = 0.1  # prior standard deviation of the delay, divided by SURE
+LEFT_TICKS = 20
+MOST = 2.0  # largest logarithm of a parameter over its nominal value
 SURE = 0.3  # prior standard deviation of a parameter's logarithm
 
 
-def seconds(n_cells: int) -> float:
-    """Return the duration of the probing run."""
-    return ZERO_S + n_cells * sum(PULSES_S)
+def seconds(n_cells: int, law: WireLaw = "thermal") -> float:
+    """Return the duration of the probing run of a plant of this law."""
+    return ZERO_S + n_cells * sum(PULSES_S[law])
 
 
-def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Array:
+def probe(array: Plant | KnownArray, sensor: Transducer | None, pulses: Array) -> Array:
     """Return one reading per tick; without a transducer, the true force."""
     n_cells = array.model.n_cells
     system = ArraySystem(array.model, array.activation, PERIOD_S)
     output = array.model.outputs.index(RIGHT)
-    n_zero, pulses = round(ZERO_S / PERIOD_S), _pulses()
-    n_each = len(pulses)
+    n_zero, n_each = round(ZERO_S / PERIOD_S), len(pulses)
     on = np.zeros(n_cells, dtype=np.uint8)
     read = np.empty(n_zero + n_cells * n_each)
     for k in range(len(read)):
@@ -78,35 +85,44 @@ def probe(array: Plant | KnownArray, sensor: Transducer | None) -> Array:
     return read
 
 
-def _pulses() -> Array:
-    """Return on (1) or off (0) for every tick."""
-    each = [np.full(round(t / PERIOD_S), 1.0 - i % 2) for i, t in enumerate(PULSES_S)]
+def pulses_of(law: WireLaw) -> Array:
+    """Return on (1) or off (0) for every tick of a cell."""
+    each = [np.full(round(t / PERIOD_S), 1.0 - i % 2) for i, t in enumerate(PULSES_S[law])]
     return np.concatenate(each)
 
 
-def commission(truth: Plant, seed: int) -> KnownArray:
-    """Return the array as identified by pulsing every cell alone."""
+def commission(truth: Plant, seed: int, law: WireLaw = "thermal") -> KnownArray:
+    """Return the array as identified by pulsing every cell alone, with wires of this law."""
+    built: WireLaw = "sma" if truth.activation[0].loaded is not None else "thermal"
+    pulses = pulses_of(built)
     n_cells = truth.model.n_cells
-    read = probe(truth, Transducer(seed, turn=1))
+    read = probe(truth, Transducer(seed, turn=1), pulses)
     zero_N = float(read[: round(ZERO_S / PERIOD_S)].mean())
-    found = _fits(read - zero_N, n_cells)
+    found = _fits(read - zero_N, n_cells, built, law)
     own = found[:, :5]
-    know = known_array(own, zero_N)
+    know = known_array(own, zero_N, built, law)
     for _ in range(ROUNDS):
-        own = own + found[:, :5] - _fits(probe(know, None), n_cells)[:, :5]
-        know = known_array(own, zero_N)
+        again = _fits(probe(know, None, pulses), n_cells, built, law)
+        own = np.clip(own + found[:, :5] - again[:, :5], -MOST, MOST)
+        know = known_array(own, zero_N, built, law)
     return know
 
 
-def known_array(own: Array, zero_N: float) -> KnownArray:
-    """Return the array whose cells differ from nominal by these logarithms (N, 5); see `fit`."""
+def known_array(own: Array, zero_N: float, built: WireLaw, law: WireLaw) -> KnownArray:
+    """Return the array whose cells differ from nominal by these logarithms (N, 5); see `fit`.
+
+    `built` has the springs and dampers of the plant's cells, `law` is that of the wires.
+    """
+    springs_of = CELLS[built]
     n_cells = len(own)
     factor = np.exp(own)
-    stiffness = CELL["k_se_N_per_m"] + CELL["k_ae_N_per_m"]
-    laws = [cells.miga(**{**CELL, "b_N_s_per_m": stiffness / (RATE_PER_S * f[1])}) for f in factor]
+    damper = springs_of["b_N_s_per_m"]
+    springs = [{**springs_of, "b_N_s_per_m": damper / f[1]} for f in factor]
+    laws = [cells.miga(**one) for one in springs]
     model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=laws, mass_kg=MASS_KG)
     activation = tuple(
-        CellActivation(float(FORCE_ON_N * f[0]), "thermal", wire=_wire(f)) for f in factor
+        activated(law, float(FORCE_ON_N * f[0]), _wire(f), one)
+        for f, one in zip(factor, springs, strict=True)
     )
     return KnownArray(model, activation, nominal(n_cells).static_gains_N * factor[:, 0], zero_N)
 
@@ -121,36 +137,61 @@ def _wire(factor: Array) -> SmaWire:
     )
 
 
-def _fits(read_N: Array, n_cells: int) -> Array:
-    n_zero, n_each = round(ZERO_S / PERIOD_S), len(_pulses())
-    return np.array([
-        fit(read_N[n_zero + n * n_each : n_zero + (n + 1) * n_each], gain_N)
-        for n, gain_N in enumerate(nominal(n_cells).static_gains_N)
-    ])  # fmt: skip
+def _fits(read_N: Array, n_cells: int, built: WireLaw, law: WireLaw) -> Array:
+    on = pulses_of(built)
+    n_zero, n_each = round(ZERO_S / PERIOD_S), len(on)
+    rate_per_s = _rate_per_s(CELLS[built])
+    found = []
+    for n, nominal_N in enumerate(nominal(n_cells).static_gains_N):
+        first = n_zero + n * n_each
+        # what the cells before have left: a cooled wire under stress keeps some austenite
+        left_N = float(read_N[first - LEFT_TICKS : first].mean())
+        own_N = read_N[first : first + n_each] - left_N
+        found.append(fit(own_N, on, nominal_N, rate_per_s, _knots_C(n_cells, built, law)[n]))
+    return np.array(found)
 
 
-def fit(read_N: Array, nominal_N: float) -> Array:
+def _rate_per_s(springs: dict[str, float]) -> float:
+    return (springs["k_se_N_per_m"] + springs["k_ae_N_per_m"]) / springs["b_N_s_per_m"]
+
+
+@cache
+def _knots_C(n_cells: int, built: WireLaw, law: WireLaw) -> Array:
+    """Branches of the nominal wires, each with its cell alone on, (N, N_KNOTS)."""
+    known = known_array(np.zeros((n_cells, 5)), 0.0, built, law)
+    found = []
+    for n, one in enumerate(known.activation):
+        if one.loaded is None:
+            branches = CellBranches.unstressed(one.wire)
+        else:
+            alone = one.force_on_N * (np.arange(n_cells) == n)
+            tension_N = known.model.solve_statics(alone).tension_N[n]
+            branches = one.loaded.branches(one.wire, float(tension_N))
+        found.append(branches.working_C)
+    return np.array(found)
+
+
+def fit(read_N: Array, on: Array, nominal_N: float, rate_per_s: float, knots_C: Array) -> Array:
     """Return a cell's deviations from nominal, as natural logarithms, and the reading's delay.
 
     The order is: static force, rate of the lag, supply, convection and specific heat of the wire,
     delay over LATE_S.
     """
-    on = _pulses()
     y = np.empty(len(read_N))
     t_s = PERIOD_S * np.arange(len(read_N))
     scale_N = 0.01 * nominal_N
 
     def residuals(p: Array) -> Array:
-        gain_N, rate = nominal_N * np.exp(p[0]), RATE_PER_S * np.exp(p[1])
-        pulse(wire_laws([_wire(np.exp(p))])[0], gain_N, rate, PERIOD_S, on, y)
+        gain_N, rate = nominal_N * np.exp(p[0]), rate_per_s * np.exp(p[1])
+        pulse(wire_laws([_wire(np.exp(p))])[0], knots_C, gain_N, rate, PERIOD_S, on, y)
         late = np.interp(t_s - p[5] * LATE_S, t_s, y)
         return np.concatenate(((late - read_N) / scale_N, p / SURE))
 
-    return np.asarray(least_squares(residuals, np.zeros(6), x_scale=0.1).x)
+    return np.asarray(least_squares(residuals, np.zeros(6), x_scale=0.1, bounds=(-MOST, MOST)).x)
 
 
 @njit(cache=True)
-def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
+def pulse(law, knots, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
     """Write into y the force at every tick of a cell driven by `on`."""
     T, xi, lag = law[T_A_AT], 0.0, 0.0
     a = np.exp(-rate * period_s)
@@ -158,12 +199,17 @@ def pulse(law, gain_N, rate, period_s, on, y):  # type: ignore[no-untyped-def]
     for k in range(len(y)):
         y[k] = gain_N * lag
         before = xi
-        T, xi = advance(law, on[k], T, xi, period_s)
+        T, xi = advance(law, knots, AS_TABULATED, on[k], T, xi, period_s)
         lag = a * lag + (1.0 - a - ramp) * before + ramp * xi
 
 
 @lru_cache(maxsize=4)
-def commissioned_plant(n_cells: int, seed: int) -> tuple[Plant, KnownArray]:
-    """Return a plant on the day of its trials, and the result of its commissioning."""
-    first = plant(n_cells, seed)
-    return later(first, seed), commission(first, seed)
+def commissioned_plant(
+    n_cells: int, seed: int, law: WireLaw = "thermal", known_by: WireLaw = "thermal"
+) -> tuple[Plant, KnownArray]:
+    """Return a plant on the day of its trials, and the result of its commissioning.
+
+    `law` is that of its wires, `known_by` that of the fit.
+    """
+    first = plant(n_cells, seed, law)
+    return later(first, seed), commission(first, seed, known_by)

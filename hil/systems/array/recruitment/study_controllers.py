@@ -1,5 +1,6 @@
 """Controllers of the recruitment study, built from what is known of an array."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,6 +29,7 @@ from hil.systems.array.recruitment.study_plant import (
     PERIOD_S,
     RIGHT,
     KnownArray,
+    WireLaw,
     largest_step_N,
     nominal,
 )
@@ -44,6 +46,7 @@ ROTATE_S, REST_S = 6.0, 1.0
 Setting = tuple[float, ...]
 UNTOLD = "optimal, not commissioned"
 CONTROLLERS = ("PID", *BROADCASTS, "size principle", "preview", UNTOLD, "optimal")
+OLD_LAW = ", law without stress"  # a controller commissioned by it, on wires under stress
 AHEAD = frozenset({"preview", UNTOLD, "optimal"})  # these know the set point in advance
 
 
@@ -169,10 +172,28 @@ def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) ->
     return RecruiterControl(OptimalRecruiter(planner))
 
 
+def names_of(plant: WireLaw, controllers: Sequence[str]) -> tuple[str, ...]:
+    """Return the controllers of a plant's tables.
+
+    On wires under stress every controller is commissioned by either law, and UNTOLD, whose nominal
+    array has a sigmoid that resembles a wire without stress, has no place.
+    """
+    if plant == "thermal":
+        return tuple(controllers)
+    told = [name for name in controllers if name != UNTOLD]
+    return tuple(each for name in told for each in (name, name + OLD_LAW))
+
+
+def law_known(plant: WireLaw, name: str) -> WireLaw:
+    """Return the law by which a controller's array is commissioned."""
+    return "thermal" if name.endswith(OLD_LAW) else plant
+
+
 def control_of(
     know: KnownArray, name: str, setting: Setting, follow: Reference, seed: int
 ) -> Control:
     """Return a controller with one of its settings."""
+    name = name.removesuffix(OLD_LAW)
     if name == "PID":
         k_p, k_i_per_s, dwell_s = setting
         return PidControl(know, k_p, k_i_per_s, dwell_s)

@@ -14,8 +14,8 @@ import numpy as np
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.study_commission import commissioned_plant
-from hil.systems.array.recruitment.study_controllers import Setting, control_of
-from hil.systems.array.recruitment.study_plant import PERIOD_S, nominal, reference
+from hil.systems.array.recruitment.study_controllers import Setting, control_of, law_known, names_of
+from hil.systems.array.recruitment.study_plant import PERIOD_S, WireLaw, nominal, reference
 from hil.systems.array.recruitment.study_values import Values
 from hil.systems.array.sma.failures import WireRules
 
@@ -28,7 +28,7 @@ WITHIN_S = 3.0
 CELLS_MAX = 14  # with 100 cells no dead cell is found in time
 HEALTHY, DIES, BREAKS = "healthy", "dies", "breaks"
 
-Job = tuple[int, str, Setting, int, bool, str]
+Job = tuple[int, str, Setting, int, bool, str, WireLaw]
 Each = Callable[..., Iterable[Any]]
 
 
@@ -36,13 +36,18 @@ def failures(
     values: "Values", tuned: dict[tuple[int, str], Setting], each: Each
 ) -> list[dict[str, Any]]:
     """Return a row for every array, controller, diagnosis setting and kind of failure."""
-    return [
-        _row(values, n, name, tuned[n, name], swaps, how, each)
-        for n in values.cells
-        if n <= CELLS_MAX
-        for name in FAILURE_CONTROLLERS
-        for swaps, how in _ways(name)
-    ]
+    able = [name for name in FAILURE_CONTROLLERS if name in values.controllers]
+    return (
+        []
+        if not values.failure_seeds
+        else [
+            _row(values, n, name, tuned[n, name], swaps, how, each)
+            for n in values.cells
+            if n <= CELLS_MAX
+            for name in names_of(values.plant, able)
+            for swaps, how in _ways(name)
+        ]
+    )
 
 
 def _ways(name: str) -> list[tuple[bool, str]]:
@@ -55,10 +60,13 @@ def _ways(name: str) -> list[tuple[bool, str]]:
 def _row(
     values: "Values", n: int, name: str, setting: Setting, swaps: bool, how: str, each: Each
 ) -> dict[str, Any]:
-    jobs = [(n, name, setting, SEED + i, swaps, how) for i in range(values.failure_seeds)]
+    law = values.plant
+    jobs = [(n, name, setting, SEED + i, swaps, how, law) for i in range(values.failure_seeds)]
     if how == DIES and (swaps or name.startswith("broadcast")):
         n_healthy = max(1, round(3600.0 * values.healthy_hours / HEALTHY_S))
-        jobs += [(n, name, setting, SEED + 10_000 + i, swaps, HEALTHY) for i in range(n_healthy)]
+        jobs += [
+            (n, name, setting, SEED + 10_000 + i, swaps, HEALTHY, law) for i in range(n_healthy)
+        ]
     found = list(each("failures", one, jobs))
     failed = found[: values.failure_seeds]
     return {
@@ -84,8 +92,8 @@ def one(job: Job) -> tuple[float, int, int, float, float, float]:
     named while all were healthy, and the duration of that time; the largest log odds in it; the
     threshold.
     """
-    n, name, setting, seed, swaps, how = job
-    truth, know = commissioned_plant(n, seed)
+    n, name, setting, seed, swaps, how, law = job
+    truth, know = commissioned_plant(n, seed, law, law_known(law, name))
     follow = reference("sine", nominal(n).total_N)
     fails_s = HEALTHY_S if how == HEALTHY else FIRST_S + SPREAD_S * (0.37 * seed % 1.0)
     tests = trial.wire_failures(know, RULES)

@@ -13,7 +13,7 @@ from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import (
     AHEAD,
-    CONTROLLERS,
+    OLD_LAW,
     UNTOLD,
     Setting,
     control_of,
@@ -43,6 +43,11 @@ _CAPTION_FAILURES = (
     "check finds an open wire within 2 ms of switching on (docs/safety.md); this test is for "
     "failures that the current does not show."
 )
+
+_PLANTS = {
+    "thermal": "wires with hysteresis that rise in 0.7 s and fall in 1.1 s",
+    "sma": "wires under stress with the branches measured on Flexinol, pretension 0.56 N",
+}
 
 Rows = list[dict[str, Any]]
 Tuned = dict[tuple[int, str], Setting]
@@ -84,8 +89,8 @@ def _errors(
     values: "Values", judged: "Judged", optimum: "Optimum", bounds: "Optimum", n_cells: int
 ) -> dict[str, Any]:
     rows = []
-    for name in CONTROLLERS:
-        row = [name, "yes" if name in AHEAD else "no"]
+    for name in values.names:
+        row = [name, "yes" if name.removesuffix(OLD_LAW) in AHEAD else "no"]
         for dead in values.dead_percent:
             errors, switches, energy = np.array(judged[n_cells, dead, name]).T
             row.append(
@@ -102,7 +107,7 @@ def _errors(
             rows.append([f"{label} ({len(best)} plants)", "yes, and the plant",
                          f"{np.mean(best):.1f} %"]
                         + [""] * (len(values.dead_percent) - 1))  # fmt: skip
-    n_plants = len(judged[n_cells, values.dead_percent[0], CONTROLLERS[0]])
+    n_plants = len(judged[n_cells, values.dead_percent[0], values.names[0]])
     title = (
         f"{n_cells} cells, {n_plants} plants: RMS error over all cells' force, switches a second"
     )
@@ -143,7 +148,7 @@ def _deaths(failures: Rows) -> dict[str, Any]:
 def _settings(values: "Values", tuned: Tuned) -> dict[str, Any]:
     rows = [
         [name, *[", ".join(f"{x:g}" for x in tuned[n, name]) for n in values.cells]]
-        for name in CONTROLLERS
+        for name in values.names
     ]
     title = "Settings selected by tuning (AXES in study_tuning.py)"
     return as_table(title, ["", *[f"{n} cells" for n in values.cells]], rows)
@@ -160,13 +165,13 @@ def notes(values: "Values", ratios: dict[str, float], failures: Rows) -> list[st
         "a grid that widens until its optimum is inside. The evaluation uses other plants; the "
         "set points alternate between plants.",
         "Unknown to the controllers: latent heat and transition temperatures of the wires, the "
-        "transducer's delay, and which cells died. The plant: wires with hysteresis that rise in "
-        "0.7 s and fall in 1.1 s, all parameters with errors up to 20 % (convection 10 %, supply "
+        f"transducer's delay, and which cells died. The plant: {_PLANTS[values.plant]}, "
+        "all parameters with errors up to 20 % (convection 10 %, supply "
         "and transitions 5 %), force read 20 ms late with 2 mN of noise and a zero offset of up to "
         "10 mN. 'optimal' also learns the wires from the force during the trial.",
     ]
     for n in values.cells:
-        ratio_of = {name: ratios[f"{n} cells, {name}"] for name in CONTROLLERS
+        ratio_of = {name: ratios[f"{n} cells, {name}"] for name in values.names
                     if f"{n} cells, {name}" in ratios}  # fmt: skip
         if ratio_of:
             best = min(ratio_of, key=lambda name: ratio_of[name])
@@ -225,7 +230,7 @@ def bracket(
         over = [optimum[job] / error for job, error in bounds.items() if job[0] == n]
         if not over:
             continue
-        best = min((name for name in CONTROLLERS if f"{n} cells, {name}" in at_most),
+        best = min((name for name in values.names if f"{n} cells, {name}" in at_most),
                    key=lambda name: at_most[f"{n} cells, {name}"])  # fmt: skip
         low, high = at_least[f"{n} cells, {best}"], at_most[f"{n} cells, {best}"]
         verdict = "proven" if high <= 1.1 else "refuted" if low > 1.1 else "open"
@@ -242,7 +247,7 @@ def bracket(
 def _draw_traces(values: "Values", tuned: Tuned) -> Figure:
     n = 14 if 14 in values.cells else values.cells[0]
     total_N = nominal(n).total_N
-    truth, commissioned = commissioned_plant(n, 1)
+    truth, commissioned = commissioned_plant(n, 1, values.plant, values.plant)
     with styled_figure(9.0, 7.5) as figure:
         axes = figure.subplots(3, 1, sharex=True)
         for axis, kind in zip(axes, SET_POINTS, strict=True):
@@ -272,19 +277,21 @@ def _draw_errors(values: "Values", judged: "Judged", optimum: "Optimum") -> Figu
         shades = ("#0072B2", "#56B4E9", "#BBDDF2", "#DDEEF8")
         for axis, n in zip(axes, values.cells, strict=True):
             for i, dead in enumerate(values.dead_percent):
-                errors = [np.array(judged[n, dead, name])[:, 0] for name in CONTROLLERS]
-                at = np.arange(len(CONTROLLERS)) + (i - (len(values.dead_percent) - 1) / 2) * width
+                errors = [np.array(judged[n, dead, name])[:, 0] for name in values.names]
+                at = np.arange(len(values.names)) + (i - (len(values.dead_percent) - 1) / 2) * width
                 axis.bar(at, [100 * e.mean() for e in errors], width,
                          yerr=[100 * e.std(ddof=1) for e in errors], color=shades[i % 4],
                          error_kw={"lw": 0.8, "ecolor": "0.3"},
                          label=f"{dead:g} % dead")  # fmt: skip
-            best = 100 * np.mean([e for (m, _), e in optimum.items() if m == n])
-            axis.axhline(best, color=REFERENCE, lw=1.0, ls="--", label="optimum, none dead")
+            best = [100 * e for (m, _), e in optimum.items() if m == n]
+            if best:
+                axis.axhline(np.mean(best), color=REFERENCE, lw=1.0, ls="--",
+                             label="optimum, none dead")  # fmt: skip
             axis.set_title(f"{n} cells")
             axis.margins(y=0.25)
             axis.set_ylabel("RMS error [% of full force]")
-            axis.set_xticks(range(len(CONTROLLERS)),
-                            [name.replace(", ", ",\n") for name in CONTROLLERS])  # fmt: skip
+            axis.set_xticks(range(len(values.names)),
+                            [name.replace(", ", ",\n") for name in values.names])  # fmt: skip
         axes[0].legend(frameon=False, ncols=2, fontsize=8)
         mark_simulated(figure, axes[-1])
     return figure

@@ -2,13 +2,16 @@
 
 The nominal array has nominal cells and a sigmoid activation. The plant has SMA wires that heat and
 cool with hysteresis, errors of every cell's stiffness, damper, force and wire up to a given
-fraction, and a transducer with noise, zero offset, quantisation and delay.
+fraction, and a transducer with noise, zero offset, quantisation and delay. The wires follow one of
+two laws: `thermal`, with the maker's transformation temperatures, or `sma`, with the branches
+measured on Flexinol, under the stress of their cells.
 """
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -18,10 +21,14 @@ from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.cell_kinds import MigaCellTable
 from hil.systems.array.delay import mean_delay_s
 from hil.systems.array.force_levels import levels_N, static_gains_N
 from hil.systems.array.isolation import broken_gains_N
+from hil.systems.array.sma.build import loaded_wire
+from hil.systems.array.tables import BranchTable, SmaTable
 
+WireLaw = Literal["thermal", "sma"]
 PERIOD_S = 0.01
 RIGHT = "array.right_N"
 ARRAYS = {
@@ -31,8 +38,19 @@ ARRAYS = {
 }
 FORCE_ON_N = 4.0
 CELL = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
+# The damper stands across the wire. With 500 N s/m, which delay the cell by 0.4 s, a wire that
+# contracts in a second would carry up to 400 MPa in motion; assumed: a tenth.
+CELLS: dict[WireLaw, dict[str, float]] = {"thermal": CELL, "sma": {**CELL, "b_N_s_per_m": 50.0}}
 MASS_KG = 0.01583
 RATE_PER_S, DELAY_S = 10.0, 0.87  # mean of rise and fall of a nominal wire
+STRESSED = SmaTable(
+    kind="sma", pretension_N=0.56,
+    heating=BranchTable(middle_C=78.3, core_K=1.06, shoulder_ratio=8.3, shoulder_at_K=-4.0,
+                        core_share=0.51, widens_per_MPa=0.0018),
+    cooling=BranchTable(middle_C=56.3, core_K=1.27, shoulder_ratio=8.3, shoulder_at_K=-3.3,
+                        core_share=0.53, widens_per_MPa=0.0006),
+)  # fmt: skip
+"""The nominal wire under stress: Flexinol as in configs/wires4."""
 OFF = 0.2  # largest relative error of a parameter
 SET_POINTS = ("steps", "sine", "reach")
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
@@ -97,19 +115,55 @@ def dead_cells(n_cells: int, seed: int, n_dead: int) -> tuple[int, ...]:
     return tuple(np.random.default_rng([seed, n_cells, 3]).permutation(n_cells)[:n_dead].tolist())
 
 
-def plant(n_cells: int, seed: int) -> Plant:
-    """Return a plant with random errors up to OFF."""
+def plant(n_cells: int, seed: int, law: WireLaw = "thermal") -> Plant:
+    """Return a plant with random errors up to OFF; both laws of one seed share all they can."""
     rng = np.random.default_rng([seed, n_cells])
 
     def off(value: float, part: float = 1.0) -> float:
         return float(value * (1.0 + rng.uniform(-part * OFF, part * OFF)))
 
-    laws = [cells.miga(**{key: off(value) for key, value in CELL.items()}) for _ in range(n_cells)]
+    springs = [{key: off(value) for key, value in CELLS[law].items()} for _ in range(n_cells)]
+    drawn = [(off(FORCE_ON_N), _wire(off)) for _ in range(n_cells)]
     activation = tuple(
-        CellActivation(off(FORCE_ON_N), "thermal", wire=_wire(off)) for _ in range(n_cells)
+        activated(law, force_N, wire, own, _stressed(off, wire) if law == "sma" else STRESSED)
+        for own, (force_N, wire) in zip(springs, drawn, strict=True)
     )
+    laws = [cells.miga(**own) for own in springs]
     model = CellArray.from_fingerprint(ARRAYS[n_cells], cell=laws, mass_kg=MASS_KG)
     return Plant(model, activation)
+
+
+def activated(
+    law: WireLaw,
+    force_on_N: float,
+    wire: SmaWire,
+    springs: dict[str, float],
+    stressed: SmaTable = STRESSED,
+) -> CellActivation:
+    """Return the activation of a cell by either law; `stressed` has what `sma` adds to the wire."""
+    if law == "thermal":
+        return CellActivation(force_on_N, "thermal", wire=wire)
+    cell = MigaCellTable.model_validate({"kind": "miga", **springs})
+    at_rest, loaded = loaded_wire(stressed, wire, cell, force_on_N)
+    return CellActivation(force_on_N, "sma", wire=at_rest, loaded=loaded)
+
+
+def _stressed(off: Callable[..., float], wire: SmaWire) -> SmaTable:
+    """Errors of pretension and core widths up to OFF, of slopes half, of middles as A_s's."""
+    base = SmaWire()
+    above = (wire.A_s_C - base.ambient_C) / (base.A_s_C - base.ambient_C)
+
+    def moved(side: BranchTable | None) -> BranchTable:
+        assert side is not None
+        middle_C = base.ambient_C + above * (side.middle_C - base.ambient_C)
+        return side.model_copy(update={"middle_C": middle_C, "core_K": off(side.core_K)})
+
+    return STRESSED.model_copy(update={
+        "pretension_N": off(STRESSED.pretension_N),
+        "C_A_MPa_per_K": off(STRESSED.C_A_MPa_per_K, 0.5),
+        "C_M_MPa_per_K": off(STRESSED.C_M_MPa_per_K, 0.5),
+        "heating": moved(STRESSED.heating), "cooling": moved(STRESSED.cooling),
+    })  # fmt: skip
 
 
 def later(truth: Plant, seed: int) -> Plant:

@@ -96,7 +96,6 @@ def run(
     n_ticks = round(duration_s / PERIOD_S)
     force, wanted, log_odds = np.zeros((3, n_ticks))
     switches, energy_J = 0, 0.0
-    plant_wires = system.activation.wires
     is_dead = np.isin(np.arange(n_cells), dead)
     for k in range(n_ticks):
         t_s = k * PERIOD_S
@@ -128,7 +127,7 @@ def run(
                 is_dead[failed] = True
         drive[:] = np.where(is_dead, 0, on)
         system.step(drive)
-        energy_J += float((plant_wires.supply_V * plant_wires.current_A).sum()) * PERIOD_S
+        energy_J += float((system.wires.supply_V * system.wires.current_A).sum()) * PERIOD_S
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
     if tests is not None:
         found = tuple((f.t_s, f.cells) for f in tests.findings)
@@ -144,7 +143,10 @@ def without(system: ArraySystem, cell: int) -> ArraySystem:
     ((name, array),) = system.model.arrays.items()
     left = replace(array, broken=array.broken | {cell})
     then = ArraySystem(CellArray(system.model.points, {name: left}), system.cells, system.period_s)
-    then.activation, then.wires = system.activation, system.wires
+    then.activation.F_N[:] = system.activation.F_N
+    then.wires.state[:] = system.wires.state
+    if system.loaded is not None and then.loaded is not None:
+        then.loaded.tension_N[:] = system.loaded.tension_N
     then.linear.x[:] = system.linear.x
     return then
 

@@ -45,7 +45,7 @@ def loaded_wire(
             "give one of them"
         )
     law = law_of(table, wire)
-    return _at_rest(law, wire, stress_Pa(wire, table.pretension_N)), Loaded(
+    return at_rest(law, wire, stress_Pa(wire, table.pretension_N)), Loaded(
         law, table.pretension_N, float(k_ae)
     )
 
@@ -81,7 +81,7 @@ def _branch(table: BranchTable | None, ends_C: tuple[float, float], slope: float
     )
 
 
-def _at_rest(law: StressLaw, wire: SmaWire, rest_Pa: float) -> SmaWire:
+def at_rest(law: StressLaw, wire: SmaWire, rest_Pa: float) -> SmaWire:
     """The wire with lines for branches where they lie at the stress of rest."""
     ends = [_ends_C(law, branch, rest_Pa) for branch in (law.heating, law.cooling)]
     (A_s_C, A_f_C), (M_f_C, M_s_C) = ends

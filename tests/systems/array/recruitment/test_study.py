@@ -5,16 +5,23 @@ import json
 import numpy as np
 import pytest
 
-from hil.errors import ModelError
+from hil.errors import ConfigError, ModelError
 from hil.mechanics.sma.wire import wire_laws
 from hil.runs.study import run_study
-from hil.systems.array.recruitment import study, study_failures
+from hil.systems.array.recruitment import study, study_failures, study_law
 from hil.systems.array.recruitment import study_plant as plants
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commission, commissioned_plant, seconds
-from hil.systems.array.recruitment.study_controllers import UNTOLD, control_of, size_principle
+from hil.systems.array.recruitment.study_controllers import (
+    OLD_LAW,
+    UNTOLD,
+    control_of,
+    names_of,
+    size_principle,
+)
 from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
 from hil.systems.array.recruitment.study_tuning import AXES, Axis, tune
+from hil.systems.array.recruitment.study_values import Values
 from hil.systems.array.system import ArraySystem
 
 SETTINGS = {"PID": (0.4, 0.8, 0.2), "broadcast, LMS": (0.2, 1.5, 0.0),
@@ -89,6 +96,60 @@ def test_commissioning_finds_what_every_cell_gives():
     assert seconds(6) == 37.0
 
 
+def test_commissioning_by_the_law_of_stress_finds_what_every_cell_gives():
+    """Against the plant's static gains, with the damper that the law needs."""
+    truth = plants.plant(6, 4, "sma")
+    F_N = np.array([a.force_on_N for a in truth.activation])
+    gains_N = truth.model.static_gain(plants.RIGHT) * F_N
+    assert commission(truth, 4, "sma").static_gains_N == pytest.approx(gains_N, rel=0.04)
+
+
+def test_planning_by_the_law_of_the_wires_leaves_less_than_by_the_one_without_stress():
+    left = [
+        study.one((6, 0.0, name, SETTINGS["optimal"], "reach", 2, "sma"))[0]
+        for name in ("optimal", "optimal" + OLD_LAW)
+    ]
+    assert left[0] < 0.75 * left[1]
+
+
+def test_a_break_leaves_the_wires_under_stress_as_they_are():
+    """Only the force through the broken cell is gone; temperatures and tensions go on."""
+    truth = plants.plant(6, 4, "sma")
+    system = ArraySystem(truth.model, truth.activation, plants.PERIOD_S)
+    on = np.ones(6, dtype=np.uint8)
+    for _ in range(80):
+        system.step(on)
+    then = trial.without(system, 2)
+    whole = np.arange(6) != 2
+    before = system.wires.T_C.copy(), system.loaded.tension_N.copy()
+    then.step(on)
+    assert then.wires.T_C[whole] == pytest.approx(before[0][whole], abs=3.0)
+    assert then.loaded.tension_N[whole] == pytest.approx(before[1][whole], rel=0.2)
+    assert then.wires.T_C.min() > 60.0
+
+
+def test_every_told_controller_has_a_row_by_either_law():
+    assert names_of("thermal", ("PID", UNTOLD)) == ("PID", UNTOLD)
+    assert names_of("sma", ("PID", UNTOLD)) == ("PID", "PID" + OLD_LAW)
+
+
+def test_the_cost_of_a_law_has_the_interval_of_its_pairs():
+    """Of differences 1, 2, 3 %: mean 2 %, standard error 1 / sqrt(3) %, Student's t 4.303."""
+    judged = {
+        (6, 0.0, name): [(error, 1.0, 1.0) for error in errors]
+        for name, errors in (("PID", (0.10, 0.20, 0.30)), ("PID" + OLD_LAW, (0.11, 0.22, 0.33)))
+    }
+    [found] = study_law.differences(Values(plant="sma"), judged).values()
+    assert found["lost"] == pytest.approx(0.02)
+    assert found["high"] - found["lost"] == pytest.approx(0.01 * 4.3027 / np.sqrt(3.0), rel=1e-4)
+    assert found["worse_on"] == 3
+
+
+def test_an_unknown_controller_is_named_with_those_there_are():
+    with pytest.raises(ConfigError, match=r"no controller 'PDI': choose PID, broadcast"):
+        run_study("recruitment", ["controllers=['PDI']"], None)
+
+
 def test_preview_leaves_less_than_half_of_the_error_of_a_pid():
     assert rmse("preview").rmse_N < 0.5 * rmse("PID").rmse_N
 
@@ -139,7 +200,9 @@ def test_groups_are_ordered_by_what_a_cell_adds():
     [("optimal", study_failures.DIES), ("size principle", study_failures.BREAKS)],
 )
 def test_a_cell_of_commissioned_wires_that_fails_is_named_by_force_alone(name, how):
-    named, wrong, false, *_ = study_failures.one((6, name, SETTINGS[name], 50_001, True, how))
+    named, wrong, false, *_ = study_failures.one(
+        (6, name, SETTINGS[name], 50_001, True, how, "thermal")
+    )
     assert named < study_failures.WITHIN_S
     assert (wrong, false) == (0, 0)
 
@@ -161,15 +224,14 @@ def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     names = ("PID", UNTOLD, "optimal")
     fixed = {name: tuple(Axis(x, x, 1.0, 0) for x in SETTINGS[name]) for name in names}
     monkeypatch.setattr(study, "AXES", fixed)
-    monkeypatch.setattr(study, "CONTROLLERS", names)
-    monkeypatch.setattr(study.page, "CONTROLLERS", names)
     monkeypatch.setattr(study_failures, "FAILURE_CONTROLLERS", ("optimal",))
     monkeypatch.setattr(study, "SWEEPS", {6: 1})
     monkeypatch.setattr(study, "BOUND_ROUNDS", 10)
     monkeypatch.setattr(study_failures, "FIRST_S", 3.0)
     monkeypatch.setattr(study_failures, "HEALTHY_S", 3.0)
     sets = ["cells=[6]", "seeds=3", "failure_seeds=1", "healthy_hours=0.001", "workers=1",
-            "dead_percent=[0.0]", "bound_seeds=1"]  # fmt: skip
+            "dead_percent=[0.0]", "bound_seeds=1",
+            "controllers=['PID', 'optimal, not commissioned', 'optimal']"]  # fmt: skip
     found = run_study("recruitment", sets, tmp_path)
     stored = json.loads((tmp_path / "results.json").read_text())
     assert stored["ratio_to_optimum"] == found["ratio_to_optimum"]

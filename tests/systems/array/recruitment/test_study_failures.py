@@ -21,7 +21,7 @@ N_FAILED, N_HEALTHY = 40, 12
 
 
 def looked_at(name, how, n):
-    jobs = [(14, name, SETTINGS[name], SEED + i, True, how) for i in range(n)]
+    jobs = [(14, name, SETTINGS[name], SEED + i, True, how, "thermal") for i in range(n)]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(one, jobs))
 
