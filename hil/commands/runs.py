@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# As `hil.standard_tests.run` has them.
-TESTS = ("isobaric", "isometric", "step-battery", "bode", "force-velocity", "fatigue")
+# As `hil.procedures.standard_tests.run` has them.
+TESTS = (
+    "isobaric", "isothermal", "isometric", "step-battery", "bode", "force-velocity", "work-loop",
+    "fatigue",
+)  # fmt: skip
 
 
 def add_to(group: Group) -> None:
@@ -270,9 +273,9 @@ def campaign(args: argparse.Namespace) -> int:
 
 
 def test(args: argparse.Namespace) -> int:
+    from hil.procedures.standard_tests.run import run_test
     from hil.record.progress import say_compiling
     from hil.runs.study import as_text
-    from hil.standard_tests.run import run_test
 
     out = path_of("runs") / f"test-{args.name}" if args.out is None else args.out
     with say_compiling(not args.json):

@@ -76,7 +76,7 @@ def check_times(
         yield f"{key}.t_s", "times must rise"
 
 
-def check_signal(name: str, table: SignalTable) -> Iterator[tuple[str, str]]:
-    """Errors in the times of a channel's set points."""
+def check_signal(key: str, table: SignalTable) -> Iterator[tuple[str, str]]:
+    """Errors in the times of the curve at a key."""
     if not isinstance(table, SignalSineTable | PluginTable):
-        yield from check_times(f"reference.signals.{name}", table.t_s, table.value, "value")
+        yield from check_times(key, table.t_s, table.value, "value")

@@ -147,8 +147,14 @@ class ScheduleStepTable(Table):
 
 
 class ScheduleTable(Table):
+    """Cells switched at given times, while outputs follow curves.
+
+    `outputs` gives a curve for each output that moves, in the unit of the input that it drives.
+    """
+
     kind: Literal["schedule"]
     steps: Annotated[list[ScheduleStepTable], Field(min_length=1)]
+    outputs: dict[Name, SignalTable] = {}
 
 
 class PidTable(Table):

@@ -100,7 +100,7 @@ def rig(tables: RigTables, model: Any) -> Found:
         if channel.signal is None and system.signal_needed:
             yield f"{key}.signal", f"missing: choose {', '.join(signals)}"
         yield from _signal(key, channel, signals)
-    yield from _outputs(cards, () if system.force_signal else model.inputs)
+    yield from _outputs(cards, system.inputs(model))
     if tables.plant_card is not None:
         channels = {name: c for card in cards.values() for name, c in card.channels.items()}
         yield from plant_card.check(tables.plant_card, len(cells), channels)
@@ -280,7 +280,8 @@ def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found
 
 def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any) -> Found:
     """Check channels and outputs of plug-in devices: their names, signals and inputs."""
-    signals, inputs = system_kind(tables.model).signals(model), tuple(model.inputs)
+    system = system_kind(tables.model)
+    signals, inputs = system.signals(model), tuple(system.inputs(model))
     taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
     for name, device in plugin_devices(tables.devices).items():
         if not device.channels and not device.outputs:

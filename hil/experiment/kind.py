@@ -192,6 +192,12 @@ def outputs_of_system(model: Any) -> Sequence[str]:
     return outputs
 
 
+def inputs_of_system(model: Any) -> Sequence[str]:
+    """Inputs of a model that is a `System`."""
+    inputs: Sequence[str] = model.inputs
+    return inputs
+
+
 def nothing(*args: Any) -> Found:
     """Default check: yields no errors."""
     yield from ()
@@ -216,6 +222,7 @@ class SystemKind:
     system : (table, model, period_s) -> a new system at rest; None: call `build` again
     foreign : it runs code of others, whose steps are timed before a run on the real clock
     signals : model -> signals that a channel may measure
+    inputs : model -> inputs that an output may drive
     signal_needed : whether every channel must name its signal
     check_rig : errors of the rig, in addition to those of any rig
     check_run : errors of the experiment, in addition to those of its controller
@@ -244,6 +251,7 @@ class SystemKind:
     system: Callable[[Any, Any, float], System] | None = None
     foreign: bool = False
     signals: Callable[[Any], Sequence[str]] = outputs_of_system
+    inputs: Callable[[Any], Sequence[str]] = inputs_of_system
     signal_needed: bool = True
     check_rig: Callable[[RigTables, Any], Found] = nothing
     check_run: Callable[[SystemRun], Found] = nothing

@@ -56,7 +56,7 @@ def _check(run: SystemRun) -> Found:
     for name, signal in signals.items():
         if name not in loops:
             yield f"reference.signals.{name}", "no loop follows it: remove it"
-        yield from check_signal(name, signal)
+        yield from check_signal(f"reference.signals.{name}", signal)
 
 
 SIGNAL_PID = {"signal_pid": ControllerKind(SignalPidTable, _build, _check)}

@@ -35,6 +35,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "slider": "steps",
     "soft_finger": "bend",
     "spring_bias": "pulse",
+    "stage": "pull",
     "wires4": "follow",
 }
 # A model's states and inputs have the order of these tables, and its sums their rounding.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.twin import driven_inputs
 from hil.loop.channels import RigLayout
 from hil.loop.stages import Estimator
 from hil.rig.instruments import AMBIENT, signals_of
@@ -38,8 +39,9 @@ def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> Est
     measured = signals_of(tables.devices)
     known = {*system.outputs, *map(wire_signal, system.cell_names)}
     channels = [(c, measured[c.name]) for c in layout.channels if measured[c.name] in known]
+    driven = driven_inputs(tables, system)
     if not layout.force:
-        return ArrayTwin(system, TwinReadings(system, channels), ambient)
+        return ArrayTwin(system, TwinReadings(system, channels), ambient, driven)
     nominal = nominal_of(tables, system.model)
     plans = tables.controller.kind == "optimal" and nominal.has_wires
     return ForceObserver(
@@ -51,6 +53,7 @@ def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> Est
         ambient,
         layout.isolates,
         TwinReadings(system, channels),
+        driven,
     )
 
 
@@ -62,6 +65,10 @@ def _observer_wait_s(tables: RunTables) -> float:
 
 def _signals(model: CellArray) -> Sequence[str]:
     return *model.outputs, *map(wire_signal, model.cell_names), AMBIENT
+
+
+def _inputs(model: CellArray) -> Sequence[str]:
+    return [f"{name}.x_m" for name in model.driven]
 
 
 def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
@@ -94,6 +101,7 @@ SYSTEM = SystemKind(
     controllers=CONTROLLERS,
     system=_system,
     signals=_signals,
+    inputs=_inputs,
     signal_needed=False,
     check_rig=check_rig,
     check_run=check_run,

@@ -195,8 +195,9 @@ class CellArray:
             n_interior = array.topology.n_masses - 2
             rows += [np.array([i, n_arrays + i]), np.arange(first_node, first_node + n_interior)]
             first_node += n_interior
-        free = np.flatnonzero(self.nodes.free[: len(self.points)])
-        return np.concatenate([*rows, 2 * n_arrays + free])
+        n_points = len(self.points)
+        rows += [2 * n_arrays + np.flatnonzero(self.nodes.free[:n_points])]
+        return np.concatenate([*rows, 2 * n_arrays + np.flatnonzero(self.nodes.driven[:n_points])])
 
     def _dense(self, which: int) -> NDArray[np.float64]:
         if len(self.states) > DENSE_ORDER_MAX:
@@ -222,12 +223,23 @@ class CellArray:
     def D(self) -> NDArray[np.float64]:
         return self._dense(3)
 
+    @property
+    def driven(self) -> list[str]:
+        """Names of the points whose motion is prescribed."""
+        return [name for name, point in self.points.items() if point.support == "driven"]
+
     def discrete(self, period_s: float) -> Discrete:
-        """The model with its cells' forces as inputs, discretised exactly; once a period."""
+        """The model discretised exactly; once a period.
+
+        Its inputs are the cells' forces, then position and velocity of every driven point.
+        """
         if period_s not in self._discrete:
-            n = self.n_cells
+            moves = [
+                f"{name}.{what}" for name in self.driven for what in ("x_m", "v_m_per_s")
+            ]  # fmt: skip
+            at = [*range(self.n_cells), *map(self.inputs.index, moves)]
             self._discrete[period_s] = discretise(
-                self.A, self.B[:, :n], self.C, self.D[:, :n], period_s
+                self.A, self.B[:, at], self.C, self.D[:, at], period_s
             )
         return self._discrete[period_s]
 

@@ -4,11 +4,12 @@ from collections import Counter
 
 import numpy as np
 
-from hil.control.build import build_reference, check_times
+from hil.control.build import build_reference, build_signal, check_times
 from hil.control.tables import (
     RampReferenceTable,
     ScheduleTable,
     SignalsReferenceTable,
+    SignalTable,
     StepsReferenceTable,
     TraceReferenceTable,
 )
@@ -16,6 +17,7 @@ from hil.errors import ModelError
 from hil.experiment.kind import Found, SystemRun
 from hil.rig.instruments import force_channels, signals_of
 from hil.rig.run_tables import RigTables
+from hil.rig.tables import ActuatorTable
 from hil.systems.array.build import (
     LEVEL_MIN,
     cell_indices,
@@ -114,6 +116,29 @@ def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
         for key, cells in (("on", step.on), ("off", step.off)):
             if cells != "all":
                 yield from unknown_cells(f"controller.steps.{i}.{key}", cells, model)
+
+
+def check_motion(key: str, curve: SignalTable, output: ActuatorTable, run: SystemRun) -> Found:
+    """Check that a curve stays within the range and the rate that the guard allows its output."""
+    motion = build_signal(curve)
+    low, high = motion.extremes(run.duration_s)
+    if low < output.min or high > output.max:
+        yield (
+            key,
+            f"moves from {low:g} to {high:g}, beyond min = {output.min:g} or max = {output.max:g} "
+            "of the output: stay within them",
+        )
+    t_s = np.arange(0.0, run.duration_s, max(run.period_s, 1e-4 * run.duration_s))
+    values = np.array([motion.at(float(t)) for t in t_s])
+    fastest = float(np.abs(np.diff(values)).max() / t_s[1]) if len(t_s) > 1 else 0.0
+    if values[0] != 0.0:
+        yield key, f"begins at {values[0]:g}: begin at 0, where the output is"
+    if fastest > output.rate_max_per_s * (1.0 + 1e-9):
+        yield (
+            key,
+            f"moves at {fastest:.4g} per second, faster than rate_max_per_s = "
+            f"{output.rate_max_per_s:g} of the output: make it slower",
+        )
 
 
 def check_order(run: SystemRun) -> Found:

@@ -1,6 +1,6 @@
 """Control stages of cells: one set point, and the force or signal that follows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +77,21 @@ class ForceControl(CellStage):
         reference_N = self._values[0] = self.reference.at(t_s)
         self.controller.step(t_s, reference_N, self._force_N[0], self._commands.cells)
         self._values[1] = self.controller.demand_N
+
+
+class MovingControl(ForceControl):
+    """Cells as in `ForceControl`, while outputs follow curves.
+
+    Parameters
+    ----------
+    curves : by index of the output
+    """
+
+    def __init__(self, force: ForceControl, curves: Mapping[int, Reference]) -> None:
+        super().__init__(force.reference, force.controller, None)
+        self._curves = curves
+
+    def step(self, t_s: float) -> None:
+        super().step(t_s)
+        for i, curve in self._curves.items():
+            self._commands.outputs[i] = curve.at(t_s)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.control.build import build_reference
+from hil.control.build import build_reference, build_signal, check_signal
 from hil.control.controller import CellController
 from hil.control.pid import Pid, PidGains
 from hil.control.reference import Ahead, Reference
@@ -19,15 +19,15 @@ from hil.control.tables import (
     SignalsReferenceTable,
 )
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun, always
-from hil.rig.instruments import boards_of, force_channels, signals_of
+from hil.rig.instruments import boards_of, force_channels, outputs_of, signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.build_modulation import build_modulation
 from hil.systems.array.build_modulation import check as check_modulation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.checks import can_be_run, check_order, check_schedule
-from hil.systems.array.control import ForceControl
+from hil.systems.array.checks import can_be_run, check_motion, check_order, check_schedule
+from hil.systems.array.control import ForceControl, MovingControl
 from hil.systems.array.modulation import Modulation
 from hil.systems.array.recruitment.build import build_recruiter
 from hil.systems.array.recruitment.build import check as check_recruitment
@@ -94,7 +94,16 @@ def _build_modulate(given: ControlInputs) -> Modulation:
 
 
 def _build_schedule(given: ControlInputs) -> ForceControl:
-    return _force_control(given, schedule_of(given), build_reference(_follows(given)))
+    cells = _force_control(given, schedule_of(given), build_reference(_follows(given)))
+    curves = {
+        _outputs(given).index(name): build_signal(table)
+        for name, table in given.tables.controller.outputs.items()
+    }
+    return MovingControl(cells, curves) if curves else cells
+
+
+def _outputs(run: SystemRun) -> list[str]:
+    return [column.partition("_commanded")[0] for column in outputs_of(run.tables.devices)]
 
 
 def _build_pid(given: ControlInputs) -> ForceControl:
@@ -121,6 +130,15 @@ def _build_recruitment(given: ControlInputs) -> Recruitment:
 
 def _check_schedule(run: SystemRun) -> Found:
     yield from check_schedule(run.tables.controller, run.model)
+    names, tables = _outputs(run), list(outputs_of(run.tables.devices).values())
+    for name, curve in run.tables.controller.outputs.items():
+        key = f"controller.outputs.{name}"
+        if name not in names:
+            choice = f"choose {', '.join(names)}" if names else "the rig has none"
+            yield key, f"no output of that name: {choice}"
+            continue
+        wrong = list(check_signal(key, curve))
+        yield from wrong or check_motion(key, curve, tables[names.index(name)], run)
 
 
 def _needs_reference(run: SystemRun) -> Found:
@@ -221,7 +239,12 @@ def _plan_schedule(run: SystemRun) -> list[str]:
             return "at a force that nothing measures"
         return f"at {model.force_at(signal, model.solve_statics(F_N).tension_N):.4g} N"
 
-    return plan_switches(run, settles)
+    moves = [
+        f"output '{name}' moves from {low:g} to {high:g}"
+        for name, table in run.tables.controller.outputs.items()
+        for low, high in [build_signal(table).extremes(run.duration_s)]
+    ]
+    return [*moves, *plan_switches(run, settles)]
 
 
 def looks_at_wires_s(tables: RunTables) -> float:

@@ -61,9 +61,10 @@ def inputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str
 
 
 def outputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
-    """Return end forces and interior positions of every array, then positions of free points."""
+    """Return end forces and interior positions of every array, then of free and driven points."""
     names: list[str] = []
     for name, array in arrays.items():
         names += [f"{name}.left_N", f"{name}.right_N"]
         names += [f"{name}.x{m}_m" for m in range(2, array.topology.n_masses)]
-    return names + [f"{point}.x_m" for point in points_with(points, "free")]
+    moving = [*points_with(points, "free"), *points_with(points, "driven")]
+    return names + [f"{point}.x_m" for point in moving]

@@ -3,6 +3,7 @@
 `hil.systems.array.state_observer` holds twin and observer. Controllers can use the estimate.
 """
 
+from collections.abc import Sequence
 from math import isfinite, nan
 
 import numpy as np
@@ -18,7 +19,7 @@ from hil.systems.array.sma.failures import WireFailures
 from hil.systems.array.sma.learning import LearnedWires
 from hil.systems.array.state_observer import ArrayObserver
 from hil.systems.array.system import ArraySystem
-from hil.systems.array.twin import TwinReadings, room_C, start_hot
+from hil.systems.array.twin import Motion, TwinReadings, room_C, start_hot
 
 
 class ForceObserver:
@@ -34,6 +35,7 @@ class ForceObserver:
     isolates : bool
         Boards isolate cells with open wires. These count as failed, whatever the tests find.
     twin : the twin's other readings; None to record none
+    driven : index of the model's input that each output of the rig sets
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class ForceObserver:
         ambient: int | None = None,
         isolates: bool = False,
         twin: TwinReadings | None = None,
+        driven: Sequence[int] = (),
     ) -> None:
         self._force = force
+        self._motion = Motion(observer.twin, driven)
         self._ambient = ambient
         self._twin = twin
         self._records_failed = isolates or isolation is not None
@@ -105,6 +109,7 @@ class ForceObserver:
             self._failed = frame.cells("cells_failed")
         self._readings = readings
         self._drive.bind(readings)
+        self._motion.bind(commands)
 
     def step(self, n_periods: int) -> None:
         r, observer, estimate, values = self._readings, self._observer, self.estimate, self._values
@@ -114,7 +119,7 @@ class ForceObserver:
         if isfinite(T_C := room_C(r, self._ambient)):
             self._set_ambient(T_C, settled=not n_steps)
         drive = self._drive.now()
-        observer.step(drive, n_steps, force_N)
+        observer.step(drive, n_steps, force_N, self._motion.now())
         estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])
         if self._twin is not None:
             self._twin.write()

@@ -14,12 +14,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import Discrete, LinearStepper, advanced, corrected
 from hil.mechanics.kalman import kalman_gain
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.array.activation import switched
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.system import NO_INPUTS, ArraySystem
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ class ArrayObserver:
         self._kernel = self._one_kernel()
 
     def _one_kernel(self) -> tuple[Any, ...] | None:
-        """Arguments of the compiled `_step`; None for wires and for large (sparse) models."""
+        """Arguments of the compiled `_step`; None for wires, driven points and sparse models."""
         twin, observer = self.twin.linear, self._stepper
         switching = self.twin.activation.arrays
-        if switching is None or not isinstance(twin, LinearStepper):
+        if switching is None or self.twin.inputs or not isinstance(twin, LinearStepper):
             return None
         if not isinstance(observer, LinearStepper):
             return None
@@ -113,12 +114,12 @@ class ArrayObserver:
         """Current force of the observer."""
         return float(self._stepper.y[self._output]) + self.disturbance_N
 
-    def step(self, cells: Drive, n_periods: int, force_N: float) -> None:
+    def step(self, cells: Drive, n_periods: int, force_N: float, inputs: Array = NO_INPUTS) -> None:
         """Advance to the next reading and correct with it; NaN means no reading."""
         if self._kernel is not None:
             _step(n_periods, cells, force_N, self.outputs, *self._kernel)
             return
-        self.advance(cells, n_periods)
+        self.advance(cells, n_periods, inputs)
         self.outputs[0] = self.twin_N
         if isfinite(force_N):
             self.correct(force_N)
@@ -138,18 +139,17 @@ class ArrayObserver:
         """Set the ambient temperature; `settled` also sets the wires to it."""
         self.twin.wires.set_ambient(T_a_C, settled=settled)
 
-    def advance(self, cells: Drive, n_periods: int) -> None:
+    def advance(self, cells: Drive, n_periods: int, inputs: Array = NO_INPUTS) -> None:
         """Advance `n_periods` periods with these cells on, or with these duties."""
-        activation = self.twin.activation
         for _ in range(n_periods):
-            self.twin.step(cells)
-            self._stepper.step(activation.F_before_N, activation.F_N)
+            self.twin.step(cells, inputs)
+            self._stepper.step(*self.twin.u)
 
     def correct(self, force_N: float) -> None:
         """Correct state and disturbance with a reading of the current force."""
         error_N = force_N - self.estimate_N
         self._disturbance_N[0] += self._gain_d * error_N
-        self._stepper.correct(self._gain, self._output, error_N, self.twin.activation.F_N)
+        self._stepper.correct(self._gain, self._output, error_N, self.twin.u[1])
 
 
 @njit(cache=True)

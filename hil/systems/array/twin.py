@@ -64,19 +64,44 @@ class TwinReadings:
         self._values[n:] = T_C[self._wired]
 
 
+class Motion:
+    """The inputs of an array, its driven points, as the outputs were last commanded."""
+
+    def __init__(self, system: ArraySystem, driven: Sequence[int]) -> None:
+        self._driven = np.array(driven, dtype=np.int64)
+        self._inputs = np.zeros(len(system.inputs))
+        self._commanded = np.zeros(0)
+
+    def bind(self, commands: Commands) -> None:
+        """Set where outputs are commanded."""
+        self._commanded = commands.outputs
+
+    def now(self) -> NDArray[np.float64]:
+        """The inputs until the next command; an input that no output sets stays at 0."""
+        if len(self._driven):
+            self._inputs[self._driven] = self._commanded
+        return self._inputs
+
+
 class ArrayTwin:
     """Estimator of an array without a force channel: the twin, run open loop.
 
     Parameters
     ----------
     ambient : index of the channel that measures the ambient temperature
+    driven : index of the model's input that each output of the rig sets
     """
 
     isolation = None
 
     def __init__(
-        self, system: ArraySystem, readings: TwinReadings, ambient: int | None = None
+        self,
+        system: ArraySystem,
+        readings: TwinReadings,
+        ambient: int | None = None,
+        driven: Sequence[int] = (),
     ) -> None:
+        self._motion = Motion(system, driven)
         self._system, self._twin, self._ambient = system, readings, ambient
         self._started = False
         n_cells = len(system.cell_names)
@@ -97,6 +122,7 @@ class ArrayTwin:
         self._twin.bind(frame)
         self._readings = readings
         self._drive.bind(readings)
+        self._motion.bind(commands)
 
     def step(self, n_periods: int) -> None:
         r, started = self._readings, self._started
@@ -104,9 +130,9 @@ class ArrayTwin:
         T_C = room_C(r, self._ambient)
         if np.isfinite(T_C):
             self._system.wires.set_ambient(T_C, settled=not started)
-        drive = self._drive.now()
+        drive, inputs = self._drive.now(), self._motion.now()
         for _ in range(n_periods if started else 0):
-            self._system.step(drive)
+            self._system.step(drive, inputs)
         self._twin.write()
 
     def assume_hot(self, wire_C: NDArray[np.float64]) -> None:

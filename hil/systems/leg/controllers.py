@@ -141,7 +141,7 @@ def _check(run: SystemRun) -> Found:
     tables, table, signals = run.tables, run.tables.controller, signals_of(run.tables.devices)
     extremes = {}
     for name, signal in signals_in(tables.reference).items():
-        wrong = list(check_signal(name, signal))
+        wrong = list(check_signal(f"reference.signals.{name}", signal))
         yield from wrong
         if wrong:
             return

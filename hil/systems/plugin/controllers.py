@@ -59,7 +59,7 @@ def _check(run: SystemRun) -> Found:
             key = f"reference.signals.{name}"
             yield key, f"no channel of that name: choose {', '.join(channels)}"
         else:
-            yield from check_signal(name, signal)
+            yield from check_signal(f"reference.signals.{name}", signal)
     if follows is None or isinstance(follows, SignalsReferenceTable):
         pass
     elif run.kind.force_signal is None:

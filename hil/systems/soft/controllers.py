@@ -86,6 +86,8 @@ def _build_broadcast(given: ControlInputs) -> SignalCells:
 def _check_schedule(run: SystemRun) -> Found:
     if run.tables.reference is not None:
         yield "reference", "a schedule uses no reference: remove it"
+    if run.tables.controller.outputs:
+        yield "controller.outputs", "a soft body has no outputs: remove it"
     yield from check_schedule(run.tables.controller, run.model.arrays)
 
 
@@ -131,7 +133,7 @@ def _check_followed(run: SystemRun) -> Found:
     for name, signal in follows.signals.items():
         if name not in channels:
             yield f"reference.signals.{name}", f"no such channel: choose {', '.join(channels)}"
-        yield from check_signal(name, signal)
+        yield from check_signal(f"reference.signals.{name}", signal)
 
 
 def _check_reach(run: SystemRun) -> Found:

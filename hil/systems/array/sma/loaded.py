@@ -114,7 +114,8 @@ class LoadedWires:
         cells = np.array([n for n, *_ in wires], dtype=np.int64)
         self._where = np.stack([cells, bank.rows(cells)])
         self._own = np.array([_row(model, stepper, *one) for one in wires])
-        self._u = np.empty(self._own.shape[1] - ROWS_AT)  # scratch: state, forces before and after
+        # scratch: state, forces before and after, motion of driven points before and after
+        self._u = np.empty(self._own.shape[1] - ROWS_AT)
         self.tension_N = self._own[:, PULL_AT].copy()
 
     def step(
@@ -124,13 +125,17 @@ class LoadedWires:
         x: NDArray[np.float64],
         F_before_N: NDArray[np.float64],
         F_N: NDArray[np.float64],
+        moves: NDArray[np.float64],
     ) -> None:
-        """Advance one period from the state x of the array, with these duties held."""
+        """Advance one period from the state x of the array, with these duties held.
+
+        `moves` has position and velocity of every driven point, before and after the period.
+        """
         bank = self._bank
         laws, state = bank.laws, bank.state
         _step(
             drive, period_s, x, self._u, self._where, self._own, laws, state, self.tension_N,
-            F_before_N, F_N,
+            F_before_N, F_N, moves,
         )  # fmt: skip
 
     def branches_C(self, fraction: NDArray[np.float64], into: NDArray[np.float64]) -> None:
@@ -145,18 +150,19 @@ def _row(
     model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
 ) -> NDArray[np.float64]:
     """Parameters of the wire of cell n for the kernel."""
-    d, at, law = stepper.discrete, _stretch_state(model, n), row(loaded.law)
-    after = d.B1[at, : model.n_cells].copy()
+    d, at, law = stepper.discrete, stretch_state(model, n), row(loaded.law)
+    n_cells = model.n_cells
+    after = d.B1[at, :n_cells].copy()
     own, after[n] = after[n], 0.0
     area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
     rest, _ = stroke(law, stress_Pa(wire, loaded.pretension_N))
     pull_N = wire.n_wires * loaded.pretension_N
     cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own]
-    rows = [d.Ad[at], d.B0[at, : model.n_cells], after]
+    rows = [d.Ad[at], d.B0[at, :n_cells], after, d.B0[at, n_cells:], d.B1[at, n_cells:]]
     return np.concatenate([law, cell, *rows])
 
 
-def _stretch_state(model: CellArray, cell: int) -> int:
+def stretch_state(model: CellArray, cell: int) -> int:
     """Index of a cell's internal state, the stretch of its wire, among the model's states."""
     own = np.flatnonzero(model.coefficients.cell_of == cell)
     [at] = np.flatnonzero(model.state_order == 2 * model.nodes.n + own[0])
@@ -164,12 +170,16 @@ def _stretch_state(model: CellArray, cell: int) -> int:
 
 
 @njit(cache=True)
-def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F):  # type: ignore[no-untyped-def]
+def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F, moves):  # type: ignore[no-untyped-def]
     T, xi, current, resistance = state[0], state[1], state[2], state[3]
     for i in range(len(tension)):
         F_before[where[0, i]] = F[where[0, i]]
     n_states, n_cells = len(x), len(F)
-    u[:n_states], u[n_states : n_states + n_cells], u[n_states + n_cells :] = x, F_before, F
+    n_forces = n_states + 2 * n_cells
+    u[:n_states], u[n_states : n_states + n_cells] = x, F_before
+    u[n_states + n_cells : n_forces] = F
+    for j in range(moves.shape[1]):
+        u[n_forces + j], u[n_forces + moves.shape[1] + j] = moves[0, j], moves[1, j]
     for i in range(len(tension)):
         n, c, law = where[0, i], own[i], laws[where[1, i]]
         area, pull, k_ae = c[AREA_AT], c[PULL_AT], c[K_AE_AT]

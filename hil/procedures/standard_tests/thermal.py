@@ -17,9 +17,9 @@ from hil.config.table import Positive, Table
 from hil.errors import ConfigError
 from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
-from hil.standard_tests.analysis import branch, interval, loop_area, tangents
-from hil.standard_tests.kind import Plan, Results, Trial, level_name
-from hil.standard_tests.subject import Subject
+from hil.procedures.standard_tests.analysis import branch, interval, loop_area, mean_text, tangents
+from hil.procedures.standard_tests.kind import Plan, Results, Trial, level_name
+from hil.procedures.standard_tests.subject import Subject
 
 NAMES = ("A_s", "A_f", "M_s", "M_f")
 START_S = 0.5
@@ -158,7 +158,7 @@ def _analyse(
         means = {key: interval(np.array([c[key] for c in per_cycle])) for key in per_cycle[0]}
         found.append({"load_N": load_N, **means})
         keys = (*NAMES, "change", "width_K", "area")
-        rows.append([load or "as mounted", *(_text(*means[key]) for key in keys)])
+        rows.append([load or "as mounted", *(mean_text(*means[key]) for key in keys)])
     columns = [
         "load [N]", *(f"{name} [degC]" for name in NAMES), f"{change} [{unit}]",
         "hysteresis [K]", f"area [{unit} K]",
@@ -213,7 +213,3 @@ def _clausius(subject: Subject, found: list[dict[str, Any]]) -> list[dict[str, A
         T_C = np.array([f[name][0] for f in found])
         rows.append([name, f"{np.polyfit(T_C, stress_MPa, 1)[0]:.3g}"])
     return [as_table("Stress over temperature (Clausius-Clapeyron)", ["", "MPa/K"], rows)]
-
-
-def _text(mean: float, half: float) -> str:
-    return f"{mean:.4g}" if not np.isfinite(half) else f"{mean:.4g} ± {half:.2g}"

@@ -7,7 +7,7 @@ import pytest
 
 from hil.__main__ import main
 from hil.commands.runs import TESTS
-from hil.standard_tests import run as runs
+from hil.procedures.standard_tests import run as runs
 
 
 def test_the_help_lists_every_test():

@@ -183,3 +183,8 @@ def drift(cycle: Array, values: Array) -> tuple[float, float]:
         return float("nan"), float("nan")
     fit = linregress(cycle[good], values[good])
     return float(fit.slope), float(student.ppf(0.975, good.sum() - 2) * fit.stderr)
+
+
+def mean_text(mean: float, half: float) -> str:
+    """A mean with the half width of its interval, where there is one."""
+    return f"{mean:.4g}" if not np.isfinite(half) else f"{mean:.4g} ± {half:.2g}"

@@ -6,7 +6,7 @@ import scipy.signal
 
 from hil.errors import ConfigError
 from hil.experiment.load import load
-from hil.standard_tests import analysis
+from hil.procedures.standard_tests import analysis
 from hil.systems.array.wires.loops import shipped
 
 A_S, A_F = 71.0, 83.0

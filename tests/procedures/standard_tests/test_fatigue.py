@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hil.errors import ConfigError
-from hil.standard_tests import fatigue
-from hil.standard_tests.fatigue import SUMMARY, Summaries, Values, spans, verdict
-from hil.standard_tests.subject import subject_of
+from hil.procedures.standard_tests import fatigue
+from hil.procedures.standard_tests.fatigue import SUMMARY, Summaries, Values, spans, verdict
+from hil.procedures.standard_tests.subject import subject_of
 
 
 def rows(first, n, stroke=4.0, ohm=12.0):

@@ -24,12 +24,12 @@ from hil.experiment.load import Config, load
 from hil.loop.channels import known_before
 from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
+from hil.procedures.standard_tests.analysis import drift, interval, mean_text
+from hil.procedures.standard_tests.kind import Results
+from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
 from hil.rig.instruments import boards_of
 from hil.runs import session
-from hil.standard_tests.analysis import drift, interval
-from hil.standard_tests.kind import Results
-from hil.standard_tests.subject import Subject, write_experiment
 
 FILE, SETTINGS = "cycles.bin", "settings.json"
 SUMMARY = np.dtype(
@@ -286,9 +286,9 @@ def _results(values: Values, subject: Subject, book: Summaries, why: str, out: P
     )
     for key, label, factor in shown_keys:
         slope, half = drift(shown["cycle"].astype(float), shown[key].astype(float))
-        rows.append([label, _text(*interval(factor * first[key])),
-                     _text(*interval(factor * last[key])),
-                     _text(1e6 * factor * slope, 1e6 * factor * half)])  # fmt: skip
+        rows.append([label, mean_text(*interval(factor * first[key])),
+                     mean_text(*interval(factor * last[key])),
+                     mean_text(1e6 * factor * slope, 1e6 * factor * half)])  # fmt: skip
     columns = ["", f"first {n} cycles", f"last {n} cycles", "drift per million cycles"]
     return {
         "title": f"fatigue: {book.n} of {values.cycles} cycles",
@@ -302,9 +302,3 @@ def _results(values: Values, subject: Subject, book: Summaries, why: str, out: P
         ],
         "cycles": book.n, "stopped_by": why,
     }  # fmt: skip
-
-
-def _text(mean: float, half: float) -> str:
-    if not np.isfinite(mean):
-        return "–"
-    return f"{mean:.4g}" if not np.isfinite(half) else f"{mean:.4g} ± {half:.2g}"

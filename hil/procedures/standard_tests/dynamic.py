@@ -12,10 +12,15 @@ from hil.errors import ConfigError
 from hil.loop.channels import known_before
 from hil.pages.study import as_table, saved
 from hil.pages.style import CELL, MEASURED, MODEL, decimated, styled_figure
-from hil.standard_tests.analysis import frequency_response, interval, step_response
-from hil.standard_tests.kind import Plan, Results, Trial, level_name
-from hil.standard_tests.subject import Subject
-from hil.standard_tests.thermal import load_factor, load_of
+from hil.procedures.standard_tests.analysis import (
+    frequency_response,
+    interval,
+    mean_text,
+    step_response,
+)
+from hil.procedures.standard_tests.kind import Plan, Results, Trial, level_name
+from hil.procedures.standard_tests.subject import Subject
+from hil.procedures.standard_tests.thermal import load_factor, load_of
 
 START_S = 0.5
 BEFORE_S = 0.3  # of readings before a switching, whose mean is the level there
@@ -87,7 +92,10 @@ def analyse_steps(
         axis.legend(frameon=False)
         shown = [saved(out, "steps.png", figure, "The first response of each duration.")]
     rows = [
-        [f"{heat_s:g}", *(_text(*interval(np.array(v))) for v in zip(*found[heat_s], strict=True))]
+        [
+            f"{heat_s:g}",
+            *(mean_text(*interval(np.array(v))) for v in zip(*found[heat_s], strict=True)),
+        ]
         for heat_s in sorted(found)
     ]
     columns = ["on [s]", f"change [{unit}]", "delay [s]", "rise 10-90 % [s]",
@@ -221,7 +229,3 @@ def _what(subject: Subject) -> str:
 def _level(t_s: Any, y: Any, until_s: float) -> float:
     """Mean of the readings in BEFORE_S before a time."""
     return float(np.nanmean(y[(t_s >= until_s - BEFORE_S) & (t_s < until_s)]))
-
-
-def _text(mean: float, half: float) -> str:
-    return f"{mean:.4g}" if not np.isfinite(half) else f"{mean:.4g} ± {half:.2g}"

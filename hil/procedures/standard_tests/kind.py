@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from hil.config.table import Table
-from hil.standard_tests.subject import Subject
+from hil.procedures.standard_tests.subject import Subject
 
 Results = dict[str, Any]
 
@@ -17,13 +17,14 @@ Results = dict[str, Any]
 class Plan:
     """The trials of a test: `duration_s` and `steps` of the experiment, repeats, and factors.
 
-    `factors` are tables of a campaign's file.
+    `factors` are tables of a campaign's file; `outputs` are curves of a schedule.
     """
 
     duration_s: float
     steps: list[dict[str, Any]]
     repeats: int = 1
     factors: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

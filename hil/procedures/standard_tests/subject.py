@@ -26,6 +26,7 @@ class Subject:
     displacement, force : columns of the measured displacement and force; empty if there is none
     temperature : column of the wire's temperature
     measured : whether an instrument measures the temperature; else it is the twin's
+    stage : output that moves a driven point; empty if there is none
     """
 
     rig: Path
@@ -34,6 +35,7 @@ class Subject:
     force: str
     temperature: str
     measured: bool
+    stage: str
 
     @property
     def output(self) -> str:
@@ -52,6 +54,16 @@ class Subject:
             if not getattr(self, kind):
                 what = {"output": "displacement or force"}.get(kind, kind)
                 raise ConfigError(f"{self.rig}: this test needs a channel of {what}: add one")
+
+    def needs_stage(self) -> str:
+        """The output of the stage; ConfigError without one, its channel or a force channel."""
+        if not self.stage:
+            raise ConfigError(
+                f"{self.rig}: this test needs a stage: an output that drives POINT.x_m of a point "
+                "with support = 'driven', as configs/stage has"
+            )
+        self.needs("displacement", "force", "temperature")
+        return self.stage
 
     def refuse_longer(self, on_s: float) -> None:
         """ConfigError if the guard would end a run that heats cells for so long."""
@@ -85,21 +97,36 @@ def subject_of(rig: Path, out: Path) -> Subject:
     forces = [c.column("measured") for c in channels if c.force == "main"]
     hot = [n for n, signal in signals.items() if signal.endswith(".wire_C")]
     twin = f"{config.model.cell_names[0]}.wire_model_C"
+    stages = [
+        name
+        for device in tables.devices.values()
+        for name, output in getattr(device, "outputs", {}).items()
+        if output.drives.endswith(".x_m")
+    ]
     wired = bool(config.kind.wires and config.kind.wires(tables.model, config.model))
     return Subject(
         rig, config, measured[moves[0]] if moves else "", forces[0] if forces else "",
         measured[hot[0]] if hot else (twin if wired else ""), bool(hot),
+        stages[0] if stages else "",
     )  # fmt: skip
 
 
 def write_experiment(
-    rig: Path, out: Path, name: str, duration_s: float, steps: list[dict[str, Any]]
+    rig: Path,
+    out: Path,
+    name: str,
+    duration_s: float,
+    steps: list[dict[str, Any]],
+    outputs: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write an experiment that switches cells at given times; returns its path."""
+    """Write an experiment that switches cells at given times; returns its path.
+
+    `outputs` are curves that outputs follow.
+    """
     table = {
         "rig": rig.resolve().as_posix(),
         "experiment": {"name": name, "duration_s": duration_s},
-        "controller": {"kind": "schedule", "steps": steps},
+        "controller": {"kind": "schedule", "steps": steps, "outputs": dict(outputs or {})},
     }
     return write_toml(out / EXPERIMENT, table)
 

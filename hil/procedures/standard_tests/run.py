@@ -7,23 +7,29 @@ from typing import Any
 from hil.config.files import Merged, parse_set
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line, remedy
+from hil.procedures.standard_tests import dynamic, fatigue, imposed, thermal
+from hil.procedures.standard_tests.kind import Results, TestKind, Trial
+from hil.procedures.standard_tests.subject import Subject, subject_of, write_experiment, write_toml
 from hil.record.read import open_run
 from hil.runs.campaign import page as campaign_page
 from hil.runs.campaign.journal import read_progress
 from hil.runs.campaign.launch import launch
 from hil.runs.session import where_it_runs
 from hil.runs.study import write_results
-from hil.standard_tests import dynamic, fatigue, thermal
-from hil.standard_tests.kind import Results, TestKind, Trial
-from hil.standard_tests.subject import Subject, subject_of, write_experiment, write_toml
 
 CAMPAIGNS = {
     "isobaric": TestKind(thermal.IsobaricValues, thermal.plan_isobaric, thermal.analyse_isobaric),
+    "isothermal": TestKind(
+        imposed.IsothermalValues, imposed.plan_isothermal, imposed.analyse_isothermal
+    ),
     "isometric": TestKind(thermal.Values, thermal.plan_isometric, thermal.analyse_isometric),
     "step-battery": TestKind(dynamic.StepValues, dynamic.plan_steps, dynamic.analyse_steps),
     "bode": TestKind(dynamic.BodeValues, dynamic.plan_bode, dynamic.analyse_bode),
     "force-velocity": TestKind(
         dynamic.VelocityValues, dynamic.plan_velocity, dynamic.analyse_velocity
+    ),
+    "work-loop": TestKind(
+        imposed.WorkLoopValues, imposed.plan_work_loop, imposed.analyse_work_loop
     ),
 }
 NAMES = (*CAMPAIGNS, "fatigue")
@@ -77,7 +83,7 @@ def _campaign(
     progress: bool, say: Callable[[str], None],
 ) -> tuple[int, list[Trial]]:  # fmt: skip
     plan = CAMPAIGNS[name].plan(values, subject)
-    experiment = write_experiment(subject.rig, out, name, plan.duration_s, plan.steps)
+    experiment = write_experiment(subject.rig, out, name, plan.duration_s, plan.steps, plan.outputs)
     on_bench = "bench" in where_it_runs(subject.config, backend, clock)[0].values()
     factors = {
         key: {k: v for k, v in factor.items() if k != "tell" or on_bench}
