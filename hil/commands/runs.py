@@ -191,7 +191,7 @@ def check(args: argparse.Namespace) -> int:
 
     from hil.calibration.files import load_any, overlaps
     from hil.experiment import board_limits
-    from hil.experiment.load import doubts_of, load, load_protections
+    from hil.experiment.load import doubts_of, load, load_loop_protections, load_protections
     from hil.experiment.plan import energise_plan
     from hil.runs.calibration_status import statuses_of_file
     from hil.runs.check import check as check_file
@@ -215,8 +215,9 @@ def check(args: argparse.Namespace) -> int:
                     boards = load(path, args.set).protections()
                 else:
                     boards = load_protections(path, args.set)
-                entry["wires"] = board_limits.as_text(boards)
-                unknown = [] if args.strict else board_limits.doubts(boards)  # refused above
+                wires, doubts = load_loop_protections(path, args.set)
+                entry["wires"] = [*board_limits.as_text(boards), *wires]
+                unknown = [] if args.strict else [*board_limits.doubts(boards), *doubts]
                 entry["warnings"] = [*doubts_of(path, args.set), *(f"{path}: {x}" for x in unknown)]
             if args.energise_plan and kind == "experiment":
                 entry["energise_plan"] = energise_plan(load(path, args.set))

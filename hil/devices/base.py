@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hil.calibration.signal_chain import TROUBLES
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
+from hil.loop.guard import STUCK
 from hil.loop.stages import Message
 from hil.record.raw_samples import RawSamples
 
@@ -114,14 +115,23 @@ class Sampler(Protocol):
 
 
 def card_columns(
-    name: str, analog: Sequence[str], lines: Sequence[str], simulated: bool
+    name: str,
+    analog: Sequence[str],
+    lines: Sequence[str],
+    simulated: bool,
+    read_back: Sequence[str] = (),
 ) -> list[Column]:
     """Columns of a card in addition to its readings.
 
-    The bits of `<card>_fault_bits` are an open e-stop, then the troubles of every analogue input.
+    The bits of `<card>_fault_bits` are an open e-stop, then the troubles of every analogue input,
+    then a stuck gate of every cell that is read back.
     The bits of `<card>_line_bits` are the digital lines that are high.
     """
-    flags = ("estop_open", *(f"{c}_{t}" for c in analog for t in TROUBLES.values()))
+    flags = (
+        "estop_open",
+        *(f"{c}_{t}" for c in analog for t in TROUBLES.values()),
+        *(f"{cell}{STUCK}" for cell in read_back),
+    )
     about = f"what is wrong with {name} at this tick"
     columns = [Column(f"{name}_fault_bits", "1", "fault", about, flags=flags, simulated=simulated)]
     if lines:

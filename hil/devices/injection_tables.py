@@ -17,7 +17,7 @@ Kind = Literal[
     "limits_differ", "card_estop_open", "machine_stalls", "recorder_killed", "controller_nan",
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
-    "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck",
+    "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck", "line_stuck",
 ]  # fmt: skip
 
 ON_A_CELL = frozenset({"cell_current", "cell_leakage", "cell_temperature", "wire_open"})

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hil.calibration.signal_chain import Chain
 from hil.devices.base import time_columns
 from hil.devices.injection import Injection
+from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.errors import DeviceError, PluginError
 from hil.loop.channels import Readings
@@ -19,14 +20,32 @@ from hil.loop.stages import Message
 from hil.plugins.code import Plugin, Used, read_only
 
 PROOF_READS = 50
+EXPIRED_AFTER = 1.5  # times its time, a dead man that gets no command must have acted
 
 
 @dataclass(frozen=True)
 class PluginPlace:
-    """Indices of its first channel and its first output in the rig's readings and commands."""
+    """Indices of its first channel, its first output and its cells in readings and commands."""
 
     channel: int
     output: int
+    cells: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class DeadMan:
+    """How a device that switches cells is tested before a run.
+
+    Attributes
+    ----------
+    after_s : time without a command after which it must have switched all cells off
+    cools_s : time with all cells off in which any wire has cooled
+    sleep_s : waits in real time
+    """
+
+    after_s: float
+    cools_s: float
+    sleep_s: Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,9 @@ class PluginDevice:
 
     `read` returns one number for each channel; NaN if it has no reading. A class whose samples are
     older than the call has `age_s`, their age, and `taken_s`, their time by its own clock. A class
-    with outputs also has `write(values)` and `safe()`. `open` constructs the object.
+    with outputs also has `write(values)` and `safe()`. A class that switches cells has
+    `switch(cells)`, 1 for each cell that is to be on, and `stopped()`, whether its hardware has
+    switched all of them off by itself. `open` constructs the object.
 
     Parameters
     ----------
@@ -52,6 +73,7 @@ class PluginDevice:
     now_s : clock for timing its calls
     budget_s : longest time that a call of `read` may take
     chains : conversion of the channels that give raw readings, by their place
+    dead_man : of a device that switches cells
     """
 
     simulated = False
@@ -66,8 +88,12 @@ class PluginDevice:
         now_s: Callable[[], float],
         budget_s: float,
         chains: Mapping[int, Chain] = MappingProxyType({}),
+        dead_man: DeadMan | None = None,
     ) -> None:
         self.name = name
+        self._dead_man = dead_man
+        self._cells_at = np.array(place.cells, dtype=np.int64)
+        self._switched = np.zeros(len(place.cells), dtype=np.uint8)
         self._chains = dict(chains)
         self._plugin = plugin
         self._channels = len(channels)
@@ -147,7 +173,38 @@ class PluginDevice:
                 f"{self._plugin.cls.__name__}: {timing}: make it faster, or give the device a "
                 "larger every"
             )
-        return [timing]
+        return [timing, *([] if self._dead_man is None else [self._prove(self._dead_man)])]
+
+    def _prove(self, dead_man: DeadMan) -> str:
+        """Send no command, with all cells off: its hardware must stop by itself."""
+        self._switch_all_off()
+        if self._stopped():
+            raise DeviceError(
+                f"{self.name}: stopped() is true at once after switch(): it must tell whether the "
+                "hardware has switched off by itself since then"
+            )
+        silent_s = EXPIRED_AFTER * dead_man.after_s
+        dead_man.sleep_s(silent_s)
+        if not self._stopped():
+            raise DeviceError(
+                f"{self.name}: left alone for {silent_s:g} s it did not stop by itself: do not "
+                "switch cells with it"
+            )
+        dead_man.sleep_s(dead_man.cools_s)
+        return f"stops by itself within {silent_s:g} s"
+
+    def _stopped(self) -> bool:
+        if self._used is None:
+            raise DeviceError(f"{self.name}: is not open")
+        try:
+            return bool(self._used.call("stopped"))
+        except (PluginError, DeviceError) as error:
+            raise DeviceError(f"{self.name}: {error}") from None
+
+    def _switch_all_off(self) -> None:
+        self._switched[:] = 0
+        if len(self._switched):
+            self._ask("switch", read_only(self._switched))
 
     def arm(self) -> None:
         """Do nothing: its outputs always follow the commands."""
@@ -160,9 +217,15 @@ class PluginDevice:
         answer = self._take(t_s)
         self._give(t_s, answer)
 
+    def _report(self) -> None:
+        """Of its cells nothing is known but the last command."""
+        if len(self._cells_at):
+            self._readings.cells_reported[self._cells_at] = self._switched
+
     def _give(self, t_s: float, answer: NDArray[np.float64]) -> None:
         r, first = self._readings, self._place.channel
         valid = np.isfinite(answer)
+        self._report()
         r.measured[first : first + len(answer)] = answer
         every = (1 << len(answer)) - 1
         found = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
@@ -176,14 +239,22 @@ class PluginDevice:
 
     def write(self, t_s: float, commands: Commands) -> None:
         n, first = len(self._rest), self._place.output
+        if len(self._cells_at):
+            np.take(commands.cells, self._cells_at, out=self._switched)
+            self._ask("switch", read_only(self._switched))
         if n:
             self._ask("write", read_only(commands.outputs[first : first + n]))
 
     def safe(self) -> None:
-        """Set outputs to their idle values, then call the class's own `safe`."""
-        if len(self._rest):
-            self._ask("write", read_only(self._rest))
-        self._ask("safe")
+        """Switch all cells off, set outputs idle, then call the class's `safe`, whatever fails."""
+        try:
+            self._switch_all_off()
+        finally:
+            try:
+                if len(self._rest):
+                    self._ask("write", read_only(self._rest))
+            finally:
+                self._ask("safe")
 
     def close(self) -> None:
         try:
@@ -216,6 +287,7 @@ class SimPluginDevice(PluginDevice):
         draws: Callable[[str], np.random.Generator],
         injection: Injection | None = None,
     ) -> None:
+        self._gates = LineGates(name, place.cells, plant, injection)
         super().__init__(name, plugin, [c.name for c in channels], rest, place, _no_clock, 0.0)
         self._injection = injection
         self._stuck = np.zeros(len(channels))
@@ -252,10 +324,14 @@ class SimPluginDevice(PluginDevice):
                 readings[i] = np.nan
 
     def write(self, t_s: float, commands: Commands) -> None:
+        if len(self._cells_at):
+            np.take(commands.cells, self._cells_at, out=self._switched)
+            self._gates.lines[:] = self._switched
         for i, index in enumerate(self._driven):
             self._plant.inputs[index] = commands.outputs[self._place.output + i]
 
     def safe(self) -> None:
+        self._switched[:] = self._gates.lines[:] = 0
         for index, value in zip(self._driven, self._rest, strict=True):
             self._plant.inputs[index] = value
 

@@ -15,6 +15,7 @@ from hil.control.tables import (
 )
 from hil.devices.board import protocol
 from hil.errors import remedy
+from hil.experiment import loop_limits
 from hil.experiment.kind import Found, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
 from hil.loop import interlocks
@@ -28,9 +29,10 @@ from hil.rig.instruments import (
     plugin_devices,
     signals_of,
     supplies_of,
+    switching,
 )
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
-from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, NidaqTable
+from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, DeviceTable, NidaqTable
 
 COUNTS = 1024  # counts of a board's A/D converter
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
@@ -91,9 +93,11 @@ def rig(tables: RigTables, model: Any) -> Found:
             yield f"guard.hold_s.{name}", f"no such interlock{remedy(name, HOLDABLE)}"
     yield from system.check_rig(tables, model)
     if cells:
-        yield from _boards(boards, cells, tables.guard)
+        yield from _boards(boards, tables.guard)
+        yield from _cells(tables, cells)
+        yield from loop_limits.faults(tables, model)
     else:
-        for name in boards:
+        for name in switching(tables.devices):
             yield f"devices.{name}", "the model has no cells for a board: remove it"
     signals = system.signals(model)
     for key, channel in _channels(cards):
@@ -231,11 +235,7 @@ def _contradictions(table: dict[str, int]) -> Found:
         )
 
 
-def _boards(boards: dict[str, CellBoardTable], known: list[str], guard: GuardTable) -> Found:
-    if not boards:
-        yield "devices", "no cell_board: nothing would switch the cells"
-    if guard.cell_on_max_s is None:
-        yield "guard.cell_on_max_s", "missing: add it"
+def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
     for name, board in boards.items():
         yield from _limits(name, board.limits)
         n_open = board.limits.get("open_cells_max", 0)
@@ -252,20 +252,36 @@ def _boards(boards: dict[str, CellBoardTable], known: list[str], guard: GuardTab
                 f"board '{name}' switches a cell off after {on_max_s:g} s: lower cell_on_max_s, or "
                 f"raise devices.{name}.limits.on_time_max_ms",
             )
-        for cell in board.cells:
+
+
+def _cells(tables: RigTables, known: list[str]) -> Found:
+    """Check that every cell has one gate, whichever device it belongs to."""
+    devices = switching(tables.devices)
+    keys = {name: _cells_key(name, device) for name, device in devices.items()}
+    if not devices:
+        yield "devices", "no cell_board: nothing would switch the cells"
+    if tables.guard.cell_on_max_s is None:
+        yield "guard.cell_on_max_s", "missing: add it"
+    for name, device in devices.items():
+        for cell in device.cells_switched:
             if cell not in known:
                 yield (
-                    f"devices.{name}.cells",
+                    keys[name],
                     f"the model has no cell '{cell}': its cells are {known[0]} to {known[-1]}",
                 )
-    claimed = Counter(cell for board in boards.values() for cell in board.cells)
+    claimed = Counter(cell for device in devices.values() for cell in device.cells_switched)
     for cell, count in claimed.items():
         if count > 1:
             yield "devices", f"{count} gates have cell '{cell}': give every cell one gate"
     missing = [cell for cell in known if cell not in claimed]
-    if boards and missing:
-        name = next(iter(boards))
-        yield f"devices.{name}.cells", f"no gate for cell '{missing[0]}': give every cell one gate"
+    if devices and missing:
+        key = keys[next(iter(devices))]
+        yield key, f"no gate for cell '{missing[0]}': give every cell one gate"
+
+
+def _cells_key(name: str, device: DeviceTable) -> str:
+    keys = {"board": "cells", "card": "switches.lines", "instrument": "switches.cells"}
+    return f"devices.{name}.{keys[device.role]}"
 
 
 def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found:
@@ -284,10 +300,10 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any)
     signals, inputs = system.signals(model), tuple(system.inputs(model))
     taken = {n for card in cards.values() for n in (*card.channels, *card.outputs)}
     for name, device in plugin_devices(tables.devices).items():
-        if not device.channels and not device.outputs:
+        if not device.channels and not device.outputs and not device.cells_switched:
             yield f"devices.{name}", "has neither channels nor outputs: give it one"
         for text in device.lacks():
-            yield f"devices.{name}.outputs", text
+            yield f"devices.{name}", text
         for channel_name, channel in device.channels.items():
             key = f"devices.{name}.channels.{channel_name}"
             if channel_name in taken:

@@ -14,7 +14,7 @@ from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged, merge, read_merged
 from hil.config.validate import validated
 from hil.errors import ConfigError, ModelError, PluginError, one_line
-from hil.experiment import board_limits, checks
+from hil.experiment import board_limits, checks, loop_limits
 from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
 from hil.experiment.recorded import as_it_meant
 from hil.experiment.registry import controller_kind, system_kind
@@ -131,6 +131,17 @@ class Config:
     def resistance_limits_Ohm(self, board: str) -> list[tuple[float, float]]:
         """The least and greatest resistance of every cell of a board."""
         return board_limits.resistance_limits_Ohm(self.tables, self.models[0], board)
+
+    def loop_protections(self) -> list[loop_limits.LoopProtection]:
+        """Its devices that switch cells without measuring them, and the budgets of their wires."""
+        return loop_limits.protections(self.tables, self.models[0])
+
+    def cooling_s(self, device: str) -> float:
+        """Time with all its cells off after which any wire of a device has cooled enough."""
+        budgets = [
+            b for p in self.loop_protections() if p.name == device for b in p.budgets.values()
+        ]
+        return max((budget.cools_in_s for budget in budgets), default=0.0)
 
     def to_toml(self) -> str:
         """The complete merged configuration, including defaults."""
@@ -349,15 +360,31 @@ def load_protections(
     ConfigError
         The file is not valid.
     """
-    merged = read_merged(Path(path), sets)
-    table = {k: v for k, v in merged.table.items() if k in RigTables.model_fields}
-    tables = validated(RigTables, Merged(table, merged.sources))
+    tables, merged = _rig_tables(path, sets)
     tables, derived = board_limits.completed(tables) if complete else (tables, {})
     load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
     raise_all(merged, list(checks.rig(tables, model)))
     boards = board_limits.protections(tables, model)
     return [replace(board, derived=derived.get(board.name, {})) for board in boards]
+
+
+def load_loop_protections(
+    path: str | Path, sets: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """What the loop lets wires reach that no board protects, and warnings, of a valid file."""
+    tables, merged = _rig_tables(path, sets)
+    load_plugins(tables, merged)
+    model = _models(tables, merged, tables.loop.period_s)[0]
+    found = loop_limits.protections(tables, model)
+    return loop_limits.as_text(found), loop_limits.doubts(found, tables)
+
+
+def _rig_tables(path: str | Path, sets: Iterable[str]) -> tuple[RigTables, Merged]:
+    """The tables of the rig in a rig's or an experiment's file."""
+    merged = read_merged(Path(path), sets)
+    table = {k: v for k, v in merged.table.items() if k in RigTables.model_fields}
+    return validated(RigTables, Merged(table, merged.sources)), merged
 
 
 def _models(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hil.devices.board import protocol
+from hil.experiment import loop_limits
 from hil.experiment.load import Config
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of, supplies_of
@@ -10,9 +11,10 @@ from hil.rig.instruments import boards_of, supplies_of
 
 def energise_plan(config: Config) -> list[str]:
     """Lines for the supplies, then for each switching time or the controller's bounds."""
+    then = "the boards test their wires" if boards_of(config.tables.devices) else "the first tick"
     supplies = [
         f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end, "
-        f"{card.enable_settle_s:g} s before the boards test their wires"
+        f"{card.enable_settle_s:g} s before {then}"
         for card in cards_of(config.tables.devices).values()
         for name, line in card.lines.items()
         if line.kind == "enable"
@@ -22,7 +24,8 @@ def energise_plan(config: Config) -> list[str]:
         f"{supply.current_A:g} A from arming until a trip or the end"
         for name, supply in supplies_of(config.tables.devices).items()
     ]
-    return [*supplies, *config.controller.plan(config.run)]
+    switches = loop_limits.plan(config.loop_protections(), config.tables)
+    return [*supplies, *switches, *config.controller.plan(config.run)]
 
 
 def cells_beyond(config: Config) -> list[tuple[str, str]]:

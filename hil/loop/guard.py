@@ -53,7 +53,9 @@ _BOARD_SILENT = _BIT["board_silent"]
 OWN_CODE_FAILED = _BIT["own_code_failed"]
 MACHINE_SLEPT = _BIT["machine_slept"]
 _DUTY_INVALID = _BIT["duty_invalid"]
+_CELL_ENERGY_HIGH = _BIT["cell_energy_high"]
 
+STUCK = "_stuck"  # ends the bit of a cell whose line differs from its command
 NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
 RISE_SHARE = 1.0 / 3.0  # smallest fraction of the twin's force that must be measured
@@ -94,6 +96,23 @@ class Envelope:
 
 
 @dataclass(frozen=True)
+class CellHeat:
+    """Heat budget of a cell whose current nobody measures (`hil.mechanics.sma.loop_budget`).
+
+    Attributes
+    ----------
+    heats_K_per_s, time_constant_s : B' = heats - B / time_constant while the cell is on
+    rise_max_K : largest B
+    rise_K : B when the run begins
+    """
+
+    heats_K_per_s: float = 0.0
+    time_constant_s: float = 1.0
+    rise_max_K: float = np.inf
+    rise_K: float = 0.0
+
+
+@dataclass(frozen=True)
 class Limits:
     """Absolute limits; a level at or below its limit is allowed.
 
@@ -101,6 +120,7 @@ class Limits:
     ----------
     hold_s : how long conditions must last, by name; default as in `hil.loop.interlocks`
     duty_min : smallest duty above 0 at which a board measures the current
+    heat : heat budget of every cell; empty if boards measure all of them
     """
 
     cell_on_max_s: float
@@ -111,6 +131,7 @@ class Limits:
     cells_on_max: int = 2**31
     hold_s: Mapping[str, float] = field(default_factory=dict)
     duty_min: float = 0.0
+    heat: Sequence[CellHeat] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +151,7 @@ class Snapshot:
     cells, outputs : commands
     overruns : periods missed in a row
     duty : duty that was asked for, of every cell; empty unless the controller modulates
+    rise_K : heat of every cell that has a budget, as a rise above the air
     """
 
     measured: NDArray[np.float64]
@@ -144,6 +166,7 @@ class Snapshot:
     outputs: NDArray[np.float64]
     overruns: int
     duty: NDArray[np.float64]
+    rise_K: NDArray[np.float64]
 
 
 class Guard:
@@ -198,6 +221,11 @@ class Guard:
         self._has_outputs = len(limits.outputs) > 0
         self._outputs_before = self._rest.copy()
         self._on_periods = np.full(n_cells, -1, dtype=np.int64)
+        self._heat = np.array(
+            [(h.heats_K_per_s * h.time_constant_s, period_s / h.time_constant_s, h.rise_max_K)
+             for h in limits.heat]
+        ).reshape(-1, 3)  # fmt: skip
+        self._rise_K = np.array([h.rise_K for h in limits.heat], dtype=float)
         self._steps_min = round(limits.duty_min * duty.STEPS)
 
     def bind(
@@ -260,6 +288,8 @@ class Guard:
             n_periods,
             self._bits,
             self._watched,
+            self._heat,
+            self._rise_K,
             self._on_periods,
             cells,
         )
@@ -307,6 +337,7 @@ class Guard:
             outputs=self._commands.outputs.copy(),
             overruns=overruns,
             duty=self._asked_duty.copy(),
+            rise_K=self._rise_K.copy(),
         )
 
     def trip(self, bits: int) -> None:
@@ -371,10 +402,7 @@ def watched_bits(
     if not of_boards_only:
         for name in layout.cards:
             column = f"{name}_fault_bits"
-            rows += [
-                (column, bit, bit if bit == "estop_open" else "channel_untrue")
-                for bit in flags[column]
-            ]
+            rows += [(column, bit, card_fault(bit)) for bit in flags[column]]
         for name in layout.supplies:
             column = f"{name}_fault_bits"
             rows += [(column, bit, f"supply_{bit}") for bit in flags[column]]
@@ -388,6 +416,13 @@ def watched_bits(
     return watched
 
 
+def card_fault(bit: str) -> str:
+    """The fault that a bit of a card's `<card>_fault_bits` means, by the bit's name."""
+    if bit == "estop_open":
+        return bit
+    return "gate_stuck" if bit.endswith(STUCK) else "channel_untrue"
+
+
 def names_of(bits: int) -> list[str]:
     """Names of the faults in a word of fault bits."""
     return [name for i, name in enumerate(FAULTS) if bits >> i & 1]
@@ -396,7 +431,7 @@ def names_of(bits: int) -> list[str]:
 @njit(cache=True)
 def _check(  # type: ignore[no-untyped-def]
     levels, signals, kept, measured, values, model_at, valid, ages_at, is_board, overruns,
-    n_periods, bits, watched, on_periods, cells,
+    n_periods, bits, watched, heat, rise_K, on_periods, cells,
 ):  # fmt: skip
     age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
     found = 0
@@ -414,6 +449,12 @@ def _check(  # type: ignore[no-untyped-def]
     if overruns >= overruns_max:
         found |= _LOOP_LATE
     found |= _found(bits, watched)
+    for n in range(len(heat)):  # before on_periods changes: it tells who has been on until now
+        settles, share, most = heat[n]
+        keep = np.exp(-share * n_periods)
+        rise_K[n] = rise_K[n] * keep + (settles * (1.0 - keep) if on_periods[n] >= 0 else 0.0)
+        if rise_K[n] > most:
+            found |= _CELL_ENERGY_HIGH
     n_on = 0
     for n in range(len(cells)):
         if cells[n]:

@@ -227,6 +227,17 @@ def _bad_duty(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
             yield f"{cell} at a duty of {_number(asked)}, not 0 nor {_number(least)} to 1"
 
 
+def _hot(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
+    for cell, rise_K, heat in zip(
+        report.layout.cell_names, seen.rise_K, report.limits.heat, strict=True
+    ):
+        if rise_K > heat.rise_max_K:
+            yield (
+                f"{cell} {rise_K:.2f} K above the air by its heat budget, limit "
+                f"{heat.rise_max_K:.2f} K"
+            )
+
+
 _FINDERS: dict[str, Finder] = {
     "force_high": _out_of_range,
     "force_nan": _no_number,
@@ -244,6 +255,7 @@ _FINDERS: dict[str, Finder] = {
     "too_many_cells_on": _too_many,
     "board_silent": _silent,
     "duty_invalid": _bad_duty,
+    "cell_energy_high": _hot,
 }
 
 

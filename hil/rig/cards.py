@@ -1,5 +1,6 @@
 """A data acquisition card of a rig: the card itself, or a simulated one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from hil.devices.nidaq.channels import (
     Baseline,
     Bridge,
     CardPlan,
+    CellLine,
     EncoderInput,
     Line,
     Place,
@@ -67,7 +69,7 @@ def build(given: DeviceInputs) -> Built:
     elif given.backend == "emulated":
         card = _emulated_card(given, place)
     else:
-        plan = plan_of(given.name, given.config)
+        plan = plan_of(given.name, given.config, given.layout.cell_names)
         card = NiDaq(given.name, plan, place, given.wait_s, simulated=False)
     return card, given.divider(indices)
 
@@ -100,7 +102,8 @@ def build_plant_card(
     """Build the card on which the plant runs; with emulated cards, also wire it to them."""
     table = config.tables.plant_card
     assert table is not None  # checked by parse_backend
-    plans = {name: plan_of(name, config) for name in cards_of(config.tables.devices)}
+    cells = tuple(system.cell_names)
+    plans = {name: plan_of(name, config, cells) for name in cards_of(config.tables.devices)}
     played, cables = [], []
     for name, plan in plans.items():
         for analog in plan.analog:
@@ -127,8 +130,8 @@ def _open_loop(bench: EmulatedBench, terminal: str) -> None:
     bench.system.feed(terminal, 0.0)
 
 
-def plan_of(name: str, config: RigConfig) -> CardPlan:
-    """Settings of a card, from the rig's tables."""
+def plan_of(name: str, config: RigConfig, cells: Sequence[str]) -> CardPlan:
+    """Settings of a card, from the rig's tables; `cells` are the names of the rig's cells."""
     table = cards_of(config.tables.devices)[name]
     period_s = table.every * config.tables.loop.period_s
     return CardPlan(
@@ -150,6 +153,8 @@ def plan_of(name: str, config: RigConfig) -> CardPlan:
         age_max_s=config.tables.guard.reading_age_max_s,
         clock_from=_device_of_clock(table.clock_from, config),
         start_from=_device_of_clock(table.start_from, config),
+        cells=_cells(table, cells),
+        cools_s=config.cooling_s(name),
     )
 
 
@@ -159,7 +164,15 @@ def _device_of_clock(name: str | None, config: RigConfig) -> str:
 
 
 def _lines(table: NidaqTable) -> tuple[Line, ...]:
-    return tuple(Line(name, line.terminal, line.kind) for name, line in table.lines.items())
+    lines = [Line(name, line.terminal, line.kind) for name, line in table.lines.items()]
+    gates = {} if table.switches is None else table.switches.readback
+    return (*lines, *(Line(cell, terminal, "readback") for cell, terminal in gates.items()))
+
+
+def _cells(table: NidaqTable, cells: Sequence[str]) -> tuple[CellLine, ...]:
+    """The lines that switch cells; `cells` are those of the rig, in order."""
+    lines = {} if table.switches is None else table.switches.lines
+    return tuple(CellLine(cell, line, cells.index(cell)) for cell, line in lines.items())
 
 
 def _analog(
@@ -216,6 +229,7 @@ def _sim_card(given: DeviceInputs, place: Place) -> SimDaq:
     return SimDaq(
         given.name, given.plant, channels, outputs, table.every * given.period_s, given.draws,
         place, _lines(table), given.injection, table.enable_settle_s,
+        _cells(table, given.layout.cell_names),
     )  # fmt: skip
 
 
@@ -224,7 +238,7 @@ def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
     from simdaq.errors import SetupError
 
     name, table, config, system = given.name, given.table, given.config, given.system
-    plan = plan_of(name, config)
+    plan = plan_of(name, config, given.layout.cell_names)
     for key, product in {"product": table.sim.product, **table.sim.cards}.items():
         try:
             catalog.model(product)
@@ -251,7 +265,7 @@ def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(
-        plan, table.sim.product, tuple(signals), driven, given.draws, table.sim.transfer_s,
+        name, plan, table.sim.product, tuple(signals), driven, given.draws, table.sim.transfer_s,
         table.sim.cards,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from hil.devices.injection_tables import (
 )
 from hil.errors import ConfigError, one_line
 from hil.rig.calibrated import cards_of
-from hil.rig.instruments import boards_of, plugin_devices, supplies_of
+from hil.rig.instruments import boards_of, plugin_devices, supplies_of, switching
 from hil.rig.tables import DeviceTable
 
 
@@ -71,6 +71,11 @@ def _why_absent(
         return f"the rig has no {what}"
     if fault.device is not None and fault.device not in names:
         return f"device = '{fault.device}': no {what} of this rig: choose {', '.join(names)}"
+    if fault.kind == "line_stuck":
+        lines = _lines_of(devices)
+        n = max(lines[name] for name in names if fault.device in (None, name))
+        if fault.cell > n:
+            return f"cell = {fault.cell}: the cells of this device are numbered 1 to {n}"
     if fault.kind in ON_A_CELL:
         boards = boards_of(devices)
         n = max(len(boards[name].cells) for name in names if fault.device in (None, name))
@@ -97,6 +102,8 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
     cards = cards_of(devices)
     if fault.kind in ON_A_BOARD:
         return "board", list(boards_of(devices))
+    if fault.kind == "line_stuck":
+        return "device whose lines switch cells", list(_lines_of(devices))
     if fault.kind.startswith("supply_"):
         return "supply", list(supplies_of(devices))
     if fault.kind.startswith("sensor_"):
@@ -112,6 +119,12 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
         lines = [item for card in cards.values() for item in card.lines.items()]
         return "enable line", [name for name, line in lines if line.kind == "enable"]
     return None
+
+
+def _lines_of(devices: Mapping[str, DeviceTable]) -> dict[str, int]:
+    """Number of cells of every device that switches some and is no board."""
+    found = switching(devices)
+    return {name: len(d.cells_switched) for name, d in found.items() if d.role != "board"}
 
 
 def _readings(devices: Mapping[str, DeviceTable]) -> list[str]:

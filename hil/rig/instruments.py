@@ -13,6 +13,7 @@ from hil.rig.tables import (
     CellBoardTable,
     DeviceTable,
     InstrumentTable,
+    Role,
 )
 
 T = TypeVar("T", bound=RunTables)
@@ -59,7 +60,7 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
 
 def _gates_of(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple[int, ...]:
     """Index of each cell's gate in the rig, numbered board by board in the order of the cells."""
-    places = [[cells.index(cell) for cell in board.cells] for board in boards_of(devices).values()]
+    places = [[cells.index(cell) for cell in d.cells_switched] for d in switching(devices).values()]
     gates = [cell for board in sorted(places) for cell in board]
     return tuple(gates.index(cell) for cell in range(len(cells)))
 
@@ -68,6 +69,17 @@ def gates_in_the_file(devices: Mapping[str, DeviceTable], cells: Sequence[str]) 
     """Gate indices with the boards in file order, as in recordings without attribute `gates`."""
     gates = [cell for board in boards_of(devices).values() for cell in board.cells]
     return tuple(gates.index(cell) for cell in cells)
+
+
+def switching(devices: Mapping[str, DeviceTable]) -> dict[str, Any]:
+    """The devices that switch cells: boards first, then cards, then plug-in devices."""
+    order: tuple[Role, ...] = ("board", "card", "instrument")
+    return {
+        name: device
+        for role in order
+        for name, device in of_role(role, devices).items()
+        if device.cells_switched
+    }
 
 
 def boards_of(devices: Mapping[str, DeviceTable]) -> dict[str, CellBoardTable]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hil.devices.plugin import PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
+from hil.devices.plugin import DeadMan, PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
 from hil.devices.sim.plant import output_index
 from hil.plugins.code import Plugin
 from hil.rig.instruments import AMBIENT
@@ -43,7 +43,8 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     table, name = given.table, given.name
     indices, output = places(table, given.layout)
     divider = given.divider(indices)
-    place = PluginPlace(indices.start, output)
+    cells = [given.layout.cell_names.index(cell) for cell in table.cells_switched]
+    place = PluginPlace(indices.start, output, cells)
     idle = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
@@ -53,7 +54,13 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
             for i, (channel_name, channel) in enumerate(table.channels.items())
             if (chain := channel.chain(given.config.records.get(channel_name))) is not None
         }
-        device = PluginDevice(name, plugin, channels, idle, place, given.now_s, budget_s, chains)
+        dead_man = None
+        if cells:
+            after_s, cools_s = table.switches.dead_man_s, given.config.cooling_s(name)
+            dead_man = DeadMan(after_s, cools_s, given.wait_s)
+        device = PluginDevice(
+            name, plugin, channels, idle, place, given.now_s, budget_s, chains, dead_man
+        )
         return device, divider
     simulated = [
         PluginChannel(

@@ -46,11 +46,11 @@ class ReplayRig:
             self._valid |= valid_rows(run, name).astype(np.uint64) << np.uint64(i)
         self._ages = np.stack([run[f"{name}_age_s"].values for name in devices], axis=1)
         none = np.zeros((n_rows, 0), dtype=np.uint8)
-        self._reported = run.cells_reported.values if boards else none
+        self._reported = run.cells_reported.values if like.n_cells else none
         self._open = run.cells_open.values if like.isolates else none
         self._duty = run[DUTY_REPORTED].values if like.modulates else np.zeros((n_rows, 0))
         self._unknown = none
-        if boards:
+        if like.n_cells:
             self._unknown = np.asarray(run.cells_commanded.values == CELL_UNKNOWN)
         self._drawn_tick: NDArray[np.int64] = np.zeros(like.n_cells, dtype=np.int64)
         self._bit_columns = {
@@ -144,11 +144,11 @@ def _require_columns_of(run: xr.Dataset, like: RigLayout) -> None:
     names += [f"{name}_age_s" for name in like.devices]
     names += [f"{name}_fault_bits" for name in (*like.boards, *like.supplies)]
     names += ["late_s", "fault_bits", "valid_bits", "guard_state", *like.outputs]
-    names += ["cells_reported", "cells_commanded"] if like.boards else []
+    names += ["cells_reported", "cells_commanded"] if like.n_cells else []
     names += ["cells_open"] if like.isolates else []
     names += [DUTY, DUTY_REPORTED] if like.modulates else []
     require_columns(run, names)
-    n_cells = run.sizes["cell"] if like.boards else like.n_cells
+    n_cells = run.sizes["cell"] if like.n_cells else 0
     if n_cells != like.n_cells:
         raise ConfigError(
             f"{run.encoding['source']}: its rows have {n_cells} cells, its experiment has "

@@ -21,6 +21,7 @@ from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, units
+from hil.loop.guard import STUCK, card_fault
 from hil.loop.stages import Message
 from hil.loop.states import States
 from hil.loop.trip_report import merged
@@ -312,8 +313,13 @@ class Rig:
         for i, flag in enumerate(self._card_flags[name]):
             if not bits >> i & 1:
                 continue
-            if flag == "estop_open":
-                found["estop_open"] = [f"the e-stop loop that {name} reads is open"]
+            fault = card_fault(flag)
+            if fault == "estop_open":
+                found[fault] = [f"the e-stop loop that {name} reads is open"]
+                continue
+            if fault == "gate_stuck":
+                text = f"{name}: {flag.removesuffix(STUCK)} reads back another level than commanded"
+                found.setdefault(fault, []).append(text)
                 continue
             raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
             volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""

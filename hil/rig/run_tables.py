@@ -140,6 +140,10 @@ class RigConfig(Protocol):
         """The least and greatest resistance of every cell of a board."""
         ...
 
+    def cooling_s(self, device: str) -> float:
+        """Time with all its cells off after which any wire of a device has cooled enough."""
+        ...
+
     def system(self, *, plant: bool = False) -> System:
         """A new twin, or the simulated plant, at rest."""
         ...

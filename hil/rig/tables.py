@@ -3,7 +3,6 @@
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -17,11 +16,9 @@ from hil.calibration.signal_chain import Chain
 from hil.config.replaced import without_replaced
 from hil.config.table import (
     Address,
-    Celsius,
     Delay,
     Name,
     NotNegative,
-    OhmPerMetre,
     Positive,
     Probability,
     Records,
@@ -29,12 +26,13 @@ from hil.config.table import (
     Table,
     Title,
 )
-from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
-from hil.mechanics.sma.wire import SmaWire
 from hil.plugins.load import PluginTable
-
-WIRE = SmaWire()
-
+from hil.rig.switch_tables import (
+    AmbientRange,
+    BoardWireTable,
+    CardSwitchesTable,
+    DeviceSwitchesTable,
+)
 
 Every = Annotated[int, Field(ge=1, le=10_000)]  # read the device once in this many loop periods
 Role = Literal["board", "card", "instrument", "supply"]
@@ -54,6 +52,11 @@ class DeviceTable(Table):
     def follows(self) -> str | None:
         """The device that this one waits for at its start; None if it needs none."""
         return None
+
+    @property
+    def cells_switched(self) -> tuple[str, ...]:
+        """Names of the cells that it switches."""
+        return ()
 
 
 class MeasuredTable(Table):
@@ -95,42 +98,6 @@ class BoardResistanceTable(Table):
         return self
 
 
-class BoardWireTable(Table):
-    """The SMA wire of each cell of a board whose cells have no thermal model in [model].
-
-    The board's limits protect this wire. `supply_V` is the voltage across a cell whose gate is on.
-    """
-
-    diameter_m: Annotated[float, Field(ge=1e-6, le=0.01)]
-    length_m: Annotated[float, Field(ge=1e-3)]
-    supply_V: SupplyVoltage
-    martensite_Ohm_per_m: OhmPerMetre
-    austenite_Ohm_per_m: OhmPerMetre
-    convection_W_per_m2_K: Positive
-    n_wires: Annotated[int, Field(ge=1)] = WIRE.n_wires
-    wiring: Literal["series", "parallel"] = WIRE.wiring
-    density_kg_per_m3: Positive = WIRE.density_kg_per_m3
-    specific_heat_J_per_kg_K: Positive = WIRE.specific_heat_J_per_kg_K
-    latent_heat_J_per_kg: NotNegative = WIRE.latent_heat_J_per_kg
-    A_s_C: Celsius = WIRE.A_s_C
-    A_f_C: Celsius = WIRE.A_f_C
-    M_s_C: Celsius = WIRE.M_s_C
-    M_f_C: Celsius = WIRE.M_f_C
-    temperature_max_C: Celsius = TEMPERATURE_MAX_C
-    record: Records = None
-
-    @model_validator(mode="after")
-    def _is_a_wire(self) -> "BoardWireTable":
-        SmaWire(**self.model_dump(exclude={"record", "temperature_max_C"}))
-        return self
-
-
-def _cold_to_warm(value: list[float]) -> list[float]:
-    if value[0] > value[1]:
-        raise ValueError("give the lowest ambient temperature first, then the highest")
-    return value
-
-
 class CellBoardTable(DeviceTable):
     """A driver board; `cells` names the cell at each gate, in gate order.
 
@@ -158,13 +125,15 @@ class CellBoardTable(DeviceTable):
     estop: Literal["proved", "none"] = "proved"
     firmware: Annotated[str, Field(pattern="^[0-9a-f]{8}$")] | None = None
     limits: Annotated[dict[str, int], BeforeValidator(without_replaced)] = {}
-    ambient_range_C: Annotated[
-        list[Celsius], Field(min_length=2, max_length=2), AfterValidator(_cold_to_warm)
-    ] = [15.0, 30.0]
+    ambient_range_C: AmbientRange = [15.0, 30.0]
     supply_current_max_A: SupplyVoltage | None = None
     wire: BoardWireTable | None = None
     resistance: BoardResistanceTable = BoardResistanceTable()
     sim: SimBoardTable = SimBoardTable()
+
+    @property
+    def cells_switched(self) -> tuple[str, ...]:
+        return tuple(self.cells)
 
 
 class SimEncoderTable(Table):
@@ -389,7 +358,8 @@ class NidaqTable(DeviceTable):
     With `acquisition = "block"` the card samples at `rate_Hz` (default: 10 samples per period) and
     a reading is the mean over a period. The card's watchdog switches the outputs off if the program
     does not feed it for `watchdog_s`. The inputs are checked for `before_s` before the run. The
-    boards are armed `enable_settle_s` after the enable lines have gone high.
+    boards are armed `enable_settle_s` after the enable lines have gone high. With `switches` its
+    lines switch cells, and the watchdog must be `required`.
 
     `clock_from` is the name of another card's table: this card samples on that card's sample clock.
     With `start_from` it starts with that card and keeps a clock of its own. Both need a common
@@ -413,6 +383,7 @@ class NidaqTable(DeviceTable):
     channels: Annotated[dict[Name, ChannelTable], Field(min_length=1)]
     outputs: dict[Name, OutputTable] = {}
     lines: dict[Name, LineTable] = {}
+    switches: CardSwitchesTable | None = None
     sim: SimCardTable = SimCardTable()
 
     @property
@@ -424,6 +395,10 @@ class NidaqTable(DeviceTable):
         analog = (c.terminal for c in self.channels.values() if c.kind != "encoder")
         first = next(analog, "")
         return first[1:].split("/")[0] if first.startswith("/") else self.card
+
+    @property
+    def cells_switched(self) -> tuple[str, ...]:
+        return () if self.switches is None else self.switches.names
 
 
 class PluginSimTable(Table):
@@ -530,21 +505,26 @@ class InstrumentTable(DeviceTable):
 
 
 class PluginDeviceTable(PluginTable, InstrumentTable):
-    """A plug-in device: a user's class reads its channels and writes its outputs."""
+    """A plug-in device: a user's class reads its channels, writes its outputs, switches cells."""
 
     model_config = ConfigDict(extra="allow")
 
     every: Every = 1
     channels: dict[Name, AnyReadingTable] = {}
     outputs: dict[Name, ActuatorTable] = {}
+    switches: DeviceSwitchesTable | None = None
+
+    @property
+    def cells_switched(self) -> tuple[str, ...]:
+        return () if self.switches is None else self.switches.names
 
     def lacks(self) -> list[str]:
-        """Messages about the methods that its outputs need and its class lacks."""
+        """Messages about the methods that its outputs and cells need and its class lacks."""
         cls, file = self.plugin.cls, self.plugin.file
-        missing = [m for m in ("write", "safe") if not callable(getattr(cls, m, None))]
-        return [
-            f"class {cls.__name__} in {file} has no method {m}()" for m in missing if self.outputs
-        ]
+        needed = dict.fromkeys(("write", "safe") if self.outputs else ())
+        needed |= dict.fromkeys(("switch", "stopped", "safe") if self.switches else ())
+        missing = [m for m in needed if not callable(getattr(cls, m, None))]
+        return [f"class {cls.__name__} in {file} has no method {m}()" for m in missing]
 
 
 class ImportedDeviceTable(InstrumentTable):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hil.devices.board import protocol
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, PluginError
-from hil.experiment import board_limits
+from hil.experiment import board_limits, loop_limits
 from hil.experiment.kind import ControlInputs
 from hil.experiment.load import Config
 from hil.experiment.registry import system_kind
@@ -26,6 +26,7 @@ from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Control, Estimator
 from hil.loop.trip_report import TripReport
 from hil.loop.wait_condition import WaitCondition
+from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, HeatBudget
 from hil.mechanics.system import System
 from hil.plugins import code as plugin_code
 from hil.plugins.load import plugin_tables
@@ -146,7 +147,7 @@ def parts_of(
     rig = pipeline.rig if rig is None else rig
     pipeline.bind(rig)
     layout = pipeline.rig.layout
-    limits = _limits(tables, layout)
+    limits = _limits(tables, layout, loop_limits.budgets(tables, config.models[0]))
     checks = guard.Guard(limits, layout.n_cells, period_s, rig.states)
     if until is not None:
         until.bind(pipeline.frame)
@@ -184,7 +185,9 @@ def parts_of(
     )
 
 
-def _limits(tables: RunTables, layout: RigLayout) -> guard.Limits:
+def _limits(
+    tables: RunTables, layout: RigLayout, budgets: Mapping[str, HeatBudget]
+) -> guard.Limits:
     g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
     signals, measured = [], signals_of(tables.devices)
     for channel in layout.channels:
@@ -215,11 +218,24 @@ def _limits(tables: RunTables, layout: RigLayout) -> guard.Limits:
         cells_on_max=g.cells_on_max or layout.n_cells,
         hold_s=g.hold_s,
         duty_min=protocol.DUTY_MIN_PER_255 / duty.STEPS,
+        heat=[_heat(budgets.get(cell)) for cell in layout.cell_names] if budgets else (),
         signals=signals,
         outputs=[
             guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
             for o in outputs_of(tables.devices).values()
         ],
+    )
+
+
+def _heat(budget: HeatBudget | None) -> guard.CellHeat:
+    """The heat of a cell as the guard keeps it; a cell without a budget has no limit there."""
+    if budget is None:
+        return guard.CellHeat()
+    return guard.CellHeat(
+        budget.heats_K_per_s,
+        budget.time_constant_s,
+        budget.rise_max_K,
+        SHARE_TO_ARM * budget.rise_max_K,  # the self-test has waited for it
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from hil.calibration.files import Calibration, Record, load_any, may_be_of, overlaps
 from hil.calibration.sources import Sourced
 from hil.errors import ConfigError
+from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
 from hil.rig.calibrated import cards_of
 from hil.rig.tables import DeviceTable
@@ -114,7 +115,12 @@ def statuses_of_file(
     ConfigError
         As `hil.runs.check.check`.
     """
-    from hil.experiment.load import load, load_calibrations, load_protections
+    from hil.experiment.load import (
+        load,
+        load_calibrations,
+        load_loop_protections,
+        load_protections,
+    )
     from hil.runs.campaign.plan import load_campaign  # imported late: both load calibrations
 
     if kind == "map of an import":
@@ -126,12 +132,17 @@ def statuses_of_file(
     elif kind == "experiment":
         configs = [load(path, sets)]
     else:
-        boards = load_protections(path, sets) if kind == "rig" else []
-        return [status_of(*load_calibrations(path, sets), today, doubts(boards))]
+        unsafe: list[str] = []
+        if kind == "rig":
+            unsafe = [*doubts(load_protections(path, sets)), *load_loop_protections(path, sets)[1]]
+        return [status_of(*load_calibrations(path, sets), today, unsafe)]
     return [
-        status_of(c.tables.devices, c.records, c.sources, today, doubts(c.protections()))
+        status_of(
+            c.tables.devices, c.records, c.sources, today,
+            [*doubts(c.protections()), *loop_limits.doubts(c.loop_protections(), c.tables)],
+        )
         for c in configs
-    ]
+    ]  # fmt: skip
 
 
 def _status(found: Record, today: date) -> CalibrationStatus:

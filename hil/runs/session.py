@@ -17,7 +17,7 @@ from typing import Any
 from hil.calibration import sources
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, DeviceError, ModelError, StopError, one_line
-from hil.experiment import board_limits
+from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import Config
 from hil.loop import guard, loop, requests
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
@@ -181,7 +181,9 @@ def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> 
         `strict` is set and the status has findings that it refuses.
     """
     boards = [board for board in config.protections() if backends[board.name] == "bench"]
-    unprotected = [f"{config.path}: {line}" for line in board_limits.doubts(boards)]
+    loops = [one for one in config.loop_protections() if backends[one.name] == "bench"]
+    doubts = [*board_limits.doubts(boards), *loop_limits.doubts(loops, config.tables)]
+    unprotected = [f"{config.path}: {line}" for line in doubts]
     status = status_of(config.tables.devices, config.records, config.sources, _today(), unprotected)
     on_bench = "bench" in backends.values()
     if strict and (refused := status.refused(on_bench=on_bench)):

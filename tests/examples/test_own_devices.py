@@ -1,4 +1,4 @@
-"""The laser and the stage of examples/own speak to their instruments as they say."""
+"""The laser, the stage and the bank of examples/own speak to their instruments as they say."""
 
 import os
 import runpy
@@ -55,8 +55,16 @@ def test_a_stage_is_told_a_target_once_and_stopped_when_safe(own):
     assert line.sent[-2:] == [b"S\n", b"P2000\n"]
 
 
-def test_the_contract_accepts_both(own, tmp_path):
-    files = [str(own / name) for name in ("laser.py", "stage.py")]
+def test_a_bank_gets_a_mask_and_tells_whether_it_has_stopped_by_itself(own):
+    bank = device(own / "relays.py", "Relays", line := Line(b"0\n", b"1\n", b""))
+    bank.switch(np.array([1, 0, 0, 0, 1], dtype=np.uint8))
+    bank.switch(np.zeros(5, dtype=np.uint8))
+    assert line.sent == [b"S11\n", b"S00\n"]
+    assert [bank.stopped() for _ in range(3)] == [False, True, False]  # no answer is no proof
+
+
+def test_the_contract_accepts_all(own, tmp_path):
+    files = [str(own / name) for name in ("laser.py", "stage.py", "relays.py")]
     command = [sys.executable, "-m", "pytest", "-p", "hil.contract", "-q"]
     command += [word for file in files for word in ("--hil-contract", file)]
     found = subprocess.run(

@@ -29,6 +29,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "leg9": "lift",
     "miga1": "pulse",
     "miga6": "pid",
+    "miga6_lines": "pid",
     "pantograph": "impact_symmetric",
     "silicone1": "pulse",
     "silicone4": "pid",

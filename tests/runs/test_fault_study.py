@@ -64,6 +64,10 @@ SAID = {
         r"muscle\.1 at least (\S+) Ohm, limit (\S+) Ohm "
         r"\(devices\.board\.resistance\.max_Ohm\)"
     ),
+    ("loop", "cell_energy_high"): (
+        r"muscle\.1 (\S+) K above the air by its heat budget, limit (\S+) K"
+    ),
+    ("loop", "gate_stuck"): r"daq: muscle\.2 reads back another level than commanded",
     ("loop", "duty_invalid"): r"muscle\.1 at a duty of nan, not 0 nor 0\.0627\d to 1",
     ("loop", "supply_silent"): (
         rf"supply's last answer is {S} old, limit {S} "

@@ -48,6 +48,14 @@ def owner_of(device: Any) -> Any:
     return device
 
 
+def is_chassis(device: Any) -> bool:
+    """Whether a watchdog that has expired there holds all outputs until the device is reset."""
+    from nidaqmx.constants import ProductCategory
+
+    chassis = (ProductCategory.COMPACT_DAQ_CHASSIS, ProductCategory.COMPACT_RIO_CHASSIS)
+    return bool(device.product_category in chassis)
+
+
 def find(name: str, card: str) -> Any:
     """Find the card of this name; the error lists the cards that exist."""
     from nidaqmx.system import System

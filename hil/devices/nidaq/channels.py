@@ -7,7 +7,7 @@ from typing import Literal
 from hil.calibration.signal_chain import Chain, Encoder
 
 Wiring = Literal["default", "differential", "single_ended", "non_referenced"]
-LineKind = Literal["input", "estop", "enable"]
+LineKind = Literal["input", "estop", "enable", "readback"]
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,21 @@ class Line:
     """A digital line.
 
     An `estop` is high while the loop is closed; an `enable` is high from before the boards are
-    armed until the guard trips or the run ends.
+    armed until the guard trips or the run ends. A `readback` is the level of a cell's gate.
     """
 
     name: str
     terminal: str
     kind: LineKind
+
+
+@dataclass(frozen=True)
+class CellLine:
+    """A line that switches a cell; `index` is that of the cell in the rig."""
+
+    cell: str
+    terminal: str
+    index: int
 
 
 @dataclass(frozen=True)
@@ -156,6 +165,8 @@ class CardPlan:
     age_max_s : largest age of a reading that the guard permits
     clock_from, start_from : device whose analogue inputs give the sample clock, or the start;
         empty for the card's own
+    cells : lines that switch cells
+    cools_s : time with these lines low before a run, in which any wire has cooled
     """
 
     card: str
@@ -170,6 +181,8 @@ class CardPlan:
     age_max_s: float = math.inf
     clock_from: str = ""
     start_from: str = ""
+    cells: tuple[CellLine, ...] = ()
+    cools_s: float = 0.0
 
     @property
     def analog(self) -> tuple[AnalogInput, ...]:
@@ -178,6 +191,11 @@ class CardPlan:
     @property
     def encoders(self) -> tuple[EncoderInput, ...]:
         return tuple(c for c in self.inputs if isinstance(c, EncoderInput))
+
+    @property
+    def read_back(self) -> tuple[str, ...]:
+        """The cells whose gates are read back."""
+        return tuple(line.name for line in self.lines if line.kind == "readback")
 
     @property
     def lines_in(self) -> tuple[Line, ...]:
@@ -194,7 +212,11 @@ class CardPlan:
             "analogue input": [c.terminal for c in self.analog],
             "counter": [c.terminal for c in self.encoders],
             "digital input": [line.terminal for line in self.lines_in],
-            "digital output": [*(line.terminal for line in self.lines_out), *shunts],
+            "digital output": [
+                *(line.terminal for line in self.lines_out),
+                *(line.terminal for line in self.cells),
+                *shunts,
+            ],
             "analogue output": [c.terminal for c in self.outputs],
         }
         return {kind: [self.physical(t) for t in found] for kind, found in terminals.items()}

@@ -28,6 +28,7 @@ from hil.devices.nidaq.inputs import Inputs, places, row_dtype
 from hil.devices.nidaq.lock import CardLock
 from hil.devices.nidaq.outputs import Outputs
 from hil.devices.nidaq.pace import Pace
+from hil.devices.nidaq.read_back import ReadBack
 from hil.devices.nidaq.tasks import LineReader, close_all
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
@@ -36,6 +37,7 @@ from hil.loop.stages import Message
 from hil.record.raw_samples import RawSamples
 
 SETTLED_WITHIN_S = 1e-9
+EXPIRED_AFTER = 1.5  # times its timeout, a watchdog that is not fed must have expired
 
 
 class NiDaq:
@@ -78,6 +80,10 @@ class NiDaq:
         self._t_s = 0.0
         self._pace = Pace(plan.acquisition, 0.0)
         self._settled_s = math.inf  # time of the run at which the power has settled
+        self._cells_at = np.array([line.index for line in plan.cells], dtype=np.int64)
+        self._switched = np.zeros(len(plan.cells), dtype=np.uint8)
+        self._gates = ReadBack(plan.lines_in, plan.cells)
+        self._fed = True  # False while the self-test lets the watchdog expire
 
     @property
     def columns(self) -> list[Column]:
@@ -88,7 +94,9 @@ class NiDaq:
             about = f"{c.terminal} on channel {c.name}{text}"
             columns.append(Column(c.raw_column, unit, "measured", about, simulated=sim))
         lines = [line.name for line in (*plan.lines_in, *plan.lines_out)]
-        return columns + card_columns(self.name, [c.name for c in plan.analog], lines, sim)
+        return columns + card_columns(
+            self.name, [c.name for c in plan.analog], lines, sim, plan.read_back
+        )
 
     @property
     def raw_samples(self) -> RawSamples | None:
@@ -109,6 +117,8 @@ class NiDaq:
         self._values, self._bits = frame.values, frame.bits
         self._age_at = frame.index(f"{self.name}_age_s")
         self._clock_at = frame.index(f"{self.name}_t_s")
+        flags = next(c.flags for c in frame.columns if c.name == f"{self.name}_fault_bits")
+        self._gates.bind(flags)
         self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
         self._lines_at = frame.bit_index(f"{self.name}_line_bits") if self._plan.lines else -1
         self._raw_at = [frame.index(c.raw_column) for c in self._plan.inputs]
@@ -201,7 +211,7 @@ class NiDaq:
 
     def alive(self) -> None:
         """Feed the watchdog."""
-        if self._outputs is not None:
+        if self._outputs is not None and self._fed:
             with said_by(self.name, "watchdog"):
                 self._outputs.reset_watchdog()
 
@@ -213,15 +223,53 @@ class NiDaq:
                 self._outputs.enable(False)
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
-        """Set the enable lines low after the boards' self-test, which needed their power."""
-        if not self._plan.lines_out or self._outputs is None:
+        """Prove the watchdog of lines that switch cells; leave enable lines low.
+
+        The boards' self-test needed the power of the enable lines.
+        """
+        plan = self._plan
+        if self._outputs is None or not (plan.lines_out or plan.cells):
             return []
+        tested = self._prove_watchdog(self._start()) if plan.cells else []
         self.safe()
         if self._lines is not None:
             with said_by(self.name):
                 self._lines.stop()  # the watchdog of a chassis starts before any other task
-        names = ", ".join(line.name for line in self._plan.lines_out)
-        return [f"{names} high during the boards' self-test, then low"]
+        if plan.lines_out:
+            names = ", ".join(line.name for line in plan.lines_out)
+            tested.append(f"{names} high during the boards' self-test, then low")
+        return tested
+
+    def _prove_watchdog(self, outputs: Outputs) -> list[str]:
+        """Let the watchdog expire with all cells off, then wait until their wires have cooled.
+
+        Raises
+        ------
+        DeviceError
+            It has not expired.
+        """
+        plan = self._plan
+        silent_s = EXPIRED_AFTER * plan.watchdog_s
+        with said_by(self.name, "watchdog"):
+            if not outputs.watchdogs.may_expire():
+                tested = "its watchdog is not tested, since an expired chassis must be reset"
+                self._sleep_s(plan.cools_s)
+                return [tested]
+            outputs.reset_watchdog()
+            self._fed = False
+            try:
+                self._sleep_s(silent_s)
+                expired = outputs.watchdogs.expired()
+            finally:
+                self._fed = True
+        for owner, has in expired.items():
+            if not has:
+                raise DeviceError(
+                    f"{self.name}: the watchdog of {owner} did not expire within {silent_s:g} s "
+                    "without the program: do not switch cells with this card"
+                )
+        self._sleep_s(plan.cools_s)
+        return [f"its watchdog expires within {silent_s:g} s without the program"]
 
     def _start(self) -> Outputs:
         """Start watchdog and outputs, all of them off, if not done yet."""
@@ -275,6 +323,7 @@ class NiDaq:
                 faults |= self._take_lines(self._lines.levels())
             # The card that it follows begins in the same tick, after it.
             due = self._pace.due(t_s) and not (begins and self._follows)
+            self._readings.cells_reported[self._cells_at] = self._gates.reported(self._switched)
             there = due and inputs.read(n_periods)
         if there:
             in_blocks = self._plan.acquisition.kind == "block"
@@ -299,7 +348,7 @@ class NiDaq:
             elif line.kind == "estop":
                 faults |= ESTOP_OPEN
         self._bits[self._lines_at] = word
-        return faults
+        return faults | self._gates.look(levels, self._switched)
 
     def _give_analog(self, inputs: Inputs, there: bool) -> int:
         """Write the readings of the analogue inputs to their channels; returns their fault bits."""
@@ -334,6 +383,9 @@ class NiDaq:
             if not commands.enabled[0]:
                 outputs.enable(False)
                 self._settled_s = math.inf
+            if len(self._cells_at):
+                np.take(commands.cells, self._cells_at, out=self._switched)
+                outputs.switch(self._switched)
             outputs.put(commands.outputs[first : first + len(self._plan.outputs)])
             outputs.feed_watchdog(t_s)
             if self._plan.acquisition.kind == "block" and self._pace.asks(t_s):
@@ -350,8 +402,9 @@ class NiDaq:
                 inputs.read(n_blocks)
 
     def safe(self) -> None:
-        """Set enable lines low and outputs idle, even if one of them fails."""
+        """Set enable lines low, cells off and outputs idle, even if one of them fails."""
         self._settled_s = math.inf
+        self._switched[:] = 0
         if self._outputs is not None:
             self._outputs.safe()
 

@@ -19,6 +19,7 @@ from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.driver import NiDaq
 from hil.devices.nidaq.simdaq_border import own_errors
+from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
@@ -41,7 +42,7 @@ class EmulatedSignal:
 
 @dataclass(frozen=True)
 class EmulatedCard:
-    """A card by the name of its product, and what is wired to it.
+    """A card of the rig by the name of its product, and what is wired to it.
 
     Attributes
     ----------
@@ -51,6 +52,7 @@ class EmulatedCard:
     others : products of its chassis and of other modules, by name
     """
 
+    name: str
     plan: CardPlan
     product: str
     signals: tuple[EmulatedSignal, ...]
@@ -80,6 +82,7 @@ class EmulatedBench:
         self._period_s = period_s
         self._injection = injection
         self._cards: list[EmulatedCard] = []
+        self._gates: dict[str, LineGates] = {}
         self._extra: list[tuple[str, str]] = []
         self._cables: list[Cable] = []
         self._levels: list[tuple[str, int]] = []
@@ -91,6 +94,8 @@ class EmulatedBench:
     def add(self, card: EmulatedCard) -> None:
         """Put a card on the bench, before anything is opened."""
         self._cards.append(card)
+        cells = [line.index for line in card.plan.cells]
+        self._gates[card.plan.card] = LineGates(card.name, cells, self._plant, self._injection)
 
     def wire_plant_card(
         self, product: str, card: str, levels: list[tuple[str, int]], cables: list[Cable]
@@ -117,7 +122,8 @@ class EmulatedBench:
                 system.feed(card.plan.physical(signal.channel.terminal), wire)
                 self._wires.append(wire)
             for line in card.plan.lines_in:
-                system.feed(card.plan.physical(line.terminal), 1.0)
+                level = self._gate(card, line.name) if line.kind == "readback" else 1.0
+                system.feed(card.plan.physical(line.terminal), level)
         for product, name in self._extra:
             if name not in {card.plan.card for card in self._cards}:
                 system.add(product, name)
@@ -145,12 +151,21 @@ class EmulatedBench:
         self.follow_lines()
 
     def follow_lines(self) -> None:
-        """The enable lines as they stand let the cells have power, or do not."""
+        """The lines as they stand let the cells have power and switch them, or do not."""
         for card in self._cards:
             for line in card.plan.lines_out:
                 high = self._system.output(card.plan.physical(line.terminal)) > 0.5
                 high = high and not _stuck_low(self._injection, line.name)
                 self._plant.enable(f"{card.plan.card}/{line.name}", high)
+            lines = self._gates[card.plan.card].lines
+            for i, cell in enumerate(card.plan.cells):
+                lines[i] = self._system.output(card.plan.physical(cell.terminal)) > 0.5
+
+    def _gate(self, card: EmulatedCard, cell: str) -> Callable[[Any], Any]:
+        """Level of a cell's gate, for the line that reads it back."""
+        gates = self._gates[card.plan.card]
+        i = [line.cell for line in card.plan.cells].index(cell)
+        return lambda t_s: np.full(np.shape(t_s), float(gates.levels()[i]))
 
     def _level(self, output: int, t_s: Any) -> Any:
         return np.full(np.shape(t_s), self._plant.output(output))

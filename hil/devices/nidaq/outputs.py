@@ -1,4 +1,4 @@
-"""Outputs of a card: enable lines, shunt lines, analogue outputs, and their watchdog."""
+"""Outputs of a card: lines for cells and power, analogue outputs, and their watchdog."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ FEEDS = 4  # feeds of the watchdog within its timeout
 
 
 class Outputs:
-    """Enable lines, shunt lines, actuators' outputs and watchdog of one card.
+    """Enable lines, lines of cells, shunt lines, actuators' outputs and watchdog of one card.
 
     Attributes
     ----------
@@ -31,6 +31,7 @@ class Outputs:
         self._watchdogs = Watchdogs(name, plan)
         self._fed_s = -np.inf
         self._lines: LineWriter | None = None
+        self._cells: LineWriter | None = None
         self._analog: AnalogWriter | None = None
         self.enabled = self.started = False
 
@@ -45,6 +46,9 @@ class Outputs:
     def start(self) -> list[Message]:
         """Start the watchdogs, then the outputs at their idle values; returns messages."""
         plan, messages = self._plan, self.watch()
+        if plan.cells:  # low before an enable line can be high
+            self._cells = LineWriter([plan.physical(line.terminal) for line in plan.cells])
+            self._cells.set_all(False)
         if plan.lines_out:
             self._lines = LineWriter([plan.physical(line.terminal) for line in plan.lines_out])
             self._lines.set_all(False)
@@ -59,6 +63,16 @@ class Outputs:
         """Set the actuators' values, in their own units."""
         if self._analog is not None:
             self._analog.put(values)
+
+    def switch(self, levels: NDArray[np.uint8]) -> None:
+        """Set the lines of the cells."""
+        if self._cells is not None:
+            self._cells.put(levels)
+
+    @property
+    def watchdogs(self) -> Watchdogs:
+        """The watchdogs, for their proof before a run."""
+        return self._watchdogs
 
     def enable(self, on: bool) -> None:
         """Set the enable lines; their task exists only after the watchdog has been started."""
@@ -91,7 +105,7 @@ class Outputs:
                 line.task.close()
 
     def safe(self) -> None:
-        """Set enable lines low and outputs idle, even if one fails; then close the tasks.
+        """Set enable lines, then cells low and outputs idle, even if one fails; close the tasks.
 
         Raises
         ------
@@ -104,6 +118,8 @@ class Outputs:
         actions: list[Callable[[], None]] = []
         if self._lines is not None:
             actions.append(lambda: self._lines.set_all(False))  # type: ignore[union-attr]
+        if self._cells is not None:
+            actions.append(lambda: self._cells.set_all(False))  # type: ignore[union-attr]
         if self._analog is not None:
             actions.append(self._analog.rest)
         for action in actions:
@@ -118,8 +134,8 @@ class Outputs:
 
     def close(self) -> None:
         """Close the tasks; the watchdogs last."""
-        writers = [w for w in (self._lines, self._analog) if w is not None]
+        writers = [w for w in (self._lines, self._cells, self._analog) if w is not None]
         close_all([w.task for w in writers])
-        self._lines = self._analog = None
+        self._lines = self._cells = self._analog = None
         self.started = False
         self._watchdogs.close()

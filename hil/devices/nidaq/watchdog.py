@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hil.devices.nidaq import abilities
-from hil.devices.nidaq.channels import AnalogOutput, CardPlan, Line, device_of
+from hil.devices.nidaq.channels import AnalogOutput, CardPlan, CellLine, Line, device_of
 from hil.devices.nidaq.errors import describe
 from hil.devices.nidaq.tasks import close_all
 from hil.errors import DeviceError
@@ -29,21 +29,23 @@ class Watchdogs:
 
     def __init__(self, name: str, plan: CardPlan) -> None:
         self._name, self._plan = name, plan
-        self._running: list[Any] = []
+        self._running: dict[str, Any] = {}
         self.started = False
 
-    def _owners(self) -> dict[str, tuple[list[Line], list[AnalogOutput]]]:
-        """Enable lines and analogue outputs by the device whose watchdog holds them."""
+    def _owners(self) -> dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]]:
+        """Digital lines and analogue outputs by the device whose watchdog holds them."""
         plan = self._plan
-        found: dict[str, tuple[list[Line], list[AnalogOutput]]] = {}
-        outputs: tuple[Line | AnalogOutput, ...] = (*plan.lines_out, *plan.outputs)
+        found: dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]] = {}
+        outputs: tuple[Line | CellLine | AnalogOutput, ...] = (
+            *plan.lines_out, *plan.cells, *plan.outputs
+        )  # fmt: skip
         for output in outputs:
             device = abilities.find(self._name, device_of(plan.physical(output.terminal)))
             lines, voltages = found.setdefault(str(abilities.owner_of(device).name), ([], []))
-            if isinstance(output, Line):
-                lines.append(output)
-            else:
+            if isinstance(output, AnalogOutput):
                 voltages.append(output)
+            else:
+                lines.append(output)
         return found
 
     def refuse_missing(self) -> None:
@@ -83,7 +85,7 @@ class Watchdogs:
         if self.started:
             return []
         self.started = True
-        if not plan.lines_out and not plan.outputs:
+        if not plan.lines_out and not plan.outputs and not plan.cells:
             return []
         if plan.watchdog == "off":
             return [Message("warning", f"watchdog off: {UNWATCHED}")]
@@ -97,7 +99,7 @@ class Watchdogs:
                     made[0].clear_expiration()
                     text = "the watchdog had expired in an earlier run: cleared"
                     said.append(Message("warning", text))
-                self._running += made
+                self._running[owner] = made[0]
                 messages += said
             except DaqError as error:
                 close_all(made)
@@ -113,7 +115,11 @@ class Watchdogs:
         return DeviceError(f"{why}: take a device that has one, or watchdog = 'if_present'")
 
     def _make(
-        self, owner: str, lines: Sequence[Line], voltages: Sequence[AnalogOutput], made: list[Any]
+        self,
+        owner: str,
+        lines: Sequence[Line | CellLine],
+        voltages: Sequence[AnalogOutput],
+        made: list[Any],
     ) -> list[Message]:
         """A watchdog with its states, which is added to `made`; what it covers."""
         from nidaqmx.constants import Level, WatchdogAOExpirState
@@ -127,7 +133,10 @@ class Watchdogs:
         if lines:
             low = [DOExpirationState(plan.physical(x.terminal), Level.LOW) for x in lines]
             dog.cfg_watchdog_do_expir_states(low)
-            covered.append("enable lines low")
+            if any(isinstance(x, CellLine) for x in lines):
+                covered.append("cells off")
+            if any(isinstance(x, Line) for x in lines):
+                covered.append("enable lines low")
         if voltages:
             rest = [
                 AOExpirationState(
@@ -152,11 +161,25 @@ class Watchdogs:
 
     def reset(self) -> None:
         """Feed them: the program lives."""
-        for dog in self._running:
+        for dog in self._running.values():
             dog.reset_timer()
+
+    def expired(self) -> dict[str, bool]:
+        """Whether the watchdog of each device has expired; then it is cleared."""
+        found = {}
+        for owner, dog in self._running.items():
+            found[owner] = bool(dog.expired)
+            if found[owner]:
+                dog.clear_expiration()
+        return found
+
+    def may_expire(self) -> bool:
+        """Whether all of them can go on after they have expired: none is that of a chassis."""
+        devices = [abilities.find(self._name, owner) for owner in self._running]
+        return not any(abilities.is_chassis(device) for device in devices)
 
     def close(self) -> None:
         """Let go of them; outputs stay as they are."""
-        running, self._running = self._running, []
+        running, self._running = self._running, {}
         self.started = False
-        close_all(running)
+        close_all([*running.values()])

@@ -14,7 +14,7 @@ from hil.devices.nidaq.channels import AnalogOutput, CardPlan
 
 
 class LineWriter:
-    """Digital outputs that all have the same level."""
+    """Digital outputs, one level each."""
 
     def __init__(self, terminals: Sequence[str]) -> None:
         from nidaqmx import Task
@@ -37,6 +37,14 @@ class LineWriter:
 
     def set_all(self, level: bool) -> None:
         self._levels[:] = level
+        self._put()
+
+    def put(self, levels: NDArray[np.uint8]) -> None:
+        """Write the level of every line."""
+        np.not_equal(levels, 0, out=self._levels)
+        self._put()
+
+    def _put(self) -> None:
         self._writer.write_one_sample_one_line(self._levels, timeout=0.1)
 
 

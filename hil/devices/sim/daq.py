@@ -15,7 +15,9 @@ import numpy as np
 from hil.calibration.signal_chain import AT_RAIL, Chain
 from hil.devices.base import ESTOP_OPEN, card_columns, card_fault, time_columns
 from hil.devices.injection import Injection
-from hil.devices.nidaq.channels import Line, Place
+from hil.devices.nidaq.channels import CellLine, Line, Place
+from hil.devices.nidaq.read_back import ReadBack
+from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
@@ -82,6 +84,7 @@ class SimDaq:
     place : indices of its first channel and output in the rig's readings and commands
     lines : digital lines; every e-stop loop is closed unless a fault opens it
     enable_settle_s : settling time of the power after the enable lines have gone high
+    switches : lines that switch cells
     """
 
     simulated = True
@@ -98,6 +101,7 @@ class SimDaq:
         lines: Sequence[Line] = (),
         injection: Injection | None = None,
         enable_settle_s: float = 0.0,
+        switches: Sequence[CellLine] = (),
     ) -> None:
         self.name = name
         self._settle_s = enable_settle_s
@@ -113,7 +117,17 @@ class SimDaq:
         self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
         self._chains = [c.chain for c in channels]
         self._has_estop = any(line.kind == "estop" for line in lines)
-        self._lines_in = [line.name for line in lines if line.kind != "enable"]
+        lines_in = [line for line in lines if line.kind != "enable"]
+        self._lines_in = [line.name for line in lines_in]
+        cells = [line.index for line in switches]
+        self._cells_at = np.array(cells, dtype=np.int64)
+        self._switched = np.zeros(len(cells), dtype=np.uint8)
+        self._gates = LineGates(name, cells, plant, injection)
+        self._read_back = ReadBack(lines_in, switches)
+        names = [line.cell for line in switches]
+        self._gate_of_line = {
+            i: names.index(line.name) for i, line in enumerate(lines_in) if line.kind == "readback"
+        }
         self._lines_out = [line.name for line in lines if line.kind == "enable"]
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
         self._noise = np.empty((len(channels), NOISE_BLOCK))
@@ -139,7 +153,8 @@ class SimDaq:
         ]
         names = [self._channels[i].name for i in self._analog]
         lines = [*self._lines_in, *self._lines_out]
-        own = card_columns(self.name, names, lines, simulated=True)
+        gates = [self._lines_in[i] for i in self._gate_of_line]
+        own = card_columns(self.name, names, lines, simulated=True, read_back=gates)
         return [*time_columns(self.name, simulated=True), *raw, *own]
 
     def open(self) -> None:
@@ -165,6 +180,8 @@ class SimDaq:
         self._clock = frame.index(f"{self.name}_t_s")
         self._bits = frame.bits
         self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
+        flags = next(c.flags for c in frame.columns if c.name == f"{self.name}_fault_bits")
+        self._read_back.bind(flags)
         some = self._lines_in or self._lines_out
         self._lines_at = frame.bit_index(f"{self.name}_line_bits") if some else -1
         self._raw = [frame.index(c.raw_column) for c in self._channels]
@@ -211,14 +228,23 @@ class SimDaq:
         )
         if estop_open and self._has_estop:
             faults |= ESTOP_OPEN
-        self._bits[self._faults_at] = faults
         if self._lines_in:
-            self._bits[self._lines_at] = (1 << len(self._lines_in)) - 1
+            faults |= self._read_lines()
+        r.cells_reported[self._cells_at] = self._read_back.reported(self._switched)
+        self._bits[self._faults_at] = faults
         # The card's age is that of its oldest channel, so that one lost channel is noticed.
         last_t_s = min(self._last_t_s)
         age_s = t_s - last_t_s
         self._values[self._age] = age_s
         self._values[self._clock] = last_t_s
+
+    def _read_lines(self) -> int:
+        """Read all lines, of which only gates can be low; returns the fault bits of gates."""
+        levels, gates = np.ones(len(self._lines_in), dtype=bool), self._gates.levels()
+        for line, gate in self._gate_of_line.items():
+            levels[line] = gates[gate] > 0
+        self._bits[self._lines_at] = sum(1 << i for i, high in enumerate(levels) if high)
+        return self._read_back.look(levels, self._switched)
 
     def _broken(self, i: int, raw: float, now: Injection) -> tuple[float, bool]:
         """Reading of a transducer with injected faults, and whether it is valid."""
@@ -236,6 +262,9 @@ class SimDaq:
         return channel.chain.raw(self._plant.output(channel.output))
 
     def write(self, t_s: float, commands: Commands) -> None:
+        if len(self._cells_at):
+            np.take(commands.cells, self._cells_at, out=self._switched)
+            self._gates.lines[:] = self._switched
         for i, output in enumerate(self._outputs, start=self._place.output):
             self._plant.inputs[output.input] = output.set_to(float(commands.outputs[i]))
         if self._lines_out:
@@ -292,8 +321,9 @@ class SimDaq:
         return found
 
     def safe(self) -> None:
-        """Set all outputs to zero and the enable lines low."""
+        """Set all outputs to zero, the enable lines and the lines of cells low."""
         self.disable()
+        self._switched[:] = self._gates.lines[:] = 0
         for output in self._outputs:
             self._plant.inputs[output.input] = 0.0
 

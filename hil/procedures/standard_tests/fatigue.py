@@ -28,7 +28,7 @@ from hil.procedures.standard_tests.analysis import drift, interval, mean_text
 from hil.procedures.standard_tests.kind import Results
 from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
-from hil.rig.instruments import boards_of
+from hil.rig.instruments import switching
 from hil.runs import session
 
 FILE, SETTINGS = "cycles.bin", "settings.json"
@@ -151,7 +151,7 @@ class Columns:
 
 def _columns(subject: Subject) -> Columns:
     config = subject.config
-    cell = next(iter(boards_of(config.tables.devices).values())).cells[0]
+    cell = next(iter(switching(config.tables.devices).values())).cells_switched[0]
     supplies = [n for n, device in config.tables.devices.items() if device.role == "supply"]
     subject.needs("output")
     supply = f"{supplies[0]}_voltage_V" if supplies else ""

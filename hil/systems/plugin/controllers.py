@@ -10,7 +10,7 @@ from hil.loop.channels import RigLayout
 from hil.loop.duty import STEPS
 from hil.plugins.code import Facts
 from hil.plugins.load import PluginTable
-from hil.rig.instruments import boards_of, layout_of, outputs_of, signals_of
+from hil.rig.instruments import layout_of, outputs_of, signals_of, switching
 
 
 def _control(run: SystemRun, layout: RigLayout) -> PluginControl:
@@ -65,7 +65,9 @@ def _check(run: SystemRun) -> Found:
     elif run.kind.force_signal is None:
         yield f"reference.kind = '{follows.kind}'", "is for arrays of cells: choose signals"
     cells = list(run.model.cell_names)
-    gates = [cell for board in boards_of(tables.devices).values() for cell in board.cells]
+    gates = [
+        cell for device in switching(tables.devices).values() for cell in device.cells_switched
+    ]
     if sorted(cells) == sorted(gates):  # otherwise the rig's own check reports it
         _control(run, layout_of(tables, cells))
 
