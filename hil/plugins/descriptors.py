@@ -1,8 +1,9 @@
 """Descriptors of systems and devices from installed packages, by entry points."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any, cast
 
 from hil.errors import ConfigError, one_line
@@ -19,6 +20,12 @@ def loaded(lazy: Lazy) -> Callable[..., Any]:
     return cast("Callable[..., Any]", getattr(import_module(module), function))
 
 
+@cache
+def points() -> EntryPoints:
+    """The entry points of all installed packages, whose metadata are read once a process."""
+    return entry_points()
+
+
 def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
     """The descriptors of an entry point group by kind, which is the name of the entry point.
 
@@ -28,7 +35,7 @@ def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
         A descriptor does not import, or its kind is already in use.
     """
     found: dict[str, Any] = {}
-    for point in entry_points(group=group):
+    for point in points().select(group=group):
         where = f"entry point {point.name} = {point.value} in {group}"
         if point.name in taken or point.name in found:
             raise ConfigError(f"{where}: the kind '{point.name}' is taken: give it another name")
