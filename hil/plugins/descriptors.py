@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import entry_points
 from typing import Any, cast
 
 from hil.errors import ConfigError, one_line
@@ -21,7 +21,7 @@ def loaded(lazy: Lazy) -> Callable[..., Any]:
 
 
 @cache
-def points() -> EntryPoints:
+def points() -> Any:  # of another type from Python 3.12 on
     """The entry points of all installed packages, whose metadata are read once a process."""
     return entry_points()
 

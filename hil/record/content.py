@@ -88,8 +88,9 @@ def refuse_malformed(file: h5py.File, path: Path) -> None:
 
 
 def _faults(file: h5py.File) -> Iterator[str]:
-    yield from _names(file)
-    root = _attributes(file)
+    attributes: dict[str, dict[str, Any]] = {}
+    yield from _names(file, attributes)
+    root = attributes["/"]
     for key in REQUIRED:
         if key not in root:
             yield f"attribute '{key}' is missing"
@@ -97,19 +98,23 @@ def _faults(file: h5py.File) -> Iterator[str]:
     for key, shape in JSON.items():
         if key in root and (wrong := shapes.fault_of(root[key], shape)):
             yield f"attribute '{key}' {wrong}"
-    yield from _ticks(file)
+    yield from _ticks(file, attributes)
     yield from _notes(file)
     yield from _groups(file)
 
 
-def _names(file: h5py.File) -> Iterator[str]:
-    """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these."""
+def _names(file: h5py.File, attributes: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these.
+
+    Writes the attributes of every object to `attributes`: reading them is most of the work.
+    """
     objects: list[tuple[str, Any]] = [("/", file)]
     file.visititems(lambda name, item: objects.append((name, item)))
     for name, item in objects:
         if not _is_utf8(name):
             yield f"name {name!r} is not UTF-8"
-        for key, value in _attributes(item).items():
+        attributes[name] = _attributes(item)
+        for key, value in attributes[name].items():
             if not _is_utf8(key):
                 yield f"attribute {key!r} of '{name}' is not UTF-8"
             if not _is_plain(value):
@@ -155,7 +160,7 @@ def _kinds(name: str, attributes: Mapping[str, Any], kinds: Mapping[str, Kind]) 
             yield f"attribute '{key}'{of} is not {kind}"
 
 
-def _ticks(file: h5py.File) -> Iterator[str]:
+def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     ticks = file.get("ticks")
     if not isinstance(ticks, h5py.Group) or not len(ticks):
         yield "'ticks' is not a group of columns"
@@ -177,12 +182,13 @@ def _ticks(file: h5py.File) -> Iterator[str]:
             yield f"'{where}' has {column.ndim} dimensions"
         if column.ndim == 2 and column.shape[1] != n_cells:
             yield f"'{where}' has {column.shape[1]} values a row, 'model/cells' names {n_cells}"
-        attributes = _attributes(column)
-        yield from _kinds(where, attributes, COLUMN)
+        # `visititems` gives an object of two names once
+        own = attributes[where] if where in attributes else _attributes(column)
+        yield from _kinds(where, own, COLUMN)
         for key in COLUMN_REQUIRED:
-            if key not in attributes:
+            if key not in own:
                 yield f"attribute '{key}' of '{where}' is missing"
-        places.append(attributes.get("place"))
+        places.append(own.get("place"))
     for name in (*OF_FLOATS, "fault_bits"):
         if name not in ticks:
             yield f"column 'ticks/{name}' is missing"

@@ -198,18 +198,18 @@ def test_an_isolated_cell_is_pulsed_no_more(any_board):
 
 
 def test_the_heat_of_pulses_counts(any_board):
-    """20 pulses a second of 300 us at 0.5 A: 0.25 A2 0.3 ms each, in 20 s without loss."""
+    """20 pulses a second of 300 us at 0.5 A: 0.25 A2 0.3 ms each, in 5 s without loss."""
     any_board.limit(
-        sense_every_ms=50, heat_max_cA2ms=4_000_000, heat_time_constant_ms=60_000, on_time_max_ms=1
+        sense_every_ms=50, heat_max_cA2ms=1_000_000, heat_time_constant_ms=20_000, on_time_max_ms=1
     )
-    any_board.cool() if any_board.scan_us == 3000 else any_board.advance(130_000_000)
+    any_board.cool() if any_board.scan_us == 3000 else any_board.advance(44_000_000)
     any_board.recover()
     assert protocol.result_name(any_board.arm_cells()["result"]) == "done"
     before = any_board.command("read")["heat_per_255"][3]
-    any_board.advance_fed(20_000_000 if any_board.whole_ms else 4_000_000)
+    any_board.advance_fed(5_000_000 if any_board.whole_ms else 1_000_000)
     rise = any_board.command("read")["heat_per_255"][3] - before
-    pulses = (20_000 if any_board.whole_ms else 4_000) / 60
-    counted = pulses * 2500 * 0.3 / 4_000_000 * 255
+    pulses = (5_000 if any_board.whole_ms else 1_000) / 60
+    counted = pulses * 2500 * 0.3 / 1_000_000 * 255
     assert rise == pytest.approx(counted, abs=2 + 0.3 * counted)
 
 

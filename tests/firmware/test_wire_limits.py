@@ -42,6 +42,7 @@ class Attack:
         self.crc = protocol.limits_crc(table)
         self.is_short = False
         self.trips = 0
+        self.counts = -1  # what the current sensor says
 
     def current_A(self):
         if self.is_short:
@@ -72,7 +73,9 @@ class Attack:
         amps = self.current_A()
         full_A = 1e-3 * self.table["current_full_scale_mA"]
         counts = int(amps * (1.0 - CURRENT_ERROR) / full_A * 1024)
-        self.board.set_analog(0, on=min(1023, counts))
+        if counts != self.counts:
+            self.counts = counts
+            self.board.set_analog(0, on=min(1023, counts))
         on = self.board.gates()[0] / 255
         self.board.advance(STEP_US)
         return on * amps**2

@@ -76,7 +76,7 @@ STRESSED_C = knots_C(MEASURED, MEASURED.heating, MOST_Pa)
 LOADED = replace(CELL, branches=CellBranches(tuple(np.zeros(N_KNOTS)), tuple(STRESSED_C)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 10)
 @given(st.integers(0, 2**32 - 1))
 def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):
     """The proposition: current and stress jump at random, and r is at most r_M."""
