@@ -9,11 +9,13 @@ from pathlib import Path
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+FOLDER = Path(__file__).resolve().parents[1] / ".pytest_cache" / "compiling"
+
 compile_at_once = Dispatcher.compile
 compiling: set[str] = set()
 
 
-def share_compilations(folder: Path) -> None:
+def share_compilations(folder: Path = FOLDER) -> None:
     """Lock each function, by a file in the folder, while a process compiles or loads it."""
     folder.mkdir(parents=True, exist_ok=True)
 

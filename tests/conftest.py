@@ -40,9 +40,8 @@ os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=os.environ["XDG_S
 
 # Libraries that are compiled once stay in this clone: the home may be read-only, and two clones do
 # not meet there.
-CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache"
-os.environ["XDG_CACHE_HOME"] = str(CACHE / "xdg")
-share_compilations(CACHE / "compiling")
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xdg")
+share_compilations()
 
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./slow-tests looks further, at other examples and more: HYPOTHESIS_PROFILE=wander.

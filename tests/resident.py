@@ -47,6 +47,11 @@ def serve(path: str) -> None:
     import hil.runs.session  # noqa: F401
     from hil.__main__ import main
 
+    sys.path.insert(0, os.path.dirname(__file__))
+    from compile_once import share_compilations
+
+    del sys.path[0]
+    share_compilations()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
