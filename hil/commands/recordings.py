@@ -58,12 +58,14 @@ def add_to(group: Group) -> None:
 
     c = group.add(
         export,
-        "write a recording as CSV, MATLAB, MCAP, MDF or Parquet",
+        "write a recording as CSV, MATLAB, MCAP, MDF, Parquet, RO-Crate",
         "hil export runs/done.h5 --to csv",
     )
-    c.path("run", "RUN.h5")
-    c.add_argument("--to", choices=("csv", "mat", "mcap", "mdf", "parquet"), default="csv")
+    c.path("run", "RUN.h5", "a recording; with --to crate also the folder of a campaign")
+    kinds = ("csv", "mat", "mcap", "mdf", "parquet", "crate")
+    c.add_argument("--to", choices=kinds, default="csv")
     c.path("--out", "FILE", "default: beside the recording")
+    c.path("--citation", "CITATION.cff", "authors and licence of the data in a crate")
 
     c = group.add(verify, "check that a recording is complete", "hil verify runs/done.h5")
     c.path("run", "RUN.h5")
@@ -178,9 +180,18 @@ def _show_code(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    from hil.record.export import export as write
+    if args.to == "crate":
+        from hil.reports.crate import write_crate
 
-    path = write(args.run, args.to, args.out, progress=not args.json)
+        path = write_crate(args.run, args.out, args.citation)
+    elif args.citation is not None:
+        from hil.errors import ConfigError
+
+        raise ConfigError(f"--citation: not with --to {args.to}: use --to crate")
+    else:
+        from hil.record.export import export as write
+
+        path = write(args.run, args.to, args.out, progress=not args.json)
     show(args, {"file": str(path)}, path)
     return DONE
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
+from hil.loop.channels import signals_in
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.tap import EVENT, INPUT
 
@@ -85,8 +86,10 @@ def _write(
         ticks = file.create_group("ticks")
         ticks.attrs["NX_class"] = "NXdata"
         ticks.attrs["axes"] = "t_s"
-        measured = (c.name for c in columns if "_measured" in c.name)
-        ticks.attrs["signal"] = next(measured, "t_s")
+        shown = _default_plot([c.name for c in columns if not c.n_cells])
+        ticks.attrs["signal"] = shown[0]
+        if shown[1:]:
+            ticks.attrs["auxiliary_signals"] = shown[1:]
         for place, column in enumerate(columns):
             base, shape = column.dtype.base, column.dtype.shape
             dataset = ticks.create_dataset(
@@ -117,12 +120,23 @@ def _write(
                 for key, value in record.items():
                     group.attrs[key] = value
         group = file.create_group("model")
+        for folder in ("calibration", "records", "model"):
+            if folder in file:
+                file[folder].attrs["NX_class"] = "NXcollection"
         for name, value in model.items():
             array = np.asarray(value)
             if array.dtype.kind == "U":
                 array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
             group.create_dataset(name, data=array)
         return text_of(file.attrs["created_utc"])
+
+
+def _default_plot(names: Sequence[str]) -> list[str]:
+    """Columns that a viewer of NeXus files shows first: a signal, then its model and set point."""
+    if signals := signals_in(names):
+        first = signals[0]
+        return [name for name in (first.measured, first.model, first.reference) if name]
+    return [next((name for name in names if "_measured" in name), "t_s")]
 
 
 def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None:
@@ -143,6 +157,7 @@ def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: 
         group = file.create_group(f"{RAW}/{name}")
         group.attrs["NX_class"] = "NXdata"
         group.attrs["axes"] = "t_s"
+        group.attrs["signal"] = next((f for f in samples.dtype.names or () if f != "t_s"), "t_s")
         group.attrs["rate_Hz"] = samples.rate_Hz
         group.attrs["description"] = f"every sample of {name}, t_s by its own clock from its start"
         for field in samples.dtype.names or ():

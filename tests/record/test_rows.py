@@ -324,3 +324,16 @@ def test_an_mcap_file_has_events_in_foxgloves_format_and_inputs(in_mcap):
     assert row["level"] == 2
     assert row["timestamp"]["sec"] * 10**9 + row["timestamp"]["nsec"] == message.log_time
     assert by_topic["/inputs"][0][2] == {"tick": 0, "name": "start", "value": 1.0, "text": ""}
+
+
+def test_a_viewer_of_nexus_files_finds_a_curve_with_names_and_units(all_on):
+    """Source: NeXus 2024.02, rules for finding the default plottable data, version 3."""
+    with h5py.File(all_on) as file:
+        group = file[text(file.attrs["default"])]
+        assert text(group.attrs["NX_class"]) == "NXdata"
+        drawn = [group.attrs["signal"], *group.attrs["auxiliary_signals"], group.attrs["axes"]]
+        assert [text(name) for name in drawn[:2]] == ["force_measured_N", "force_model_N"]
+        assert [text(group[name].attrs["units"]) for name in drawn] == ["N", "N", "N", "s"]
+        assert len({group[name].shape for name in drawn}) == 1
+        for name in ("calibration", "records", "model"):
+            assert text(file[name].attrs["NX_class"]) == "NXcollection"
