@@ -98,7 +98,7 @@ def export(
         root = Path(folder)
         sources = root / "sources"
         sources.mkdir()
-        for name in ("unit.h", "unit.c", f"fmi{fmi}.c"):
+        for name in ("unit.h", "unit.c", "shared.h", f"fmi{fmi}.c"):
             shutil.copy(HERE / "c" / name, sources)
         for header in headers.glob(f"fmi{fmi}*.h"):
             shutil.copy(header, sources)

@@ -20,6 +20,9 @@ static fmi3Status refused(struct component *c, const char *why)
     return fmi3Error;
 }
 
+#define FMI(name) fmi3##name
+#include "shared.h"
+
 static struct component *instantiate(fmi3String token, bool exchange, fmi3InstanceEnvironment environment,
                                      fmi3LogMessageCallback log)
 {
@@ -28,23 +31,10 @@ static struct component *instantiate(fmi3String token, bool exchange, fmi3Instan
         return NULL;
     c->environment = environment;
     c->log = log;
-    c->exchange = exchange;
-    if (!token || strcmp(token, TOKEN) != 0) {
-        refused(c, "the instantiation token is that of another model");
-        free(c);
-        return NULL;
-    }
-    unit_reset(&c->unit);
-    return c;
+    return checked(c, token, exchange);
 }
 
 const char *fmi3GetVersion(void) { return "3.0"; }
-
-fmi3Status fmi3SetDebugLogging(fmi3Instance i, fmi3Boolean on, size_t n, const fmi3String categories[])
-{
-    (void)i, (void)on, (void)n, (void)categories;
-    return fmi3OK;
-}
 
 fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
                                           fmi3Boolean logging, fmi3InstanceEnvironment environment,
@@ -76,83 +66,27 @@ fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token
     return NULL;
 }
 
-void fmi3FreeInstance(fmi3Instance i) { free(i); }
-
 fmi3Status fmi3EnterInitializationMode(fmi3Instance i, fmi3Boolean has_tolerance, fmi3Float64 tolerance,
                                        fmi3Float64 start, fmi3Boolean has_stop, fmi3Float64 stop)
 {
     struct component *c = i;
     (void)has_tolerance, (void)tolerance, (void)has_stop, (void)stop;
-    if (c->unit.mode != BEFORE)
-        return refused(c, "initialisation: only once, after instantiation or reset");
-    c->unit.mode = INITIALISING;
-    c->unit.time_s = start;
-    unit_rest(&c->unit);
-    return fmi3OK;
-}
-
-fmi3Status fmi3ExitInitializationMode(fmi3Instance i)
-{
-    struct component *c = i;
-    if (c->unit.mode != INITIALISING)
-        return refused(c, "initialisation has not begun");
-    unit_rest(&c->unit);
-    if (c->exchange) {
-        unit_switch(&c->unit);
-        unit_outputs(&c->unit);
-    }
-    c->unit.mode = RUNNING;
-    return fmi3OK;
-}
-
-fmi3Status fmi3EnterEventMode(fmi3Instance i)
-{
-    (void)i;
-    return fmi3OK;
-}
-
-fmi3Status fmi3Terminate(fmi3Instance i)
-{
-    ((struct component *)i)->unit.mode = TERMINATED;
-    return fmi3OK;
-}
-
-fmi3Status fmi3Reset(fmi3Instance i)
-{
-    unit_reset(&((struct component *)i)->unit);
-    return fmi3OK;
+    fmi3Status found = initialise(c);
+    if (found == fmi3OK)
+        c->unit.time_s = start;
+    return found;
 }
 
 fmi3Status fmi3GetFloat64(fmi3Instance i, const fmi3ValueReference references[], size_t n, fmi3Float64 values[],
                           size_t n_values)
 {
-    struct component *c = i;
-    if (n != n_values)
-        return refused(c, "one value for every reference");
-    if (c->exchange || c->unit.mode != RUNNING)
-        unit_outputs(&c->unit);
-    for (size_t k = 0; k < n; k++)
-        if (!unit_get(&c->unit, references[k], &values[k]))
-            return refused(c, "no variable of this reference");
-    return fmi3OK;
+    return n == n_values ? get(i, references, n, values) : refused(i, "one value for every reference");
 }
 
 fmi3Status fmi3SetFloat64(fmi3Instance i, const fmi3ValueReference references[], size_t n, const fmi3Float64 values[],
                           size_t n_values)
 {
-    struct component *c = i;
-    if (n != n_values)
-        return refused(c, "one value for every reference");
-    for (size_t k = 0; k < n; k++) {
-        if (unit_set(&c->unit, references[k], values[k]))
-            continue;
-        char text[160];
-        snprintf(text, sizeof text,
-                 "variable %lu cannot be set to %g: a duty is 0 to 1, and parameters are set before the run",
-                 (unsigned long)references[k], values[k]);
-        return refused(c, text);
-    }
-    return fmi3OK;
+    return n == n_values ? set(i, references, n, values) : refused(i, "one value for every reference");
 }
 
 /* The unit has no variables of these types. */
@@ -215,54 +149,6 @@ fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance i)
     return fmi3OK;
 }
 
-/* State: a copy of the unit. */
-fmi3Status fmi3GetFMUState(fmi3Instance i, fmi3FMUState *state)
-{
-    if (!*state && !(*state = malloc(sizeof(struct unit))))
-        return refused(i, "out of memory");
-    memcpy(*state, &((struct component *)i)->unit, sizeof(struct unit));
-    return fmi3OK;
-}
-
-fmi3Status fmi3SetFMUState(fmi3Instance i, fmi3FMUState state)
-{
-    memcpy(&((struct component *)i)->unit, state, sizeof(struct unit));
-    return fmi3OK;
-}
-
-fmi3Status fmi3FreeFMUState(fmi3Instance i, fmi3FMUState *state)
-{
-    (void)i;
-    free(*state);
-    *state = NULL;
-    return fmi3OK;
-}
-
-fmi3Status fmi3SerializedFMUStateSize(fmi3Instance i, fmi3FMUState state, size_t *size)
-{
-    (void)i, (void)state;
-    *size = sizeof(struct unit);
-    return fmi3OK;
-}
-
-fmi3Status fmi3SerializeFMUState(fmi3Instance i, fmi3FMUState state, fmi3Byte bytes[], size_t size)
-{
-    if (size < sizeof(struct unit))
-        return refused(i, "too small for the state");
-    memcpy(bytes, state, sizeof(struct unit));
-    return fmi3OK;
-}
-
-fmi3Status fmi3DeserializeFMUState(fmi3Instance i, const fmi3Byte bytes[], size_t size, fmi3FMUState *state)
-{
-    if (size != sizeof(struct unit))
-        return refused(i, "the state of another unit");
-    if (!*state && !(*state = malloc(sizeof(struct unit))))
-        return refused(i, "out of memory");
-    memcpy(*state, bytes, sizeof(struct unit));
-    return fmi3OK;
-}
-
 fmi3Status fmi3UpdateDiscreteStates(fmi3Instance i, fmi3Boolean *again, fmi3Boolean *terminate, fmi3Boolean *nominals,
                                     fmi3Boolean *values, fmi3Boolean *next_defined, fmi3Float64 *next)
 {
@@ -275,70 +161,6 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance i, fmi3Boolean *again, fmi3Bool
 }
 
 /* Model exchange */
-fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance i)
-{
-    (void)i;
-    return fmi3OK;
-}
-
-fmi3Status fmi3CompletedIntegratorStep(fmi3Instance i, fmi3Boolean no_return, fmi3Boolean *event,
-                                       fmi3Boolean *terminate)
-{
-    (void)i, (void)no_return;
-    *event = *terminate = fmi3False;
-    return fmi3OK;
-}
-
-fmi3Status fmi3SetTime(fmi3Instance i, fmi3Float64 time)
-{
-    ((struct component *)i)->unit.time_s = time;
-    return fmi3OK;
-}
-
-fmi3Status fmi3SetContinuousStates(fmi3Instance i, const fmi3Float64 states[], size_t n)
-{
-    struct component *c = i;
-    if (n != N_STATES)
-        return refused(c, "the unit has another number of states");
-    memcpy(c->unit.state, states, n * sizeof *states);
-    return fmi3OK;
-}
-
-fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance i, fmi3Float64 derivatives[], size_t n)
-{
-    struct component *c = i;
-    if (n != N_STATES)
-        return refused(c, "the unit has another number of states");
-    unit_derivatives(&c->unit, derivatives);
-    return fmi3OK;
-}
-
-fmi3Status fmi3GetEventIndicators(fmi3Instance i, fmi3Float64 indicators[], size_t n)
-{
-    struct component *c = i;
-    if (n != N_INDICATORS)
-        return refused(c, "the unit has another number of event indicators");
-    unit_indicators(&c->unit, indicators);
-    return fmi3OK;
-}
-
-fmi3Status fmi3GetContinuousStates(fmi3Instance i, fmi3Float64 states[], size_t n)
-{
-    struct component *c = i;
-    if (n != N_STATES)
-        return refused(c, "the unit has another number of states");
-    memcpy(states, c->unit.state, n * sizeof *states);
-    return fmi3OK;
-}
-
-fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance i, fmi3Float64 nominals[], size_t n)
-{
-    if (n != N_STATES)
-        return refused(i, "the unit has another number of states");
-    memcpy(nominals, NOMINAL, n * sizeof *nominals);
-    return fmi3OK;
-}
-
 fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance i, size_t *n)
 {
     (void)i;
@@ -363,19 +185,9 @@ fmi3Status fmi3EnterStepMode(fmi3Instance i)
 fmi3Status fmi3DoStep(fmi3Instance i, fmi3Float64 time, fmi3Float64 step, fmi3Boolean no_return, fmi3Boolean *event,
                       fmi3Boolean *terminate, fmi3Boolean *early, fmi3Float64 *reached)
 {
-    struct component *c = i;
     (void)no_return;
     *event = *terminate = *early = fmi3False;
-    *reached = time;
-    uint64_t periods = unit_periods(step);
-    if (!periods || c->unit.mode != RUNNING) {
-        char text[120];
-        snprintf(text, sizeof text, "a step of %g s: give a whole number of periods of %g s, after initialisation",
-                 step, PERIOD_S);
-        return refused(c, text);
-    }
-    for (uint64_t k = 0; k < periods; k++)
-        unit_step(&c->unit);
-    c->unit.time_s = *reached = time + step;
-    return fmi3OK;
+    fmi3Status found = advance(i, time, step);
+    *reached = found == fmi3OK ? time + step : time;
+    return found;
 }
