@@ -1,7 +1,6 @@
 """Start the window: `python -m hil_gui [FILE] [--attach PID]`, which `hil gui` runs."""
 
 import argparse
-import os
 import signal
 import sys
 import threading
@@ -11,8 +10,8 @@ import pyqtgraph as pg
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from hil_gui.data import ConfigError, DeviceError, warm_up
-from hil_gui.window import NICE, Window
+from hil_gui.data import ConfigError, DeviceError, be_nice, warm_up
+from hil_gui.window import Window
 
 BAD_INPUT = 2
 
@@ -25,7 +24,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     pg.setConfigOptions(antialias=False)
-    os.nice(NICE)
+    be_nice()
     application = QApplication(sys.argv[:1])
     application.setApplicationName("hil")
     # Ctrl-C in the terminal stops the run, which reports how it ended; the window ignores it.

@@ -8,11 +8,11 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from hil_gui.control import Control
-from hil_gui.data import DeviceError, preview
+from hil_gui.data import DeviceError, ask_to_stop, is_alive, preview
 from hil_gui.fields import LARGEST
 from hil_gui.header import Header
 from hil_gui.run_data import About, RunData
-from hil_gui.runner import Command, is_running, recording_path, run_words, stop_process
+from hil_gui.runner import Command, recording_path, run_words
 from hil_gui.session import Session
 
 TARE_S = 1.0
@@ -239,12 +239,12 @@ class BenchDay(QObject):
     def stop(self) -> None:
         """End the run safely.
 
-        It sends SIGINT, which works even if the loop takes no requests.
+        This works even if the loop takes no requests.
         """
         if self.command is not None:
             self.command.stop()
         elif self._pid is not None:
-            stop_process(self._pid)
+            ask_to_stop(self._pid)
         elif self._session.jobs.is_busy:
             self._session.jobs.cancel()
 
@@ -343,7 +343,7 @@ class BenchDay(QObject):
         command = self.command
         if command is not None and command.exit_code is not None:
             self._over(command)
-        elif command is None and not is_running(self._pid):
+        elif command is None and not is_alive(self._pid):
             self._pid, self._doing = None, ""
             self._viewer.finish(self._out, "")
             if session.data is not None and session.data.outcome == "running":

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
+from hil.platform.processes import APART, ask_to_stop, be_nice, commands_with, is_alive
 from hil_gui.run_data import About, Column, Note
 
 if TYPE_CHECKING:
     from hil.experiment.figure import Figure
 
-__all__ = ["ConfigError", "DeviceError"]
+__all__ = ["APART", "ConfigError", "DeviceError", "ask_to_stop", "be_nice", "is_alive"]
 
 BLOCK = 8192
 MOTION_S = 0.01
@@ -235,17 +236,13 @@ class Live:
 def run_of(recording: Path) -> int | None:
     """Process id of the run that is recorded to this file; None if there is none.
 
-    It reads the command line of the run's recorder from /proc, so it needs Linux.
+    It reads the command line of the run's recorder.
     """
     wanted = recording.resolve()
     for pid, tap in taps.running():
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = entry.read_bytes().decode(errors="replace").split("\0")
-                if str(tap) in words[:-1]:
-                    file = (entry.parent / "cwd").resolve() / words[words.index(str(tap)) + 1]
-                    if file.resolve() == wanted:
-                        return pid
+        for words, folder in commands_with(str(tap)):
+            if (folder / words[words.index(str(tap)) + 1]).resolve() == wanted:
+                return pid
     return None
 
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from hil_gui.data import APART, ask_to_stop
 
 
 class Command:
@@ -25,15 +25,16 @@ class Command:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._out = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as this
-        self._err = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "hil", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=self._err,
-            start_new_session=True,
-        )
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._out, self._err = (Path(self._folder.name) / name for name in ("out", "err"))
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "hil", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                **APART,
+            )
         self.pid = self._process.pid
         self.error_text = ""
         self.result: dict[str, Any] = {}
@@ -42,27 +43,23 @@ class Command:
     def exit_code(self) -> int | None:
         """Exit code; None while the command runs."""
         code = self._process.poll()
-        if code is not None and not self._out.closed:
-            self.error_text = _text(self._err).strip()
+        if code is not None and self._out.exists():
+            self.error_text = _text(self._err)
             with contextlib.suppress(ValueError, TypeError):
                 self.result = dict(json.loads(_text(self._out)))
-            self._out.close()
-            self._err.close()
+            self._folder.cleanup()
         return code
 
     @property
     def latest_line(self) -> str:
         """Last line on standard error so far, for example a request to the operator."""
-        if self._err.closed:
-            return ""
-        # pread, because the child shares the file position: read() would move it.
-        text = os.pread(self._err.fileno(), 1 << 16, 0).decode(errors="replace").strip()
+        text = _text(self._err) if self._err.exists() else self.error_text
         return text.splitlines()[-1] if text else ""
 
     def stop(self) -> None:
-        """Send SIGINT, as Ctrl-C does: the run switches the cells off and closes the recording."""
+        """Do what Ctrl-C does: the run switches the cells off and closes the recording."""
         if self.exit_code is None:
-            self._process.send_signal(signal.SIGINT)
+            ask_to_stop(self.pid)
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait until the command has ended; returns its exit code."""
@@ -70,25 +67,8 @@ class Command:
         return self.exit_code
 
 
-def _text(file: Any) -> str:
-    file.seek(0)
-    return str(file.read().decode(errors="replace"))
-
-
-def stop_process(pid: int) -> None:
-    """Send SIGINT to a run that another process started, so that it ends safely."""
-    os.kill(pid, signal.SIGINT)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _text(file: Path) -> str:
+    return file.read_bytes().decode(errors="replace").strip()
 
 
 def recording_path(experiment: Path, folder: Path) -> Path:

@@ -10,8 +10,6 @@ its frame is complete.
 
 import json
 import math
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,12 +18,13 @@ from collections import deque
 from pathlib import Path
 
 import numpy as np
+import psutil
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
-from hil_gui.data import DeviceError, Live
+from hil_gui.data import DeviceError, Live, be_nice
 from hil_gui.run_data import LIVE_CAPACITY, About, Column, RunData
-from hil_gui.window import FRAME_MS, NICE, Window
+from hil_gui.window import FRAME_MS, Window
 
 PERIOD_S = 0.001
 DRAWN_S = 600.0
@@ -156,9 +155,8 @@ def memory() -> dict[str, float]:
     for half_minute in range(120):
         data.append({**block, "t_s": block["t_s"] + 30.0 * half_minute})
         if half_minute in (19, 119):
-            kilobytes = int(Path("/proc/self/statm").read_text().split()[1])
             key = "after_10_min_MB" if half_minute == 19 else "after_60_min_MB"
-            found[key] = kilobytes * resource.getpagesize() / 1e6
+            found[key] = psutil.Process().memory_info().rss / 1e6
     return found
 
 
@@ -188,7 +186,7 @@ def main() -> int:
         window = _window(Path(folder))
         application.processEvents()
         if forever:
-            os.nice(NICE)
+            be_nice()
             redraw(window, math.inf, FRAME_MS * 1e-3)
         try:
             found = {

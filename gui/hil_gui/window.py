@@ -23,7 +23,6 @@ from hil_gui.session import Session
 from hil_gui.theme import THEMES
 
 FRAME_MS = 25
-NICE = 5
 """Niceness of the window: the loop comes first even without a real-time priority."""
 SLOW_EVERY = 4
 """Number of frames between two refreshes of figures and tables."""

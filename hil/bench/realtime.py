@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.platform import realtime, window
+from hil.platform.processes import cpus, family
 
 SOURCE = Path(__file__).resolve().parents[1] / "native" / "reference_loop.c"
 STALL_S = 100e-6
@@ -56,7 +56,7 @@ def compiler() -> str | None:
 def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, Any]:
     """All figures; times in s. Temporary programs and recordings are in the folder."""
     program = _compiled(folder)
-    cpu = max(os.sched_getaffinity(0))  # where `realtime.prepared` puts the loop
+    cpu = max(cpus())  # where `realtime.prepared` puts the loop
     runs: dict[tuple[int, str], list[Ticks]] = {}
     said: dict[str, list[dict[str, Any]]] = {"alone": [], "beside": []}
     variants = [variant for variant in VARIANTS if program is not None or variant != "c"]
@@ -225,7 +225,7 @@ def _witnesses(program: Path | None, folder: Path) -> Iterator[dict[int, Ticks]]
             [str(program), str(cpu), *map(str, words), str(folder / f"witness{cpu}")],
             stdout=subprocess.DEVNULL,
         )
-        for cpu in sorted(os.sched_getaffinity(0))
+        for cpu in cpus()
     }
     try:
         yield stalls
@@ -287,11 +287,13 @@ class _Window:
         if self._process is None or not wanted:
             yield
             return
-        os.killpg(self._process.pid, signal.SIGCONT)
+        for process in family(self._process.pid):
+            process.resume()
         try:
             yield
         finally:
-            os.killpg(self._process.pid, signal.SIGSTOP)
+            for process in family(self._process.pid):
+                process.suspend()
 
 
 @contextlib.contextmanager
@@ -304,10 +306,10 @@ def _window() -> Iterator[_Window]:
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # stopped together with the process that writes its rows
     )
     try:
         yield _Window(process)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        for one in family(process.pid):
+            one.kill()
         process.wait()

@@ -8,9 +8,10 @@ for which the hypervisor ran another guest on the loop's CPU, in steps of 10 ms.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,13 @@ class Counts:
 
 
 def counts() -> Counts:
-    """Read the counts of this thread and of its CPU, or of all CPUs if it is not bound to one."""
-    import resource  # not available on every system; only the real clock needs it
+    """Read the counts of this thread and of its CPU, or of all CPUs if it is not bound to one.
+
+    Only Linux has them; elsewhere they are NaN.
+    """
+    if sys.platform != "linux":
+        return Counts(*(nan for _ in fields(Counts)))
+    import resource
 
     use = resource.getrusage(resource.RUSAGE_THREAD)
     return Counts(
@@ -64,17 +70,19 @@ def _waited_s() -> float:
     try:
         return 1e-9 * int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):
-        return float("nan")
+        return nan
 
 
 def _steal_s() -> float:
+    if sys.platform != "linux":
+        return nan
     allowed = os.sched_getaffinity(0)
     name = f"cpu{min(allowed)}" if len(allowed) == 1 else "cpu"
     try:
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
         steal = next(int(words[8]) for words in lines if words[0] == name)
     except (OSError, IndexError, ValueError, StopIteration):
-        return float("nan")
+        return nan
     return steal / os.sysconf("SC_CLK_TCK")
 
 

@@ -13,10 +13,8 @@ can command a loop. `multiprocessing.shared_memory` is not used: on Python 3.11 
 attaches unlinks the memory when it exits.
 """
 
-import fcntl
 import json
 import mmap
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +25,7 @@ from numpy.typing import NDArray
 
 from hil.errors import DeviceError
 from hil.loop.states import NUMBERS
-from hil.platform import shared_memory
+from hil.platform import locks, shared_memory
 
 _MAGIC = b"hil-tap/3\0"
 _HEADER = 65536
@@ -194,7 +192,7 @@ class Tap:
         ]  # fmt: skip
 
     def unlink(self) -> None:
-        self.path.unlink(missing_ok=True)
+        shared_memory.remove(self.path)
 
 
 class Requests:
@@ -238,7 +236,7 @@ class Requests:
             raise DeviceError(f"{path}: cannot be opened ({error.strerror})") from None
         try:
             # The kernel releases the lock when this process ends.
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.acquire(self._file)
             self._tap = attach(path)
         except BlockingIOError:
             self._file.close()
@@ -334,9 +332,9 @@ def create(
     path, opened = shared_memory.create(folder, "tap")
     with opened as file:
         try:
-            # Allocate now: running out of memory later would kill the loop.
-            os.posix_fallocate(file.fileno(), 0, offset)
+            shared_memory.reserve(file, offset)  # too little memory later would kill the loop
         except OSError as error:
+            file.close()
             path.unlink()
             raise DeviceError(
                 f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "

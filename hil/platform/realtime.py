@@ -1,7 +1,8 @@
 """Real-time set-up of a process for a loop on the real clock, undone afterwards.
 
-It requests priority SCHED_FIFO, locked memory, one CPU and timers without slack, and switches
-garbage collection off. It reports what the kernel does not permit.
+On Linux it requests priority SCHED_FIFO, locked memory, one CPU and timers without slack; on
+Windows high priority and timers of 1 ms. Everywhere it switches garbage collection off. It reports
+what the kernel does not permit.
 """
 
 import contextlib
@@ -10,6 +11,8 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+
+import psutil
 
 PRIORITY = 80
 SPIN_S = 60e-6  # most wake-ups on an idle computer take less than this
@@ -22,19 +25,19 @@ _PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 @contextlib.contextmanager
 def prepared() -> Iterator[dict[str, str]]:
     """Set this process up for the block; yields what was granted, or why not, by name."""
-    if sys.platform != "linux":
-        yield {"realtime": "not on this system"}
-        return
     with contextlib.ExitStack() as undo:
-        yield {
-            "timer_slack": _timer_slack(undo),
-            "memory": _memory(undo),
-            "cpu": _cpu(undo),
-            "garbage_collector": _garbage_collector(undo),
+        granted = {"garbage_collector": _garbage_collector(undo)}
+        if sys.platform == "linux":
+            granted["timer_slack"] = _timer_slack(undo)
+            granted["memory"] = _memory(undo)
+            granted["cpu"] = _cpu(undo)
             # Last, because locking memory takes long: the kernel throttles a SCHED_FIFO process
             # that has used up its share of a second.
-            "priority": _priority(undo),
-        }
+            granted["priority"] = _priority(undo)
+        elif sys.platform == "win32":
+            granted["timers"] = _short_timers(undo)
+            granted["priority"] = _high_priority(undo)
+        yield granted
 
 
 def spin_s(wanted_s: float | None, period_s: float) -> float:
@@ -46,42 +49,59 @@ def spin_s(wanted_s: float | None, period_s: float) -> float:
     return min(SPIN_S, SPIN_SHARE_MAX * period_s)
 
 
-def _priority(undo: contextlib.ExitStack) -> str:
-    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
-        # Reset on fork: processes started by this one get normal priority.
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
-    except OSError as error:
-        return f"not granted ({error.strerror}): hil doctor shows how"
-    undo.callback(os.sched_setscheduler, 0, policy, param)
-    return f"SCHED_FIFO {PRIORITY}"
+if sys.platform == "win32":
+
+    def _short_timers(undo: contextlib.ExitStack) -> str:
+        """Ask for ticks of 1 ms: timeBeginPeriod of the Windows multimedia API."""
+        multimedia = ctypes.WinDLL("winmm")
+        if multimedia.timeBeginPeriod(1) != 0:
+            return "1 ms not granted"
+        undo.callback(multimedia.timeEndPeriod, 1)
+        return "1 ms"
+
+    def _high_priority(undo: contextlib.ExitStack) -> str:
+        process = psutil.Process()
+        undo.callback(process.nice, process.nice())
+        process.nice(psutil.HIGH_PRIORITY_CLASS)
+        return "high"
 
 
-def _memory(undo: contextlib.ExitStack) -> str:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE) != 0:
-        return f"not locked ({os.strerror(ctypes.get_errno())}): hil doctor shows how"
-    undo.callback(libc.munlockall)
-    return "locked"
+if sys.platform == "linux":
 
+    def _priority(undo: contextlib.ExitStack) -> str:
+        policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+        kind = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        try:
+            # Reset on fork: processes started by this one get normal priority.
+            os.sched_setscheduler(0, kind, os.sched_param(PRIORITY))
+        except OSError as error:
+            return f"not granted ({error.strerror}): hil doctor shows how"
+        undo.callback(os.sched_setscheduler, 0, policy, param)
+        return f"SCHED_FIFO {PRIORITY}"
 
-def _cpu(undo: contextlib.ExitStack) -> str:
-    allowed = os.sched_getaffinity(0)
-    if len(allowed) < 2:
-        return "the only one"
-    chosen = max(allowed)  # interrupts and other work run mostly on the first CPU
-    os.sched_setaffinity(0, {chosen})
-    undo.callback(os.sched_setaffinity, 0, allowed)
-    return f"CPU {chosen}"
+    def _memory(undo: contextlib.ExitStack) -> str:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE) != 0:
+            return f"not locked ({os.strerror(ctypes.get_errno())}): hil doctor shows how"
+        undo.callback(libc.munlockall)
+        return "locked"
 
+    def _cpu(undo: contextlib.ExitStack) -> str:
+        allowed = os.sched_getaffinity(0)
+        if len(allowed) < 2:
+            return "the only one"
+        chosen = max(allowed)  # interrupts and other work run mostly on the first CPU
+        os.sched_setaffinity(0, {chosen})
+        undo.callback(os.sched_setaffinity, 0, allowed)
+        return f"CPU {chosen}"
 
-def _timer_slack(undo: contextlib.ExitStack) -> str:
-    libc = ctypes.CDLL(None, use_errno=True)
-    before_ns = libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0)
-    if libc.prctl(_PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) != 0:
-        return f"not set ({os.strerror(ctypes.get_errno())})"
-    undo.callback(libc.prctl, _PR_SET_TIMERSLACK, before_ns, 0, 0, 0)
-    return f"{TIMER_SLACK_NS} ns"
+    def _timer_slack(undo: contextlib.ExitStack) -> str:
+        libc = ctypes.CDLL(None, use_errno=True)
+        before_ns = libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0)
+        if libc.prctl(_PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) != 0:
+            return f"not set ({os.strerror(ctypes.get_errno())})"
+        undo.callback(libc.prctl, _PR_SET_TIMERSLACK, before_ns, 0, 0, 0)
+        return f"{TIMER_SLACK_NS} ns"
 
 
 def _garbage_collector(undo: contextlib.ExitStack) -> str:

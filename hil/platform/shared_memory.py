@@ -7,21 +7,26 @@ link, and files of other users are neither opened nor removed.
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from hil.errors import DeviceError
+from hil.platform.own_files import NO_LINK, is_own
+from hil.platform.processes import is_alive, started
 
 # hil-PROCESS-STARTED-nsNAMESPACE-RANDOM.KIND; older versions left STARTED and NAMESPACE out.
 _NAME = re.compile(r"hil-(\d+)-(?:(\d+)-)?(?:ns(\d+)-)?[0-9a-f]+\.(tap|supply)")
 
 
 def folder() -> Path:
-    """/dev/shm if it is writable, otherwise the temporary folder."""
+    """On Linux /dev/shm if it is writable, otherwise the temporary folder."""
     memory = Path("/dev/shm")
-    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    if sys.platform == "linux" and memory.is_dir() and os.access(memory, os.W_OK):
+        return memory
+    return Path(tempfile.gettempdir())
 
 
 def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
@@ -29,7 +34,7 @@ def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
     pid = os.getpid()
     whose = f"{pid}-{started(pid) or 0}-ns{_namespace()}"
     path = where / f"hil-{whose}-{os.urandom(8).hex()}.{kind}"
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK
     return path, os.fdopen(os.open(path, flags, 0o600), "rb+")
 
 
@@ -43,7 +48,7 @@ def open_own(path: Path) -> BinaryIO:
     OSError
         The file does not exist, or is a link.
     """
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "rb+")
+    file = os.fdopen(os.open(path, os.O_RDWR | NO_LINK), "rb+")
     if not _is_own(os.fstat(file.fileno())):
         file.close()
         raise DeviceError(f"{path}: of another user, or others may write it: not used")
@@ -61,16 +66,24 @@ def sweep(where: Path) -> None:
     """Remove the files of this user whose process has ended."""
     for path, _, alive in _own_files(where):
         if not alive:
-            path.unlink(missing_ok=True)
+            remove(path)
 
 
-def started(pid: int) -> str | None:
-    """Start time of a process in kernel ticks; it tells a reused process id from the old one."""
+def reserve(file: BinaryIO, size_B: int) -> None:
+    """Give the file its size and, where the system can, its memory; OSError without room."""
+    if sys.platform == "linux":
+        os.posix_fallocate(file.fileno(), 0, size_B)
+    else:
+        file.truncate(size_B)
+
+
+def remove(path: Path) -> None:
+    """Remove a file; Windows keeps one that is mapped, and a later `sweep` removes it."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return text.rpartition(")")[2].split()[19]
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        if sys.platform != "win32":
+            raise
 
 
 def _own_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
@@ -94,16 +107,11 @@ def _namespace() -> int:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not others_write
+    return stat.S_ISREG(status.st_mode) and is_own(status)
 
 
 def _is_alive(pid: int, since: str | None) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    if not is_alive(pid):
         return False
-    except PermissionError:
-        pass
     now = started(pid)
     return since in (None, "0") or now is None or now == since

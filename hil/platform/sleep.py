@@ -1,10 +1,11 @@
 """Sleep inhibition: a run on the real clock asks the system not to suspend the computer.
 
 A child process holds the lock and ends when its standard input closes. So the lock is released
-however this process ends.
+however this process ends. On Windows the thread holds it.
 """
 
 import contextlib
+import ctypes
 import select
 import shutil
 import subprocess
@@ -28,6 +29,10 @@ NOT_HELD = "not held off"
 @contextlib.contextmanager
 def held_off(commands: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
     """Inhibit sleep for the block; yields how, or NOT_HELD and the reason."""
+    if sys.platform == "win32":
+        with _windows_kept_awake() as how:
+            yield how
+        return
     if commands is None:
         commands = COMMANDS.get(sys.platform, ())
     why = "not on this system"
@@ -44,6 +49,21 @@ def held_off(commands: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
                 held.communicate()  # closes its standard input
             return
     yield f"{NOT_HELD}: {why}"
+
+
+if sys.platform == "win32":
+    _CONTINUOUS, _SYSTEM_REQUIRED = 0x80000000, 0x00000001
+
+    @contextlib.contextmanager
+    def _windows_kept_awake() -> Iterator[str]:
+        set_state = ctypes.WinDLL("kernel32").SetThreadExecutionState
+        if not set_state(_CONTINUOUS | _SYSTEM_REQUIRED):
+            yield f"{NOT_HELD}: refused by Windows"
+            return
+        try:
+            yield "held off by SetThreadExecutionState"
+        finally:
+            set_state(_CONTINUOUS)
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[str]:

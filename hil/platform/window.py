@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hil.errors import ConfigError
+from hil.platform.processes import APART
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
@@ -37,7 +38,7 @@ def watch_this_run(recording: Path) -> None:
     subprocess.Popen(
         _command(str(recording), "--attach", str(os.getpid())),
         stdin=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C must reach only the run
+        **APART,  # Ctrl-C must reach only the run
     )
 
 

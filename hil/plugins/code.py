@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import DeviceError, PluginError, one_line
+from hil.platform import alarm
 
 HUNG_S = 1.0  # timeout of a single call
 MESSAGE_MAX = 160  # characters of an exception's message
@@ -230,11 +231,11 @@ def watched(limit_s: float = HUNG_S) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, _limit_s = (signal.signal(signal.SIGALRM, _interrupt), _limit_s), limit_s
+    before, _limit_s = (signal.signal(alarm.NUMBER, _interrupt), _limit_s), limit_s
     try:
         yield
     finally:
-        signal.signal(signal.SIGALRM, before[0])
+        signal.signal(alarm.NUMBER, before[0])
         _limit_s = before[1]
 
 
@@ -244,9 +245,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _start_watch() -> None:
     if _limit_s:
-        signal.setitimer(signal.ITIMER_REAL, _limit_s)
+        alarm.set_s(_limit_s)
 
 
 def _end_watch() -> None:
     if _limit_s:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        alarm.set_s(0.0)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hil.errors import ConfigError, one_line, writing
+from hil.platform.own_files import NO_LINK, NO_WAIT, is_own
 
 _HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
 
@@ -41,7 +42,7 @@ def trusted() -> frozenset[str]:
     path = file_of_trust()
     try:
         _refuse_of_others(path.parent, path.parent.lstat(), stat.S_ISDIR, "700")
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        flags = os.O_RDONLY | NO_LINK | NO_WAIT
         with open(os.open(path, flags), encoding="utf-8") as file:
             status = os.fstat(file.fileno())
             _refuse_of_others(path, status, stat.S_ISREG, "600")
@@ -73,7 +74,7 @@ def trust(sha256: str, why: str) -> None:
         return
     path = file_of_trust()
     line = f"{sha256} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {one_line(why)}\n"
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK
     with writing(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
@@ -86,7 +87,7 @@ def _refuse_of_others(
     if not is_kind(status.st_mode):
         what = "folder" if mode == "700" else "regular file"
         raise ConfigError(f"{path}: is not a {what}: check it, then remove it")
-    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if not is_own(status):
         raise ConfigError(
             f"{path}: others may have written it: check it, then restrict it to yourself: "
             f"chmod {mode} {path}"

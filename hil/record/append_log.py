@@ -5,7 +5,6 @@ the previous line. This detects a changed, lost or moved line. `add` returns aft
 disk. An incomplete last line, left by a killed process, is removed when the file is opened again.
 """
 
-import fcntl
 import json
 import os
 import zlib
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hil.errors import ConfigError, one_line, writing
+from hil.platform import locks
 
 Entry = dict[str, Any]
 
@@ -49,7 +49,7 @@ class AppendLog:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = path.open("a+b")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            locks.acquire(self._file, wait=wait)
         except OSError:
             self._file.close()
             raise HeldError(f"{path}: another process writes to it: let it end first") from None

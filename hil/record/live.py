@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column
+from hil.platform.processes import APART, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
 
 LOOPBACK = "127.0.0.1"
 PORT = 8765  # Foxglove's own default
 POLL_S = 0.02
-NICE = 5  # as the window
 BACKLOG = 16384  # messages kept for a slow viewer
 READY_TIMEOUT_S = 60.0
 LINGER_S = 0.3  # in which viewers take the last messages
@@ -88,7 +88,7 @@ class Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # only the loop gets the terminal's Ctrl-C
+            **APART,  # only the loop gets the terminal's Ctrl-C
         )
         columns_as_json = [asdict(column) for column in columns]
         facts = {**self._facts, "columns": columns_as_json, "cells": list(cells)}
@@ -216,9 +216,10 @@ def serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int
         message_backlog_size=BACKLOG,
     )
     print(f"ws://{address._replace(port=server.port)}", flush=True)
+    parent_lives = parent_watch(parent)
     lost = 0
     while True:
-        last = tap.closed or os.getppid() != parent
+        last = tap.closed or not parent_lives()
         feed.send()
         if feed.lost > lost:
             lost = feed.lost
@@ -232,9 +233,9 @@ def serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int
 
 
 def main() -> int:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the loop handles them
-    os.nice(NICE)
+    be_nice()
     tap, host, port, parent = sys.argv[1:]
     facts = json.load(sys.stdin)
     try:

@@ -17,6 +17,7 @@ import numpy as np
 
 from hil.errors import one_line
 from hil.loop import tap as taps
+from hil.platform.processes import STOP_SIGNALS, parent_watch
 from hil.record.layout import LIBVER, RECORDED
 
 POLL_S = 0.02
@@ -38,10 +39,11 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
                 for name, ring in sorted(tap.raw.items())
             ),
         ]
+        parent_lives = parent_watch(parent)
         tap.set_recorder_ready()
         flushed_s = synced_s = time.monotonic()
         while True:
-            last = tap.closed or os.getppid() != parent
+            last = tap.closed or not parent_lives()
             now_s = time.monotonic()
             due = last or now_s - flushed_s >= flush_s
             if not due and tap.ticks.written - tap.recorded < FULL_SHARE * tap.ticks.capacity:
@@ -100,7 +102,7 @@ def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) 
 
 def main() -> int:
     # The loop handles these signals; the recorder continues until the last row is written.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     tap_path, path, flush_s, fsync_s, parent = sys.argv[1:]
     try:

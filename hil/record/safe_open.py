@@ -12,6 +12,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import psutil
 
 from hil.errors import ConfigError, one_line
 
@@ -77,7 +78,7 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
 
 def read_max_B() -> int:
     """Memory that a reader may use: this computer's memory, or the override."""
-    return _override_B() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return _override_B() or psutil.virtual_memory().total
 
 
 def too_large(path: Path, needed_B: int) -> HostileError:

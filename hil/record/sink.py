@@ -13,6 +13,7 @@ import numpy as np
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
+from hil.platform.processes import APART
 from hil.record.raw_samples import RawSamples
 
 START_TIMEOUT_S = 30.0
@@ -69,8 +70,9 @@ class Sink:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # only the loop gets the terminal's Ctrl-C and hang-up
+            **APART,  # only the loop gets the terminal's Ctrl-C and hang-up
         )
+        self._said: str | None = None  # by the recorder, known after its end
         self._n = 0
         self.disk_low = ""
         self._disk_free_min_B = 1e6 * disk_free_min_MB
@@ -158,11 +160,13 @@ class Sink:
     def abandon(self) -> None:
         """End the recorder and delete the file of a run that did not start."""
         self.tap.close_writer()
-        self._process.communicate()
+        self._last_words()
         self.tap.unlink()
         self.path.unlink(missing_ok=True)
 
     def _last_words(self) -> str:
         """The last line that the recorder printed; blocks until it has ended."""
-        lines = (self._process.communicate()[1] or "").strip().splitlines()
+        if self._said is None:
+            self._said = self._process.communicate()[1] or ""
+        lines = self._said.strip().splitlines()
         return lines[-1] if lines else "was killed"

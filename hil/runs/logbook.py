@@ -7,6 +7,7 @@ with simulated boards have a separate log, below `simulated/`.
 
 import contextlib
 import os
+import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from hil.experiment.load import Config
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
-from hil.platform.shared_memory import started
+from hil.platform.processes import started
 from hil.record.append_log import AppendLog, Entry, read_log
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
@@ -330,12 +331,12 @@ def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
 
 
 def _process() -> dict[str, Any]:
-    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": os.uname().nodename}
+    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": platform.node()}
 
 
 def _alive(begun: Entry) -> bool:
     """Whether the process that announced the run is still alive; True on another computer."""
-    if begun["host"] != os.uname().nodename:
+    if begun["host"] != platform.node():
         return True
     return begun["pid_started"] is not None and started(begun["pid"]) == begun["pid_started"]
 

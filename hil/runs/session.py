@@ -25,6 +25,7 @@ from hil.loop.context import LoopContext
 from hil.loop.lateness import LatenessCauses
 from hil.mechanics.system import System
 from hil.platform import realtime, sleep
+from hil.platform.processes import STOP_SIGNALS, kill
 from hil.platform.provenance import software, user
 from hil.platform.terminal import say
 from hil.platform.window import watch_this_run
@@ -243,7 +244,7 @@ def _run_recorded(
     for name, (device, _) in samplers.items():
         device.record_raw(sink.tap.raw[name])
     if injection is not None:
-        injection.at_start("recorder_killed", partial(os.kill, sink.pid, signal.SIGKILL))
+        injection.at_start("recorder_killed", partial(kill, sink.pid))
     try:
         viewer.start(sink.tap.path, pipeline.frame.columns, config.models[0].cell_names)
         compile_tick(config)
@@ -377,13 +378,12 @@ def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_on_signals(stop: requests.Stop) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP end the run between two ticks; only in the main thread."""
+    """STOP_SIGNALS end the run between two ticks; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in names}
-    for number in names:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    for number in before:
         signal.signal(number, lambda n, _: setattr(stop, "reason", signal.Signals(n).name))
     try:
         yield

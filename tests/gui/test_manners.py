@@ -379,10 +379,10 @@ def _rows(run):
 
 @pytest.mark.xdist_group("real time")
 def test_a_recording_under_way_is_joined_live_and_a_killed_loop_is_seen(
-    opened, window, configs, tmp_path, qtbot
+    opened, window, bench, tmp_path, qtbot
 ):
     path = tmp_path / "run.h5"
-    words = run_words(configs / "miga6" / "all_on.toml", path, backend="sim", sets={})
+    words = run_words(bench / "miga6" / "all_on.toml", path, backend="sim", sets={})
     command = Command([*words, "--duration", "600"])
     try:
         qtbot.waitUntil(lambda: run_of(path) == command.pid, timeout=300_000)

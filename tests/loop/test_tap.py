@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hil.errors import DeviceError
 from hil.loop import tap as taps
-from hil.platform import shared_memory
+from hil.platform import processes
 
 ROW = np.dtype([("n", "<i8"), ("x", "<f8"), ("cells", "u1", (6,)), ("m", "<i8")])
 
@@ -149,7 +149,7 @@ def test_taps_of_dead_processes_are_removed_and_others_left(folder):
 
 OTHER_CONTAINER = """
 from pathlib import Path
-from hil.platform import shared_memory
+from hil.platform import processes, shared_memory
 where = Path(sys.argv[1])
 print(list(shared_memory.of_live_processes(where, "tap")))
 shared_memory.sweep(where)
@@ -173,7 +173,7 @@ AS_NOBODY = """
 import os, sys
 from pathlib import Path
 from hil.loop import tap
-from hil.platform import shared_memory
+from hil.platform import processes, shared_memory
 where, path = Path(sys.argv[1]), Path(sys.argv[2])
 tap._folder = lambda: where
 os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
@@ -425,7 +425,7 @@ def test_a_file_that_others_put_there_or_may_write_is_no_run_of_ours(folder, tmp
 def test_what_a_killed_process_left_is_swept_even_when_its_number_is_used_again(folder):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    since = shared_memory.started(os.getpid())
+    since = processes.started(os.getpid())
     names = {
         f"hil-{dead.pid}-123-0123abcd.tap": False,
         f"hil-{dead.pid}-123-0123abcd.supply": False,
@@ -456,7 +456,7 @@ def test_a_name_that_is_taken_is_not_written_through(folder, monkeypatch):
     monkeypatch.setattr(os, "urandom", bytes)
     target = folder / "precious"
     target.write_text("mine")
-    of = f"{os.getpid()}-{shared_memory.started(os.getpid())}"
+    of = f"{os.getpid()}-{processes.started(os.getpid())}"
     name = f"hil-{of}-ns{os.stat('/proc/self/ns/pid').st_ino}-{'00' * 8}.tap"
     (folder / name).symlink_to(target)
     with pytest.raises(FileExistsError):

@@ -15,6 +15,12 @@ from hil.platform import realtime
 pytestmark = pytest.mark.xdist_group("real time")
 
 
+@pytest.fixture(autouse=True)
+def nothing_frozen():
+    """The suite freezes what its workers have imported."""
+    gc.unfreeze()
+
+
 def state():
     libc = ctypes.CDLL(None)
     return (

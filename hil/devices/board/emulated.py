@@ -7,7 +7,6 @@ compiled on the user's machine and never shipped.
 """
 
 import ctypes
-import fcntl
 import hashlib
 import os
 import shutil
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from hil.devices.board import protocol
 from hil.devices.board.native import built, counts_of, places_of, supply_counts
 from hil.errors import ConfigError, DeviceError
+from hil.platform import locks
 
 PACKAGES = "gcc-avr avr-libc simavr libsimavr-dev libelf-dev"
 SIMAVR = Path("/usr/include/simavr/sim_avr.h")
@@ -74,7 +74,7 @@ def _compiled() -> tuple[Path, Path]:
         folder = sources / "build"
         folder.mkdir(exist_ok=True)
         with (folder / ".emulate.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may come here at once
+            locks.acquire(lock, wait=True)  # several processes may come here at once
             _do(["make", "--silent", "-C", str(sources), "avr", "emulate"])
         return folder / "libemulate.so", folder / "board.elf"
     source = built("emulate.c")

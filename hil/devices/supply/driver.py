@@ -19,6 +19,7 @@ from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
 from hil.platform import shared_memory
+from hil.platform.processes import APART
 
 SILENT, WRONG, NOT_OFF = 1, 2, 4
 FLAGS = ("silent", "wrong", "not_off")
@@ -240,7 +241,7 @@ class Supply(SupplyDevice):
             stdin=subprocess.PIPE,  # closed when the loop's process ends
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C must reach only the loop, which then switches off
+            **APART,  # Ctrl-C must reach only the loop, which then switches off
         )
         until_s = self._now_s() + START_MAX_S
         while shared["state"][0] == STARTING and self._now_s() < until_s:

@@ -24,6 +24,7 @@ from hil.devices.supply.driver import FAILED, READY, SHARED
 from hil.errors import one_line
 from hil.loop.clock import SleepMeter
 from hil.platform import shared_memory
+from hil.platform.processes import STOP_SIGNALS
 
 ALIVE_S = 0.5
 LOOK_S = 0.005
@@ -307,7 +308,7 @@ def _off(supply: Scpi) -> None:
 
 def main() -> int:
     """Serve the loop that started this process."""
-    for number in (signal.SIGINT, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through `finally`
     return run(sys.argv[1], json.loads(sys.argv[2]))

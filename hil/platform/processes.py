@@ -1,0 +1,110 @@
+"""Processes: whether one lives and since when, and how to stop one."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+NICE = 5  # of POSIX: 0 is ordinary, 19 the least
+# STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. APART are the
+# options of subprocess.Popen for a child that Ctrl-C in the terminal does not reach.
+APART: dict[str, Any]
+
+if sys.platform == "win32":
+    STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
+    APART = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    _STOP, _NICE = signal.CTRL_BREAK_EVENT, psutil.BELOW_NORMAL_PRIORITY_CLASS
+
+    def parent_watch(pid: int) -> Callable[[], bool]:
+        """A function that returns whether the process that started this one still lives."""
+        try:
+            return psutil.Process(pid).is_running
+        except psutil.NoSuchProcess:
+            return lambda: False
+
+else:
+    STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    APART = {"start_new_session": True}
+    _STOP, _NICE = signal.SIGINT, NICE
+
+    def parent_watch(pid: int) -> Callable[[], bool]:
+        """A function that returns whether the process that started this one still lives."""
+        return lambda: os.getppid() == pid
+
+
+if sys.platform == "linux":
+
+    def started(pid: int) -> str | None:
+        """When a process started; it tells a reused process id from the old one.
+
+        Counted in ticks since the computer's start, which no clock that is set can change. None
+        without such a process.
+        """
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return None
+        return text.rpartition(")")[2].split()[19]
+
+else:
+
+    def started(pid: int) -> str | None:
+        """When a process started, in ms; None without such a process."""
+        try:
+            return f"{1e3 * psutil.Process(pid).create_time():.0f}"
+        except psutil.Error:
+            return None
+
+
+if sys.platform == "darwin":
+
+    def cpus() -> list[int]:
+        """The processors: this system does not tell on which of them a process may run."""
+        return list(range(os.cpu_count() or 1))
+
+else:
+
+    def cpus() -> list[int]:
+        """The processors on which this process may run."""
+        return psutil.Process().cpu_affinity()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists, of any user."""
+    return psutil.pid_exists(pid)
+
+
+def commands_with(word: str) -> Iterator[tuple[list[str], Path]]:
+    """Command line and working folder of every process with this argument before its last."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if word in words[:-1]:
+                yield words, Path(process.cwd())
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all that it started."""
+    first = psutil.Process(pid)
+    return [first, *first.children(recursive=True)]
+
+
+def ask_to_stop(pid: int) -> None:
+    """Send the process what Ctrl-C sends; on Windows, Ctrl-Break to one started with APART."""
+    os.kill(pid, _STOP)
+
+
+def kill(pid: int) -> None:
+    """End a process at once; it gets no chance to clean up."""
+    psutil.Process(pid).kill()
+
+
+def be_nice() -> None:
+    """Let this process run after those of ordinary priority."""
+    psutil.Process().nice(_NICE)
