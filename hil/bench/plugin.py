@@ -1,14 +1,21 @@
-"""`hil bench`: duration of a tick with a plug-in controller, reference or model."""
+"""`hil bench`: duration of a tick with a plug-in controller, reference or model, or own device."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from hil import bundled_configs
 from hil.bench.table import as_table
+from hil.devices.latest import LatestReading, now_s
+from hil.devices.plugin import PluginDevice, PluginPlace
 from hil.experiment.load import load
+from hil.loop.channels import Channel, RigLayout
+from hil.loop.frame import Frame
+from hil.plugins.code import Plugin
 from hil.record.read import open_run
+from hil.rig.rig import Rig
 from hil.runs import session
 
 ROUNDS = 5
@@ -21,9 +28,61 @@ COMPARED = {
 }
 
 
+class _OwnForce:
+    """A force device as a user would write it, without hardware behind it."""
+
+    age_s = 0.001
+
+    def __init__(self, values: Any) -> None:
+        """Keep nothing."""
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def read(self, t_s: float) -> tuple[float]:
+        """Give the same force for ever."""
+        return (1.25,)
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+class _Latest(LatestReading):
+    """A driver of hil's whose one reading has come."""
+
+    def __init__(self, values: Any) -> None:
+        super().__init__(values, "bench", "")
+
+    def _connect(self) -> None:
+        self.take((1.25,), now_s())
+
+    def _disconnect(self) -> None:
+        """Nothing is connected."""
+
+
 def measure(folder: Path) -> dict[str, Any]:
     """Medians of a stage, in turns on the virtual clock; times in s."""
-    return {what: _compared(folder, *how) for what, how in COMPARED.items()}
+    figures = {what: _compared(folder, *how) for what, how in COMPARED.items()}
+    took = {"built_in_s": _read_s(_Latest), "own_s": _read_s(_OwnForce)}
+    return figures | {"device": {"stage": "read", **took}}
+
+
+def _read_s(cls: type) -> float:
+    """Median time of a device's `read`, as the loop calls it."""
+    plugin = Plugin("bench", cls, None, Path(__file__), "", {"": 1})
+    device = PluginDevice("cell", plugin, ["force"], [], PluginPlace(0, 0), perf_counter, 1.0)
+    layout = RigLayout((Channel("force", "_N", "main"),), (), (), ("cell",), 0)
+    frame = Frame(Rig([device], layout).columns)
+    readings, _ = layout.bind(frame)
+    device.bind(frame, readings)
+    device.open()
+    took_s = np.empty(TICKS)
+    for i in range(TICKS):
+        began_s = perf_counter()
+        device.read(1e-3 * i)
+        took_s[i] = perf_counter() - began_s
+    device.close()
+    return float(np.median(took_s))
 
 
 def _compared(folder: Path, stage: str, built_in: str, own: str) -> dict[str, Any]:

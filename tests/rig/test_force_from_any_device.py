@@ -1,7 +1,13 @@
 """An array's loop is closed by the force of any device, not only by an NI card's."""
 
+import contextlib
+import itertools
+import os
+import pty
+import threading
 import time
 import tomllib
+import tty
 from datetime import date
 from pathlib import Path
 
@@ -11,9 +17,11 @@ import tomli_w
 
 import hil
 from hil.__main__ import main
-from hil.commands.parser import TRIPPED
+from hil.commands.parser import DEVICE, TRIPPED
 from hil.experiment.load import load_with
 from hil.loop.frame import Frame
+from hil.record.read import n_whole_rows, open_h5
+from hil.record.repair import faults_of
 from hil.rig.calibrated import calibrations
 from hil.rig.rig import build_rig
 from hil.runs.imports.guess import IDLE
@@ -111,3 +119,81 @@ def test_a_reading_in_mV_per_V_is_converted_by_the_record_and_has_its_own_age(tm
     assert frame.values[frame.index("cell_t_s")] == pytest.approx(1.0 - 0.012)
     kept = calibrations(config.tables, config.records, date(2026, 1, 1))
     assert kept["force"]["record_id"]
+
+
+class Unplugged:
+    """An indicator on a pseudo-terminal that is unplugged when the run has recorded some rows."""
+
+    def __init__(self, recording):
+        self._recording = recording
+        self._master, slave = pty.openpty()
+        tty.setraw(slave)
+        self.port = os.ttyname(slave)
+        os.close(slave)
+        self._thread = threading.Thread(target=self._talk)
+        self._ended = threading.Event()
+
+    def __enter__(self):
+        os.set_blocking(self._master, False)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+    def _talk(self):
+        for n in itertools.count():
+            with contextlib.suppress(BlockingIOError):  # nobody reads yet
+                os.write(self._master, f"ST,GS,+0000.{n % 100:03d} N\r\n".encode())
+            if self._ended.wait(0.005) or (n % 100 == 99 and self._rows() > 50):
+                break
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._master, b"ST,GS,+00")  # half a line
+        os.close(self._master)
+
+    def _rows(self):
+        if not self._recording.exists():
+            return 0
+        with open_h5(self._recording) as file:
+            return n_whole_rows(file)
+
+
+@pytest.mark.xdist_group("real time")
+@pytest.mark.parametrize("experiment", ["indicator"], indirect=True)
+def test_an_indicator_that_is_unplugged_in_a_run_is_one_line_with_all_off(
+    experiment, tmp_path, capsys
+):
+    out = tmp_path / "run.h5"
+    with Unplugged(out) as far_end:
+        rig = tomllib.loads((tmp_path / "rig.toml").read_text())
+        rig["devices"]["cell"]["port"] = far_end.port
+        rig["loop"]["overrun"] = "skip"
+        # The machine may stall, and the board's plant does not pull at this load cell.
+        rig["guard"] = {"force_max_N": 9.0, "cell_on_max_s": 10.0, "reading_age_max_s": 60.0}
+        (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
+        where = ["--backend", "board=sim,cell=bench", "--out", str(out)]
+        words = ["run", str(experiment), "--set", "experiment.duration_s=60.0", *where]
+        assert main(words) == DEVICE, capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in said if not line.startswith("warning: ")]
+    assert line.startswith(f"cell: {far_end.port}: is gone (")
+    assert faults_of(out) == []
+    run = hil.open_run(out)
+    assert len(run.t_s) > 50
+    assert not run.cells_commanded.values[-1].any()
+
+
+@pytest.mark.parametrize("experiment", ["indicator"], indirect=True)
+def test_the_operators_tare_works_on_an_instruments_force(experiment):
+    config = hil.load(experiment)
+    readings = {}
+    for tared_N in (0.0, 0.125):
+        rig = build_rig(config, 0)
+        rig.bind(Frame(rig.columns))
+        with rig.left_safe():
+            rig.open()
+            rig.tare("force", tared_N)
+            rig.read(0.0)
+        readings[tared_N] = float(rig.readings.measured[0])
+    assert readings[0.0] - readings[0.125] == pytest.approx(0.125, abs=1e-12)
