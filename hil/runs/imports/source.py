@@ -118,11 +118,15 @@ def package(name: str, what: str) -> Any:
 
     Its log is silenced: what is wrong with a file becomes one line here.
     """
-    logging.getLogger(name.partition(".")[0]).setLevel(logging.CRITICAL)
     try:
-        return importlib.import_module(name)
+        found = importlib.import_module(name)
     except ImportError:
         raise ConfigError(f"{what} needs an extra: pip install 'hil-arrays[import]'") from None
+    root = name.partition(".")[0]
+    for logger in (root, *logging.root.manager.loggerDict):  # some modules set their own level
+        if logger == root or logger.startswith(f"{root}."):
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
+    return found
 
 
 BY_ENDING: Mapping[str, str] = {

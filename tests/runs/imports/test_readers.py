@@ -1,5 +1,7 @@
 """Files of other programs become columns with units, or one line that names the file."""
 
+import subprocess
+import sys
 import zlib
 
 import h5py
@@ -201,3 +203,17 @@ def test_any_bytes_give_columns_or_one_line(signature, body, tmp_path_factory):
     path.unlink()
     assert "\n" not in line
     assert not line or str(path) in line
+
+
+def test_a_cut_off_file_is_read_without_a_word_of_its_library(tmp_path, capfd):
+    """nptdms logs what it repairs; capfd also sees the streams that it opened at its import."""
+    path = tmp_path / "a.tdms"
+    with TdmsWriter(path) as writer:
+        writer.write_segment([ChannelObject("rig", "force", FORCE_N)])
+    path.write_bytes(path.read_bytes()[:-13])
+    words = "from pathlib import Path; from hil.runs.imports.source import read_source; "
+    words += "from hil.runs.imports.tables import TextTable; "
+    words += f"print(len(read_source(Path({str(path)!r}), TextTable()).columns))"
+    subprocess.run([sys.executable, "-c", words], check=True)
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("1\n", "")
