@@ -22,6 +22,7 @@ from hil.errors import DeviceError, PluginError, one_line
 from hil.platform import alarm
 
 HUNG_S = 1.0  # timeout of a single call
+OPENS_S = 30.0  # timeout of a device's open(), before anything is on
 MESSAGE_MAX = 160  # characters of an exception's message
 
 
@@ -153,7 +154,7 @@ class Used:
 
         A DeviceError of it passes: its message is about the device, not about the code.
         """
-        _start_watch()
+        _start_watch(OPENS_S if method == "open" else 0.0)
         try:
             return getattr(self.made, method)(*args)
         except DeviceError:
@@ -201,7 +202,7 @@ def said(error: BaseException, plugin: Plugin) -> str:
     function, line = frames[-1] if frames else ("", plugin.lines.get("", 1))
     where = f"{plugin.file}, line {line}, class {name}" + (f", in {function}()" if function else "")
     if isinstance(error, _Hung):
-        return f"{where}: has not returned after {_limit_s:g} s"
+        return f"{where}: has not returned after {error} s"
     return f"{where}: {what(error)}"
 
 
@@ -218,10 +219,11 @@ def _short(value: Any) -> str:
 
 
 class _Hung(BaseException):
-    """A call was interrupted; a BaseException, so that user code does not catch it."""
+    """A call was interrupted after these seconds; a BaseException: user code does not catch it."""
 
 
 _limit_s = 0.0
+_call_limit_s = 0.0
 
 
 @contextlib.contextmanager
@@ -240,12 +242,14 @@ def watched(limit_s: float = HUNG_S) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise _Hung
+    raise _Hung(f"{_call_limit_s:g}")
 
 
-def _start_watch() -> None:
+def _start_watch(at_least_s: float = 0.0) -> None:
+    global _call_limit_s
     if _limit_s:
-        alarm.set_s(_limit_s)
+        _call_limit_s = max(_limit_s, at_least_s)
+        alarm.set_s(_call_limit_s)
 
 
 def _end_watch() -> None:

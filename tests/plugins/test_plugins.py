@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import hil
 from hil.__main__ import main
 from hil.bench import plugin
 from hil.devices.plugin import PluginDevice, PluginPlace
-from hil.errors import DeviceError
+from hil.errors import DeviceError, PluginError
 from hil.experiment.load import load
 from hil.plugins import code
 from hil.record.read import plugins_of
@@ -394,3 +395,26 @@ def test_the_benchmark_says_what_a_tick_of_ones_own_costs(monkeypatch, tmp_path)
     assert list(found) == ["controller", "reference", "model"]
     assert all(0.0 < row[key] < 1.0 for row in found.values() for key in ("own_s", "built_in_s"))
     assert plugin.as_text(found).count("with hil's") == 3
+
+
+class Slow:
+    """A device whose calls take a tenth of a second."""
+
+    def __init__(self, values):
+        self.is_open = False
+
+    def open(self):
+        time.sleep(0.1)
+        self.is_open = True
+
+    def read(self, t_s):
+        time.sleep(0.1)
+
+
+def test_a_device_may_take_longer_to_connect_than_to_read():
+    with code.watched(0.02):
+        device = code.Plugin("mine.py:Slow", Slow, None, Path("mine.py"), "", {"": 1}).make()
+        device.call("open")
+        assert device.made.is_open
+        with pytest.raises(PluginError, match=r"has not returned after 0\.02 s"):
+            device.call("read", 0.0)
