@@ -206,7 +206,7 @@ def test_any_bytes_give_columns_or_one_line(signature, body, tmp_path_factory):
 
 
 def test_a_cut_off_file_is_read_without_a_word_of_its_library(tmp_path, capfd):
-    """The library logs what it repairs; capfd also sees the streams that it opened at its import."""
+    """Its log goes to the streams that it opened at its import: a process of its own shows it."""
     path = tmp_path / "a.tdms"
     with TdmsWriter(path) as writer:
         writer.write_segment([ChannelObject("rig", "force", FORCE_N)])
