@@ -130,13 +130,13 @@ def _branches(tree: SoftTree) -> Array:
     return branches
 
 
-@njit(inline="always")
+@njit(inline="always", cache=True)
 def _table(ints, floats, k):  # type: ignore[no-untyped-def]
     first, rows, columns = ints[3 * k], ints[3 * k + 1], ints[3 * k + 2]
     return floats[first : first + rows * columns].reshape(rows, columns)
 
 
-@njit(inline="always")
+@njit(inline="always", cache=True)
 def _row(ints, floats, k):  # type: ignore[no-untyped-def]
     at = _AFTER_TABLES + 2 * k
     return floats[ints[at] : ints[at + 1]]
