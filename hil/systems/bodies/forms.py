@@ -155,11 +155,11 @@ FORMS: dict[str, Callable[[Skeleton, Acting], Answer]] = {
 }
 
 
-def strips(skeleton: Skeleton, A: Array, omega: Array) -> tuple[list[Array], list[Array]]:
+def strips(skeleton: Skeleton, A: Array, omega: Array | None) -> tuple[list[Array], list[Array]]:
     """Return H_a1, H_a2, ... of eq (13): each module's [O1, Vm, O2, O3] from the projected ones.
 
     The columns are [O1, Vm, O2, O3] of the first module, then [O1, O2, O3] of every other. The
-    second list holds the velocity-dependent terms of the rates.
+    second list holds the velocity-dependent terms of the rates; they are zero without `omega`.
     """
     dimension = skeleton.dimensions[2]
     columns = [0, 6, 9, *range(12, dimension, 3)]  # of the bodies' Omega
@@ -170,7 +170,8 @@ def strips(skeleton: Skeleton, A: Array, omega: Array) -> tuple[list[Array], lis
         strip[3:6, 3:6] = np.eye(3)
         for j in np.flatnonzero(middle.any(axis=1)):
             strip[3:6, columns[j] : columns[j] + 3] -= A[j] @ skew(middle[j])
-            drift[3:6] += A[j] @ np.cross(omega[j], np.cross(omega[j], middle[j]))
+            if omega is not None:
+                drift[3:6] += A[j] @ np.cross(omega[j], np.cross(omega[j], middle[j]))
         for row, i in zip((0, 6, 9), range(LINKS), strict=True):
             at = columns[LINKS * m + i]
             strip[row : row + 3, at : at + 3] = np.eye(3)
@@ -181,8 +182,7 @@ def strips(skeleton: Skeleton, A: Array, omega: Array) -> tuple[list[Array], lis
 
 def mass_matrix(skeleton: Skeleton, A: Array) -> Array:
     """Return the mass matrix of the projected form, (57, 57) for six modules."""
-    still = np.zeros((skeleton.n, 3))
-    H_a, _ = strips(skeleton, A, still)
+    H_a, _ = strips(skeleton, A, None)
     J = np.zeros((skeleton.dimensions[2],) * 2)
     for m, module in enumerate(skeleton.modules):
         whole = module.H_a(A[LINKS * m : LINKS * (m + 1)]) @ H_a[m]
@@ -195,7 +195,7 @@ def support_rows(skeleton: Skeleton, A: Array, names: Sequence[str]) -> Array:
     still = np.zeros((skeleton.n, 3))
     feet = held_supports(skeleton, names)
     H_c, _ = _ends((), feet, Acting(A, still, still))
-    H_a, _ = strips(skeleton, A, still)
+    H_a, _ = strips(skeleton, A, None)
     whole = np.concatenate(
         [module.H_a(A[LINKS * m : LINKS * (m + 1)]) @ H_a[m]
          for m, module in enumerate(skeleton.modules)]
