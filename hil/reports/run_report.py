@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -57,12 +58,12 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     folder = path.parent if out is None else out
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
-    figure = draw(run)
+    png = embedded(draw(run))  # drawn once: that takes longer than all else
     sections = sections_of(run)
-    text = page(run, figure, path, sections)
+    text = page(run, png, path, sections)
     with writing(folder, ": choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(png_path, dpi=130)
+        png_path.write_bytes(base64.b64decode(png))
         for section in sections:
             for ending, content in section.files.items():
                 (folder / f"{path.stem}{ending}").write_text(content, encoding="utf-8")
@@ -301,8 +302,8 @@ def _figures(run: xr.Dataset) -> dict[str, Any]:
     return dict(json.loads(run.attrs.get("summary", "{}")))
 
 
-def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section] = ()) -> str:
-    """The report as one HTML file."""
+def page(run: xr.Dataset, png: str, path: Path, sections: Sequence[Section] = ()) -> str:
+    """The report as one HTML file; `png` is its figure as base64 text."""
     summary, attrs = _figures(run), run.attrs
     experiment = attrs["experiment"]
     return rendered(
@@ -318,7 +319,7 @@ def page(run: xr.Dataset, figure: Figure, path: Path, sections: Sequence[Section
         imported=_import_lines(json.loads(attrs.get("imported", "{}"))),
         faults=_causes(summary),
         failed_cells=failure_lines(summary.get("failed_cells", [])),
-        png=embedded(figure),
+        png=png,
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
