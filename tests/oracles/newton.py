@@ -122,6 +122,8 @@ class Newton:
                 rate["px", name] = s["pv", name]
                 rate["pv", name] = point_force[name] / point_mass[name]
                 outputs.append(s["px", name])
+        outputs += [i["dx", name] for name, (support, _) in self.points.items()
+                    if support == "driven"]  # fmt: skip
         return np.array([rate[key] for key in self.states]), np.array(outputs)
 
     def _motion(self, s, i, name, a, mass):

@@ -150,7 +150,7 @@ def test_contract_names_of_a_network():
                             "b.x_m", "b.v_m_per_s"]  # fmt: skip
     assert model.inputs == ["flexor.F1_N", "flexor.F2_N", "b.F_N",
                             "a.x_m", "a.v_m_per_s", "a.a_m_per_s2"]  # fmt: skip
-    assert model.outputs == ["flexor.left_N", "flexor.right_N", "flexor.x2_m", "b.x_m"]
+    assert model.outputs == ["flexor.left_N", "flexor.right_N", "flexor.x2_m", "b.x_m", "a.x_m"]
 
 
 def test_masses_behind_broken_cells_float_and_statics_stay_finite():
