@@ -44,9 +44,10 @@ os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytes
 share_compilations()
 
 # The same examples at every run, so that a failure is met by whoever caused it;
-# ./slow-tests looks further, at other examples and more: HYPOTHESIS_PROFILE=wander.
+# ./slow-tests looks further, at other examples and more: HYPOTHESIS_PROFILE=wander. A property that
+# needs more or can do with fewer takes a share of the profile's: settings().max_examples // 5.
 settings.register_profile(
-    "repeatable", max_examples=50, derandomize=True, database=None, deadline=None
+    "repeatable", max_examples=25, derandomize=True, database=None, deadline=None
 )
 settings.register_profile("wander", max_examples=1000, print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

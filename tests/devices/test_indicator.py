@@ -10,7 +10,7 @@ import tty
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.devices.indicator import Lines, templates
@@ -141,7 +141,6 @@ def test_bytes_without_an_end_of_line_end_reading():
     assert "without an end of line: check its baud" in lines.fault
 
 
-@settings(max_examples=50)
 @given(cuts=st.lists(st.integers(0, 57), max_size=8), noise=st.binary(max_size=12))
 def test_half_lines_and_noise_never_change_a_value(cuts, noise):
     data = noise + b"\r\n" + b"ST,GS,+0001.250 N\r\n" * 3

@@ -15,7 +15,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SHIPPED = sorted(CONFIGS.glob("*/*.toml"))
 TABLES = {path: tomllib.loads(path.read_text()) for path in SHIPPED}
 
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=3 * settings().max_examples, deadline=None)
 
 KEYS = "model plant devices loop guard kind arrays points muscle cell experiment controller rig"
 words = st.sampled_from([*KEYS.split(" "), "steps", "on", "a.b", "a/b", "", "\x00"])
@@ -98,7 +98,7 @@ def changed(table, path, how, value):
 small = st.one_of(scalars, st.lists(scalars, max_size=3), st.sampled_from([-1, 0, -1.0, 1e300]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6 * settings().max_examples, deadline=None)
 @given(st.data())
 def test_shipped_files_with_a_random_change_are_refused_politely_or_run(data):
     path = data.draw(st.sampled_from(SHIPPED))

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hil_gui import pyramid
@@ -30,7 +30,6 @@ def _filled(t_s, y, blocks, **options):
     return p
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 30000),
     blocks=st.lists(st.integers(1, 5000), max_size=8),
@@ -52,7 +51,6 @@ def test_every_bin_spans_exactly_its_samples(n, blocks, span, n_max):
                 assert shown.high[curve, i] == np.nanmax(inside)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     span=st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
     n_max=st.integers(10, 900),

@@ -275,7 +275,7 @@ ticks = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6 * settings().max_examples, deadline=None)
 @given(ticks)
 def test_no_sequence_keeps_a_cell_on_too_long_or_passes_a_trip(sequence):
     guard = fresh()

@@ -164,7 +164,7 @@ def answer(action):
     return 0, ""
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(st.lists(STEP, max_size=25))
 def test_every_program_gets_answers_or_errors_of_nis(steps):
     system = bench()

@@ -338,6 +338,8 @@ PATIENT = (
     "devices.supply.obey_max_s=3.0",
 )
 BENCH = ("--backend", "supply=bench,board=sim,daq=sim", *(w for p in PATIENT for w in ("--set", p)))
+# A minute, until somebody ends it; with fewer ticks, since all are rehearsed.
+LASTING = (*BENCH, "--duration", "60", "--set", "loop.period_s=0.005")
 
 
 def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path, capsys):
@@ -360,7 +362,7 @@ def test_a_wrong_voltage_in_the_run_trips_and_is_cut(
 ):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "600", "--out", str(out)]
+    words = [*LASTING, "--out", str(out)]
     write = Supply.write
 
     def write_and_drift(supply, t_s, commands):
@@ -377,7 +379,7 @@ def test_a_wrong_voltage_in_the_run_trips_and_is_cut(
 
 def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_path):
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "600", "--out", str(tmp_path / "run.h5")]
+    words = [*LASTING, "--out", str(tmp_path / "run.h5")]
     loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
     until_s = time.monotonic() + 300.0
     while sum(line == "OUTP ON" for _, line in instrument.heard) < 2:  # the self-test's, the run's
@@ -394,7 +396,7 @@ def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_pa
 def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, instrument, tmp_path):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "600", "--out", str(out)]
+    words = [*LASTING, "--out", str(out)]
     loop = subprocess.Popen([sys.executable, "-m", "hil", "run", str(path), *words])
     try:
         _until(lambda: _rows(loop) > 100 or loop.poll() is not None)

@@ -45,7 +45,7 @@ def thermal(**values):
     return Thermal(**{**given, **values})
 
 
-@settings(max_examples=5)
+@settings(max_examples=settings().max_examples // 5)
 @given(st.integers(0, 2**32 - 1))
 def test_a_hot_wire_is_never_above_what_the_budget_says(seed):
     """The proposition, of a hundred wires whose currents jump at random, 20 s long."""
@@ -76,7 +76,7 @@ STRESSED_C = knots_C(MEASURED, MEASURED.heating, MOST_Pa)
 LOADED = replace(CELL, branches=CellBranches(tuple(np.zeros(N_KNOTS)), tuple(STRESSED_C)))
 
 
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(st.integers(0, 2**32 - 1))
 def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):
     """The proposition: current and stress jump at random, and r is at most r_M."""

@@ -111,7 +111,6 @@ def driven(turns_C, xi=0.0, stress_Pa=100e6):
 NESTED = st.lists(st.floats(0.0, 1.0), min_size=3, max_size=7, unique=True)
 
 
-@settings(max_examples=50)
 @given(NESTED, NESTED, st.floats(0.0, 300e6))
 def test_minor_loops_return_to_their_points_and_larger_ones_wipe_them_out(lows, highs, stress_Pa):
     """Turning points within each other, then out again past all of them (Preisach's memory)."""
@@ -126,7 +125,7 @@ def test_minor_loops_return_to_their_points_and_larger_ones_wipe_them_out(lows, 
     assert with_loops == driven([160.0], 0.0, stress_Pa)[-1]
 
 
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.tuples(st.floats(20.0, 150.0), st.floats(0.0, 300e6)), min_size=2, max_size=6))
 def test_a_cycle_of_temperature_and_stress_closes_once_it_has_been_gone_through(corners):
     """The way between corners is a line in both; the second and third time give the same loop."""

@@ -36,7 +36,7 @@ def refuses_politely(path, text):
             assert line.isprintable()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_day_with_a_random_change_is_refused_politely_or_planned(day, data):
     path, table = day
@@ -45,7 +45,6 @@ def test_the_day_with_a_random_change_is_refused_politely_or_planned(day, data):
     refuses_politely(path, tomli_w.dumps(changed(table, list(place), how, data.draw(small))))
 
 
-@settings(max_examples=40, deadline=None)
 @given(levels=st.lists(st.one_of(scalars, st.lists(scalars, max_size=2)), max_size=3))
 def test_any_levels_are_refused_politely_or_planned(day, levels):
     path, table = day

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 import scipy.io
 from asammdf import MDF, Signal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nptdms import ChannelObject, TdmsWriter
 
@@ -189,7 +189,6 @@ def refusal(path):
 SIGNATURES = (b"", b"TDSm", b"MDF     4.10    ", b"PAR1", b"\x89HDF\r\n\x1a\n", b"MATLAB 5.0")
 
 
-@settings(max_examples=40)
 @given(
     signature=st.sampled_from(SIGNATURES),
     body=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
@@ -61,7 +61,6 @@ def test_rotation_keeps_the_number_on_and_spreads_the_time():
     assert shares_of_time == pytest.approx(0.5, abs=2 * 0.1 / 20.0 + 0.01)
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     demands=st.lists(st.floats(0.0, 14.0), min_size=20, max_size=80),
     rest=st.integers(0, 12),

@@ -64,7 +64,7 @@ def _no_lock(table, n_blocks):
     return np.zeros((2, len(table.gain_N), n_blocks), dtype=np.int64)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(
     seed=st.integers(0, 10_000),
     least=st.tuples(st.integers(1, 3), st.integers(1, 3)),
@@ -84,7 +84,7 @@ def test_without_a_price_the_search_finds_the_best_of_all_plans(seed, least):
         assert _solved(*args).cost_N2 >= best_by_looking_at_all(*args) - 1e-12
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=settings().max_examples // 4)
 @given(seed=st.integers(0, 10_000), price=st.sampled_from([0.002, 0.01, 0.05]))
 def test_with_like_cells_price_and_locks_it_finds_the_best_of_all_plans(seed, price):
     """One kind of cell: every level is one set, and the search is exact whatever the rules."""

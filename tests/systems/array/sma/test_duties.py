@@ -73,7 +73,7 @@ def test_a_wire_that_is_not_needed_is_off():
     assert asked(duties(), wire, 0.0) == 0.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(
     limit_C=st.floats(40.0, 180.0),
     supply_V=st.floats(1.5, 40.0),
