@@ -17,6 +17,7 @@ from hil.bench import daq as bench_daq
 from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
+from hil.bench import unit as bench_unit
 from hil.bench import window as bench_window
 from hil.bench.table import as_table
 from hil.errors import ConfigError, remedy
@@ -29,7 +30,7 @@ from hil.runs import session
 
 REPEATS = 5
 QUICK = ("start_up", "virtual_run", "real_time", "recorder")
-USUAL = (*QUICK, "own", "board", "daq", "window")
+USUAL = (*QUICK, "own", "unit", "board", "daq", "window")
 EXTENT_NAMES = ("quick", "usual", "full")
 
 
@@ -85,6 +86,7 @@ def measure(
             "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
             "recorder": lambda: bench_recorder.measure(plan.recorder_s),
             "own": lambda: bench_plugin.measure(folder),
+            "unit": lambda: bench_unit.measure(folder),
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
@@ -110,6 +112,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "real_time": bench_realtime.as_text,
         "recorder": bench_recorder.as_text,
         "own": bench_plugin.as_text,
+        "unit": bench_unit.as_text,
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,

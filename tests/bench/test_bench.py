@@ -10,6 +10,7 @@ from hil.__main__ import main
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
 from hil.bench import run as bench
+from hil.bench import unit as bench_unit
 from hil.record.summary import plain
 from hil.systems.arm import bench as bench_arm
 from hil.systems.leg import bench as bench_leg
@@ -195,6 +196,17 @@ def test_the_command_line_names_every_part(capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"extent", "step"}
     assert main(["bench", "--only", "step"]) == 0
     assert "model step, 6 cells" in capsys.readouterr().out
+
+
+def test_a_unit_is_timed_as_plant_and_in_fmpy(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_unit, "STEPS", 20)
+    monkeypatch.setattr(bench_unit, "SIMULATED_S", 0.05)
+    found = bench_unit.measure(tmp_path)
+    assert 0.0 < found["step_p50_s"] <= found["step_p99_s"]
+    assert found["times_real_time"] > 0.0
+    assert bench_unit.as_text(found).count("\n") == 2
+    monkeypatch.setattr(bench_unit, "find_spec", lambda name: None)
+    assert "extra 'fmu'" in bench_unit.as_text(bench_unit.measure(tmp_path))
 
 
 @pytest.mark.slow
