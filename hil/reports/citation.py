@@ -3,6 +3,7 @@
 Source: Citation File Format 1.2.0; DataCite Metadata Schema 4.5; Zenodo's deposition metadata.
 """
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from hil.errors import ConfigError, one_line
 
 NO_LICENCE = "No licence is stated: ask the authors before you use these data."
+SPDX = re.compile(r"[A-Za-z0-9.+-]*")
+ORCID = re.compile(r"https://orcid\.org/(?:\d{4}-){3}\d{3}[\dX]", re.ASCII)
 PUBLISHER = "(:unav)"  # of the schema: not available
 
 
@@ -69,12 +72,17 @@ def read_citation(path: Path) -> Citation:
     title, abstract, licence = (
         _text(path, key, found.get(key, "")) for key in ("title", "abstract", "license")
     )
+    if not SPDX.fullmatch(licence):
+        raise ConfigError(f"--citation {path}: license: '{licence}': give one SPDX identifier")
+    keywords = found.get("keywords", [])
+    if not isinstance(keywords, list):
+        raise ConfigError(f"--citation {path}: keywords: not a list")
     return Citation(
         tuple(_author(path, i, entry) for i, entry in enumerate(authors, start=1)),
         title,
         abstract,
         licence,
-        tuple(_text(path, "keywords", word) for word in found.get("keywords") or ()),
+        tuple(_text(path, "keywords", word) for word in keywords),
     )
 
 
@@ -87,6 +95,11 @@ def _author(path: Path, number: int, entry: Any) -> Author:
     )
     if not (family or name):
         raise ConfigError(f"--citation {path}: {where}: give family-names, or name")
+    if orcid and not ORCID.fullmatch(orcid):
+        raise ConfigError(
+            f"--citation {path}: {where}: orcid '{orcid}': give it as "
+            "https://orcid.org/0000-0002-1825-0097"
+        )
     return Author(family or name, given, affiliation, orcid, is_person=bool(family))
 
 

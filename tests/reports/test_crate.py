@@ -178,6 +178,9 @@ def test_names_in_a_recording_never_leave_the_crate(all_on, tmp_path):
         ("cff-version: 1.2.0\nauthors: [x]", "authors, entry 1: not a table"),
         ("cff-version: 1.2.0\nauthors: [{orcid: x}]", "give family-names, or name"),
         ("cff-version: 1.2.0\ntitle: 3\nauthors: [{name: x}]", "title: not a text"),
+        ("cff-version: 1.2.0\nkeywords: 3\nauthors: [{name: x}]", "keywords: not a list"),
+        ("cff-version: 1.2.0\nlicense: a b\nauthors: [{name: x}]", "give one SPDX identifier"),
+        ("cff-version: 1.2.0\nauthors: [{name: x, orcid: 0000-1}]", "orcid '0000-1': give it as"),
     ],
 )
 def test_a_wrong_citation_is_one_line(text, said, all_on, tmp_path, capsys):
