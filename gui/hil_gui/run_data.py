@@ -22,6 +22,7 @@ RESIDUAL = "residual"
 GUARD_STATE = "guard_state"
 KINDS = ("measured", "model", "estimate", "reference", "demand")
 _SIGNAL = re.compile(rf"(.+)_({'|'.join(KINDS)})_([A-Za-z_]+)")
+REPORTED, UNKNOWN = "cells_reported", 255
 DUTY = "cells_duty"  # column of a run whose controller modulates
 _NOT_DRAWN = ("_stage_s", ".raw_V", "_t_s")
 
@@ -93,6 +94,12 @@ class About:
     def duration_s(self) -> float:
         """Configured duration, s."""
         return float(self.settings["experiment"]["duration_s"])
+
+    @property
+    def every(self) -> int:
+        """Rows from one report of a board to its next, of the board asked least often."""
+        devices = self.settings.get("devices", {}).values()
+        return max([1, *(int(d.get("every", 1)) for d in devices if "cells" in d)])
 
     @property
     def band(self) -> float:
@@ -199,6 +206,30 @@ class Note:
     text: str
 
 
+class Reports:
+    """States of cells between the reports of boards that are not asked in every row.
+
+    An unknown state (255) is the last report if that is less than `rows` rows ago.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._last: NDArray[np.uint8] | None = None
+        self._age: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def held(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The next rows (n, N), with unknown states filled in."""
+        row = np.arange(len(states))[:, None]
+        if self._last is None:
+            self._last = np.full(states.shape[1], UNKNOWN, dtype=np.uint8)
+            self._age = np.full(states.shape[1], self._rows)
+        at = np.maximum.accumulate(np.where(states != UNKNOWN, row, -self._age), axis=0)
+        known = np.take_along_axis(states, np.maximum(at, 0), axis=0)
+        last = np.where(at < 0, self._last, known)
+        self._last, self._age = last[-1], len(states) - at[-1]
+        return np.where(row - at < self._rows, last, UNKNOWN).astype(np.uint8)
+
+
 @dataclass
 class RunData:
     """Rows of a run so far.
@@ -235,6 +266,7 @@ class RunData:
             c.name: Pyramid(c.n_cells, self.capacity, np.float64 if c.fractions else np.uint8)
             for c in self._cells
         }
+        self._reports = Reports(about.every)
         self._flags = about.column("fault_bits")
         self._seen_bits = 0
         self._running = Running()
@@ -278,7 +310,10 @@ class RunData:
         block[-1] = measured - model
         self.values.append(t_s, block)
         for column in self._cells:
-            self.cells[column.name].append(t_s, np.ascontiguousarray(rows[column.name].T))
+            states = rows[column.name]
+            if column.name == REPORTED:
+                states = self._reports.held(states)
+            self.cells[column.name].append(t_s, np.ascontiguousarray(states.T))
         late_s = block[self._index["late_s"]] if self.has("late_s") else nothing
         self._running.add(t_s, measured, model, late_s)
         self._note_faults(t_s, np.asarray(rows["fault_bits"]))

@@ -7,7 +7,7 @@ import hil
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.runs import session
-from hil_gui.run_data import RESIDUAL
+from hil_gui.run_data import RESIDUAL, Reports
 
 
 def _whole(window):
@@ -42,6 +42,20 @@ def test_drawn_curves_reach_from_the_smallest_to_the_largest_sample(opened, pid_
     assert y.min() >= force_N.min()
     assert y.max() <= force_N.max()
     assert set(y) <= set(force_N)
+
+
+def test_reports_of_every_fourth_row_hold_until_the_next_and_no_longer():
+    """Rows come in blocks of any length; a board that stops answering becomes unknown."""
+    told = np.full((20, 2), 255, dtype=np.uint8)
+    told[1::4] = [[0, 1], [1, 1], [1, 0], [0, 0], [1, 1]]
+    told[13] = 255  # one report is lost
+    shown, reports = [], Reports(4)
+    for block in (told[:3], told[3:4], told[4:15], told[15:]):
+        shown.append(reports.held(block))
+    expected = np.repeat(told[1::4], 4, axis=0)
+    assert np.concatenate(shown)[1:].tolist() == expected[:19].tolist()
+    assert np.concatenate(shown)[0].tolist() == [255, 255]
+    assert (Reports(1).held(told) == told).all()
 
 
 def test_the_raster_lights_a_cell_where_it_was_reported_on(opened, pid_run):
