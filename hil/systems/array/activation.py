@@ -103,6 +103,7 @@ class Activation:
         self._kind = np.array([c.code for c in cells], dtype=np.uint8)
         self._period_s = period_s
         self._thermal = any(c.has_wire for c in cells)
+        self._switched = not all(c.has_wire for c in cells)
         wires = [c.wire if c.has_wire else None for c in cells]
         loaded = frozenset(n for n, c in enumerate(cells) if c.loaded is not None)
         self.wires = SmaWires(wires, self._force_on, loaded)
@@ -138,16 +139,17 @@ class Activation:
         """
         if self._thermal:
             self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
-        switched(
-            drive,
-            self._force_on,
-            self._kind,
-            self._stop,
-            self._step,
-            self.theta,
-            self.F_before_N,
-            self.F_N,
-        )
+        if self._switched:
+            switched(
+                drive,
+                self._force_on,
+                self._kind,
+                self._stop,
+                self._step,
+                self.theta,
+                self.F_before_N,
+                self.F_N,
+            )
 
 
 def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:

@@ -158,33 +158,28 @@ def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) ->
 
 def _optimum(values: Values, each: Each) -> Optimum:
     jobs = [
-        (n, seed, values.plant)
+        (n, seed)
         for n in values.cells
+        if values.plant == "thermal"  # its search and bound take wires that do not load each other
         for seed in range(min(values.optimum_seeds, values.seeds if n < 100
                               else values.seeds_of_100))
     ]  # fmt: skip
-    found = each("optimum", _one_optimum, jobs)
-    return {(n, seed): error for (n, seed, _), error in zip(jobs, found, strict=True)}
+    return dict(zip(jobs, each("optimum", _one_optimum, jobs), strict=True))
 
 
-def _one_optimum(job: tuple[int, int, WireLaw]) -> float:
-    n_cells, seed, law = job
+def _one_optimum(job: tuple[int, int]) -> float:
+    n_cells, seed = job
     total_N = nominal(n_cells).total_N
     follow = reference(SET_POINTS[seed % 3], total_N)
     start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
-    truth = later(plant(n_cells, seed, law), seed)
+    truth = later(plant(n_cells, seed), seed)
     error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
     return error_N / total_N
 
 
 def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
     """Compute lower bounds on the error of any sequence, on the plants with an optimum."""
-    able = values.plant == "thermal"  # `study_outer` needs wires that do not load each other
-    jobs = [
-        (n, seed)
-        for n, seed in optimum
-        if able and n <= BOUND_CELLS_MAX and seed < values.bound_seeds
-    ]
+    jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
     return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
 
 

@@ -6,8 +6,7 @@ states the cheapest is kept. Sweeps over the cells continue until no cell improv
 result is simulated on the same plant. Its error is what a controller with full knowledge,
 including future set points, could achieve, or more, since the descent can end above the minimum.
 The descent then continues with halved bins, which reduced the error by 7 % on the steps of
-6 cells. Wires under stress have the branches of `hil.systems.array.sma.cells` in the search, and
-their own in the simulation. `study_bound` gives the lower bound, for wires without stress.
+6 cells. `study_bound` gives the lower bound.
 """
 
 import numpy as np
@@ -15,11 +14,9 @@ from numba import njit
 
 from hil.control.reference import Reference
 from hil.mechanics.arrays import Array, Mask
-from hil.mechanics.sma.stressed import AS_TABULATED, advance
-from hil.mechanics.sma.wire import T_A_AT
+from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
 from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.recruitment.study_plant import PERIOD_S, RIGHT, Plant
-from hil.systems.array.sma.cells import wire_model
 from hil.systems.array.system import ArraySystem
 
 GRID_S = 0.05
@@ -38,10 +35,9 @@ def least_error(
     ----------
     start : (blocks, N) array, initial sequence
     """
+    laws = wire_laws([a.wire for a in truth.activation])
     F_N = np.array([a.force_on_N for a in truth.activation])
     gains_N = static_gains_N(truth.model, F_N, RIGHT)
-    wires = wire_model(truth.model, truth.activation, gains_N)
-    laws, knots = wires.laws, wires.knots_C
     c = truth.model.coefficients
     blend = -np.expm1(c.iota.diagonal() * PERIOD_S)  # iota is minus each cell's rate
     sub = round(GRID_S / PERIOD_S)
@@ -51,7 +47,7 @@ def least_error(
     on = start.copy()
     parts = np.zeros((len(gains_N), n_ticks))
     for n in able:
-        parts[n] = _response(laws[n], knots[n], gains_N[n], blend[n], PERIOD_S, sub, on[:, n])
+        parts[n] = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, on[:, n])
     now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
     for finer in FINER:
         for _ in range(sweeps):
@@ -59,10 +55,10 @@ def least_error(
             for n in able:
                 rest = wanted - (parts.sum(axis=0) - parts[n])
                 own = _best(
-                    laws[n], knots[n], gains_N[n], blend[n], PERIOD_S, sub, rest,
-                    T_BIN_C / finer, T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
+                    laws[n], gains_N[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
+                    T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
                 )  # fmt: skip
-                part = _response(laws[n], knots[n], gains_N[n], blend[n], PERIOD_S, sub, own)
+                part = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, own)
                 left = float(((rest - part) ** 2).sum())
                 if left < now:
                     now, on[:, n], parts[n] = left, own, part
@@ -82,20 +78,20 @@ def _simulated(truth: Plant, on: Mask, wanted: Array, sub: int) -> float:
 
 
 @njit(cache=True)
-def _response(law, knots, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
+def _response(law, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped-def]
     """Return the force of a cell after every tick."""
     y = np.empty(len(on) * sub)
     T, xi, lag = law[T_A_AT], 0.0, 0.0
     for b in range(len(on)):
         for i in range(sub):
-            T, xi = advance(law, knots, AS_TABULATED, float(on[b]), T, xi, period_s)
+            T, xi = advance(law, float(on[b]), T, xi, period_s)
             lag += blend * (xi - lag)
             y[b * sub + i] = gain_N * lag
     return y
 
 
 @njit(cache=True)
-def _best(law, knots, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
+def _best(law, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
     """Return the on/off sequence with the least error against `rest` (dynamic programming)."""
     n_blocks = len(rest) // sub
     n_bins = n_T * (n_xi + 1) * (n_lag + 1)
@@ -115,7 +111,7 @@ def _best(law, knots, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_la
             for action in range(2):
                 t, x, z, c = T[now, k], xi[now, k], lag[now, k], cost[now, k]
                 for i in range(sub):
-                    t, x = advance(law, knots, AS_TABULATED, float(action), t, x, period_s)
+                    t, x = advance(law, float(action), t, x, period_s)
                     z += blend * (x - z)
                     e = rest[b * sub + i] - gain_N * z
                     c += e * e

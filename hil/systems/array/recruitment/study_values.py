@@ -31,8 +31,9 @@ class Values(Table):
     The optimum is computed for `optimum_seeds` plants; a lower bound is proven for `bound_seeds`
     of the plants with 6 and 14 cells, which takes half a minute and one and a half minutes each.
     `plant` is the law of the plants' wires. With "sma", under stress, every commissioned controller
-    runs twice: commissioned and planned by that law, and by the law without stress; there is no
-    lower bound. `workers` processes share the trials; default: the number of cores.
+    runs twice: commissioned and planned by that law, and by the law without stress; the optimum
+    and its bound are not computed. `workers` processes share the trials; default: the number of
+    cores.
     """
 
     cells: Annotated[tuple[Size, ...], Field(min_length=1), BeforeValidator(_tuple)] = (6, 14, 100)

@@ -54,7 +54,6 @@ SOLVED = (
     1e-3  # of a newton and of the pull of rest: what is left then is of the order of its square
 )
 AREA_AT, PULL_AT, FORCE_ON_AT, K_AE_AT, REST_AT, GAIN_AT = range(N_CONSTANTS, N_CONSTANTS + 6)
-ROWS_AT = GAIN_AT + 1  # of the array's model: the wire's stretch after a period
 
 
 @dataclass(frozen=True)
@@ -113,9 +112,12 @@ class LoadedWires:
         self._bank = bank
         cells = np.array([n for n, *_ in wires], dtype=np.int64)
         self._where = np.stack([cells, bank.rows(cells)])
-        self._own = np.array([_row(model, stepper, *one) for one in wires])
-        # scratch: state, forces before and after, motion of driven points before and after
-        self._u = np.empty(self._own.shape[1] - ROWS_AT)
+        found = [_row(model, stepper, *one) for one in wires]
+        self._own = np.array([own for own, _ in found])
+        # What the stretches after a period (m,) follow from: the state, forces before and after,
+        # motion of driven points before and after. Wires are columns, for vector instructions.
+        self._from = np.ascontiguousarray(np.transpose([rows for _, rows in found]))
+        self._free = np.empty(len(cells))
         self.tension_N = self._own[:, PULL_AT].copy()
 
     def step(
@@ -134,8 +136,8 @@ class LoadedWires:
         bank = self._bank
         laws, state = bank.laws, bank.state
         _step(
-            drive, period_s, x, self._u, self._where, self._own, laws, state, self.tension_N,
-            F_before_N, F_N, moves,
+            drive, period_s, x, self._from, self._free, self._where, self._own, laws, state,
+            self.tension_N, F_before_N, F_N, moves,
         )  # fmt: skip
 
     def branches_C(self, fraction: NDArray[np.float64], into: NDArray[np.float64]) -> None:
@@ -148,8 +150,8 @@ class LoadedWires:
 
 def _row(
     model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
-) -> NDArray[np.float64]:
-    """Parameters of the wire of cell n for the kernel."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Parameters of the wire of cell n for the kernel, and what its stretch follows from."""
     d, at, law = stepper.discrete, stretch_state(model, n), row(loaded.law)
     n_cells = model.n_cells
     after = d.B1[at, :n_cells].copy()
@@ -159,7 +161,7 @@ def _row(
     pull_N = wire.n_wires * loaded.pretension_N
     cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own]
     rows = [d.Ad[at], d.B0[at, :n_cells], after, d.B0[at, n_cells:], d.B1[at, n_cells:]]
-    return np.concatenate([law, cell, *rows])
+    return np.concatenate([law, cell]), np.concatenate(rows)
 
 
 def stretch_state(model: CellArray, cell: int) -> int:
@@ -170,16 +172,17 @@ def stretch_state(model: CellArray, cell: int) -> int:
 
 
 @njit(cache=True)
-def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F, moves):  # type: ignore[no-untyped-def]
+def _step(drive, h, x, origin, free, where, own, laws, state, tension, F_before, F, moves):  # type: ignore[no-untyped-def]
     T, xi, current, resistance = state[0], state[1], state[2], state[3]
     for i in range(len(tension)):
         F_before[where[0, i]] = F[where[0, i]]
-    n_states, n_cells = len(x), len(F)
-    n_forces = n_states + 2 * n_cells
-    u[:n_states], u[n_states : n_states + n_cells] = x, F_before
-    u[n_states + n_cells : n_forces] = F
-    for j in range(moves.shape[1]):
-        u[n_forces + j], u[n_forces + moves.shape[1] + j] = moves[0, j], moves[1, j]
+    first = len(x) + len(F)  # row of the first force after the period
+    free[:] = 0.0
+    _add(origin, 0, x, free)
+    _add(origin, len(x), F_before, free)
+    _add(origin, first, F, free)
+    _add(origin, first + len(F), moves[0], free)
+    _add(origin, first + len(F) + moves.shape[1], moves[1], free)
     for i in range(len(tension)):
         n, c, law = where[0, i], own[i], laws[where[1, i]]
         area, pull, k_ae = c[AREA_AT], c[PULL_AT], c[K_AE_AT]
@@ -188,9 +191,8 @@ def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F, moves):
         strain, slope = stroke(c, f / area)
         place = places(c, f / area, slope)
         T[n], xi[n] = advance(law, c, place, duty, T[n], xi[n], h)
-        free = _dot(c, ROWS_AT, u)
         share, eases = (1.0 - xi[n]) * c[FORCE_ON_AT] / c[REST_AT], 1.0 + k_ae * c[GAIN_AT]
-        known = pull + k_ae * free
+        known = pull + k_ae * free[i]
         for _ in range(NEWTON_STEPS):
             off = f - known - eases * (c[FORCE_ON_AT] - share * strain)
             change = off / (1.0 + eases * share * slope / area)
@@ -202,7 +204,11 @@ def _step(drive, h, x, u, where, own, laws, state, tension, F_before, F, moves):
         ohm = ohm_per_m_of(law, T[n], xi[n], (1.0 - xi[n]) * strain)
         resistance[n] = law[CELL_OHM_M_AT] * ohm
         current[n] = duty * law[CELL_V_AT] / resistance[n]
-        F[n] = u[n_states + n_cells + n] = (f - known) / eases
+        force = (f - known) / eases
+        change = force - F[n]
+        for k in range(len(free)):  # the wires that follow feel it
+            free[k] += origin[first + n, k] * change
+        F[n] = force
 
 
 @njit(cache=True)
@@ -215,15 +221,8 @@ def _branches(fraction, rows, own, tension, into):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _dot(a, first, b):  # type: ignore[no-untyped-def]
-    """Of b and as much of a, in four sums beside each other, in an order no compiler changes."""
-    n = len(b)
-    s0 = s1 = s2 = s3 = 0.0
-    for j in range(0, n - 3, 4):
-        s0 += a[first + j] * b[j]
-        s1 += a[first + j + 1] * b[j + 1]
-        s2 += a[first + j + 2] * b[j + 2]
-        s3 += a[first + j + 3] * b[j + 3]
-    for j in range(n - n % 4, n):
-        s0 += a[first + j] * b[j]
-    return (s0 + s1) + (s2 + s3)
+def _add(origin, first, values, into):  # type: ignore[no-untyped-def]
+    """Add to `into` what these values move every wire; row by row, without a sum to reorder."""
+    for j in range(len(values)):
+        for k in range(len(into)):
+            into[k] += origin[first + j, k] * values[j]
