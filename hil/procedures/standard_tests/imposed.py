@@ -66,7 +66,12 @@ class WorkLoopValues(Table):
 def plan_isothermal(values: IsothermalValues, subject: Subject) -> Plan:
     """The ramps, in air of every temperature."""
     stage = _stage(subject, values.stroke_m, values.rate_m_per_s, "rate_m_per_s")
-    ramp_s = values.stroke_m / values.rate_m_per_s
+    ramp_s, period_s = values.stroke_m / values.rate_m_per_s, subject.config.tables.loop.period_s
+    if ramp_s < BINS * period_s:
+        raise ConfigError(
+            f"a stretch would take {ramp_s:.3g} s, fewer than {BINS} readings of {subject.rig}: "
+            "raise stroke_m or lower rate_m_per_s"
+        )
     parts_s = np.tile([ramp_s, values.hold_s, ramp_s, values.hold_s], values.cycles)
     t_s = np.concatenate([[0.0], START_S + np.concatenate([[0.0], np.cumsum(parts_s)])])
     x_m = np.concatenate([[0.0, 0.0], np.tile([1.0, 1.0, 0.0, 0.0], values.cycles)])
@@ -104,6 +109,8 @@ def _air(temperatures_C: Sequence[float], subject: Subject) -> dict[str, Any]:
     wired = [n for n, a in table.arrays.items() if hasattr(a.activation, "ambient_C")]
     if not wired:
         raise ConfigError(f"{subject.rig}: temperatures_C: the rig has no wires: leave it out")
+    if len(set(temperatures_C)) < len(temperatures_C):
+        raise ConfigError("temperatures_C: a temperature is listed twice: list each once")
     low_C, high_C = min(temperatures_C), max(temperatures_C)
     boards = boards_of(subject.config.tables.devices).values()
     limits = [protocol.default_limits() | board.limits for board in boards]
@@ -251,7 +258,7 @@ def analyse_work_loop(
             axis.plot(mm * x[last], F[last], lw=0.8, label=f"heated from {start:g}")
         axis.set(xlabel="displacement of the stage [mm]", ylabel="force [N]")
         axis.legend(frameon=False)
-        caption = "The last cycle of every phase. Work is done where the loop runs clockwise."
+        caption = "The last cycle of every phase. Work is done where it runs anticlockwise."
         shown = [saved(out, "work-loops.png", figure, caption)]
     columns = ["heated from", "work a cycle [mJ]", "power [mW]", "largest force [N]"]
     return {

@@ -88,6 +88,8 @@ def test_the_plans_are_valid_experiments(name, configs, tmp_path):
         (["isothermal", "isotonic/rig.toml"], "this test needs a stage"),
         (["work-loop", "spring_bias/rig.toml"], "this test needs a stage"),
         (["isothermal", "stage/rig.toml", "--set", "temperatures_C=[150.0]"], "to 120 degC"),
+        (["isothermal", "stage/rig.toml", "--set", "temperatures_C=[25.0, 25.0]"], "listed twice"),
+        (["isothermal", "stage/rig.toml", "--set", "stroke_m=1e-9"], "fewer than 100 readings"),
         (["isothermal", "stage/rig.toml", "--set", "stroke_m=0.02"], "with max = 0.005: lower it"),
         (
             ["isothermal", "stage/rig.toml", "--set", "rate_m_per_s=0.5"],

@@ -23,7 +23,7 @@ from hil.systems.array.recruitment.study_plant import PERIOD_S, SET_POINTS, nomi
 from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
 
 TRACED = ("PID", "broadcast, LMS", "size principle", "preview", UNTOLD, "optimal")
-TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#E69F00", "#CC79A7", MEASURED)
+TRACE_COLORS = (CELL, "#56B4E9", MODEL, "#009E73", "#CC79A7", MEASURED)
 
 _CAPTION_TRACES = (
     "One plant of 14 cells (or the first size in `cells`), three set points. Preview and the "
