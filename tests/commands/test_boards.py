@@ -80,7 +80,8 @@ def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
 ):
     """The first run is stopped meanwhile: it keeps the port, whatever the machine is busy with."""
     first_out, out = tmp_path / "first.h5", tmp_path / "second.h5"
-    words = _at_the_bench(configs, pty_board, first_out, "experiment.duration_s=60.0")
+    lasting = ("experiment.duration_s=60.0", "loop.period_s=0.005")  # every tick is rehearsed
+    words = _at_the_bench(configs, pty_board, first_out, *lasting)
     command = [sys.executable, "-m", "hil", *words, "--disarmed"]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
