@@ -27,7 +27,8 @@ class FirmwareHook(BuildHookInterface):  # type: ignore[type-arg]
         targets = ["host", "avr"] if chip else ["host"]
         command = ["make", "--silent", "-C", "firmware", f"BUILD={self._folder.name}", *targets]
         subprocess.run(command, cwd=self.root, check=True)
-        for name in ("libboard.so", "board_pty", *(("board.elf", "board.hex") if chip else ())):
+        images = ("board.elf", "board.hex", "arduino.elf", "arduino.hex") if chip else ()
+        for name in ("libboard.so", "board_pty", *images):
             made = str(Path(self._folder.name) / name)
             build_data["force_include"][made] = f"hil/firmware/{name}"
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")

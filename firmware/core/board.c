@@ -169,6 +169,8 @@ bool board_estop_open(struct board *board)
 bool board_probe(struct board *board, uint16_t cells)
 {
     uint16_t bit = 1;
+    if (!PORT_MEASURES(&board->identity))
+        return !board_estop_open(board);
     for (uint8_t i = 0; i < board->identity.n_cells; i++, bit = (uint16_t)(bit << 1)) {
         if ((cells & bit) == 0)
             continue;

@@ -48,8 +48,18 @@ void cell_sensed(struct cell *cell, const struct wire_limits *limits, const stru
     cell->sampled_mA = cell_current_mA(counts, limits);
 }
 
-void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
-                 const struct port_sample *sample, uint32_t now_ms, uint32_t now_us)
+/* The least count above current_max_mA: the current of a gate that is on, if nothing measures it. */
+static uint16_t assumed_counts(const struct wire_limits *limits)
+{
+    uint16_t counts = 0;
+    for (uint16_t bit = (HEAT_COUNTS_MAX + 1) / 2; bit != 0; bit >>= 1)
+        if (cell_current_mA((uint16_t)(counts | bit), limits) <= limits->current_max_mA)
+            counts |= bit;
+    return counts < HEAT_COUNTS_MAX ? (uint16_t)(counts + 1) : HEAT_COUNTS_MAX;
+}
+
+static inline void take_reading(struct cell *cell, const struct wire_limits *limits,
+                         const struct port_sample *sample)
 {
     uint16_t current_mA = cell_current_mA(sample->current_counts, limits);
     uint32_t above_zero_cC =
@@ -61,6 +71,15 @@ void cell_sample(struct cell *cell, const struct wire_limits *limits, const stru
         cell->on_counts = sample->current_counts;
     if (sample->gate_on == (cell->duty_per_255 > 0))
         cell->current_mA = current_mA;
+}
+
+void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
+                 const struct port_sample *sample, uint32_t now_ms, uint32_t now_us)
+{
+    if (PORT_MEASURES(sample))
+        take_reading(cell, limits, sample);
+    else
+        cell->on_counts = assumed_counts(limits);
     heat_count(&cell->heat, cell->duty_per_255, heat_ticks(now_us));
     heat_add(&cell->heat, law, cell->on_counts);
     heat_cool(&cell->heat, law, now_ms);

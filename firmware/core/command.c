@@ -298,6 +298,10 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
     return wire_pack_readings(at, &answer);
 }
 
+#define AND_FAULT(name, bit) | 1 << (bit)
+enum { FAULTS_ALL = 0 WIRE_FAULTS(AND_FAULT) };
+#undef AND_FAULT
+
 static uint8_t *put_identity(struct board *board, uint8_t *at)
 {
     struct wire_identity answer = {0};
@@ -310,6 +314,7 @@ static uint8_t *put_identity(struct board *board, uint8_t *at)
     answer.seq_taken = (uint8_t)board->number;
     memcpy(answer.fuses, board->identity.fuses, sizeof answer.fuses);
     answer.n_cells = board->identity.n_cells;
+    answer.faults_checked = (uint16_t)(FAULTS_ALL & ~(PORT_MEASURES(&board->identity) ? 0 : WIRE_FAULTS_MEASURED));
     answer.scan_period_us = board->identity.scan_period_us;
     answer.limits_crc = board->limits_crc;
     answer.limits = board->limits;

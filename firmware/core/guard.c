@@ -72,15 +72,23 @@ bool guard_is_cool(const struct cell *cell, const struct wire_limits *limits)
     return cell->heat.cA2ms <= limits->heat_max_cA2ms / WIRE_HEAT_TO_ARM;
 }
 
-uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
-                      const struct port_sample *sample, uint32_t now_ms)
+static inline uint16_t check_reading(struct cell *cell, const struct wire_limits *limits,
+                              const struct port_sample *sample)
 {
     uint16_t found = check_temperature(cell, limits, sample->temperature_counts);
-    found |= check_gate(cell, limits, sample);
     if (sample->gate_on)
         found |= check_current_high(cell, limits) | check_current_low(cell, limits);
     else
         found |= check_current_off(cell, limits);
+    return found;
+}
+
+uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
+                      const struct port_sample *sample, uint32_t now_ms)
+{
+    uint16_t found = check_gate(cell, limits, sample);
+    if (PORT_MEASURES(sample))
+        found |= check_reading(cell, limits, sample);
     if (on_too_long(cell, limits, (uint16_t)now_ms))
         found |= FAULT_cell_on_too_long;
     if (energy_high(cell, limits))

@@ -50,6 +50,7 @@ static void take_sample(struct board *board)
     struct port_sample sample;
     if (!port_sample(board->port, &sample))
         return;
+    sample.measures = PORT_MEASURES(&board->identity);
     if (sample.sensed)
         sense_take(board, &sample);
     else if (sample.cell >= WIRE_CELLS_MAX)

@@ -21,7 +21,7 @@
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 #define WIRE_CELLS_MAX 16
 #define WIRE_CELLS_PER_STATUS 2
 #define WIRE_FUSES 3 /* bytes: low, high, extended */
@@ -32,6 +32,7 @@
 #define WIRE_HEAT_TO_ARM 8         /* arming requires that at most 1/8 of a cell's heat budget is used */
 #define WIRE_DUTY_MIN_PER_255 16   /* a smaller duty is too short to measure the current */
 #define WIRE_SENSED 128            /* first_cell of a status that has a reading of resistance instead */
+#define WIRE_FAULTS_MEASURED 9184  /* the faults that a build without currents and temperatures cannot find */
 #define WIRE_SENSE_EVERY_MIN_MS 20 /* a smaller sense_every_ms other than 0 is a bad_value */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
@@ -128,6 +129,9 @@
     A(u16, current_mA, WIRE_CELLS_MAX)       \
     A(i16, temperature_cC, WIRE_CELLS_MAX)
 
+/* faults_checked are the bits of the faults that this build can find. A build that measures nothing lacks
+ * WIRE_FAULTS_MEASURED; it computes the heat budget with current_max_mA while a gate is on, pulses no wire when
+ * it is armed, measures no resistance, and its currents and temperatures are 0. */
 #define WIRE_IDENTITY(F, A, N)  \
     F(u32, wire_hash)           \
     F(u32, firmware_hash)       \
@@ -138,6 +142,7 @@
     F(u8, seq_taken)            \
     A(u8, fuses, WIRE_FUSES)    \
     F(u8, n_cells)              \
+    F(u16, faults_checked)      \
     F(u32, scan_period_us)      \
     F(u16, limits_crc)          \
     N(limits, limits)

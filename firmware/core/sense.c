@@ -37,7 +37,7 @@ static bool is_commanded(const struct board *board)
 
 void sense_poll(struct board *board)
 {
-    if (board->limits.sense_every_ms == 0 || !is_due(board) || !is_commanded(board))
+    if (!PORT_MEASURES(&board->identity) || board->limits.sense_every_ms == 0 || !is_due(board) || !is_commanded(board))
         return;
     uint8_t cell = (uint8_t)(board->sense_cell + 1 < board->identity.n_cells ? board->sense_cell + 1 : 0);
     uint8_t duty_per_255 = board->cells[cell].duty_per_255;

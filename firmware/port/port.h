@@ -15,8 +15,17 @@ struct port_identity {
     uint32_t scan_period_us; /* current and temperature of every cell, once */
     uint8_t n_cells;
     uint8_t reset_cause; /* enum reset */
+    bool measures; /* currents and temperatures; false: samples have gates only, and there are no references */
     uint8_t fuses[WIRE_FUSES]; /* low, high, extended, as the chip reads them */
 };
+
+/* Whether an identity or a sample is that of a board that measures. A port that is compiled for one kind of
+ * board defines MEASURES, and does without the code for the other. */
+#ifdef MEASURES
+#define PORT_MEASURES(of) (MEASURES != 0)
+#else
+#define PORT_MEASURES(of) ((of)->measures)
+#endif
 
 enum { PORT_REFERENCES_MAX = 4 };
 
@@ -29,6 +38,7 @@ struct port_sample {
     uint8_t cell;          /* from WIRE_CELLS_MAX on: a reference */
     bool gate_on;   /* setting of the gate, long enough for the current to settle */
     bool gate_high; /* level of its pin during the reading */
+    bool measures;  /* set by the core, from the identity */
     bool sensed;    /* requested by port_sense: temperature_counts are the supply's voltage, and gate_on also
                        means that no other gate switched between the two */
 };

@@ -106,6 +106,7 @@ struct port_identity answer_identity(void)
     struct port_identity identity;
     any_bytes(&identity, sizeof identity);
     identity.n_cells = n;
+    identity.measures = any();
     return identity;
 }
 

@@ -17,7 +17,7 @@ INTS = {"x86_64": "32-bit int", "x86_16": "16-bit int, as on the ATmega"}
 
 # Where cases are kept apart, and where joining them loses nothing.
 SLEVELS = (
-    "guard_sample:0,board_faults_of:4,cell_sample:0,guard_probe:0,check_temperature:0,check_current_high:0,check_current_low:0,"
+    "guard_sample:0,check_reading:0,take_reading:0,board_faults_of:4,cell_sample:0,guard_probe:0,check_temperature:0,check_current_high:0,check_current_low:0,"
     "check_current_off:0,guard_condition:0,heat_add:0,heat_cool:0,heat_count:0,cell_command:0,"
     "limits_crc_entry:30,limits_crc:0,board_is_cool:0,switch_cells:0,port_gates_set:2,board_all_off:0,"
     "limits_sane:30,draw_cells:0,answer_send:0,serve_broadcast:100,answer_probe:0,turn:100000,"

@@ -18,7 +18,7 @@ static const uint32_t STEP_US[] = {STEPS(VALUE)};
 
 struct port_identity answer_identity(void)
 {
-    return (struct port_identity){.n_cells = N_CELLS, .scan_period_us = 1000};
+    return (struct port_identity){.n_cells = N_CELLS, .scan_period_us = 1000, .measures = true};
 }
 
 uint32_t answer_now_us(void)

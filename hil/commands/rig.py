@@ -33,6 +33,22 @@ def add_to(group: Group) -> None:
     )
     c.path("--out", "FILE.toml", "with --from: write the limits to a file")
     c.several("--set", "LIMIT=VALUE", "change a limit in the board's memory (repeatable)")
+    c.value("--port", "PORT", "the same as PORT", dest="port_option")
+    c.value(
+        "--build",
+        "BUILD",
+        "board: the driver board, or a Nano with its multiplexers (the default); arduino: an Uno "
+        "or Nano as it is sold, which measures nothing",
+        default="board",
+        choices=("board", "arduino"),
+    )
+    c.value(
+        "--baud",
+        "BAUD",
+        "of the boot loader (default: %(default)s; Nanos sold before 2018: 57600)",
+        type=int,
+        default=115_200,
+    )
     c.path("--image", "FILE.hex", "flash this image in place of the bundled firmware")
     c.value(
         "--programmer",
@@ -72,6 +88,9 @@ def board(args: argparse.Namespace) -> int:
 
     if args.from_rig is not None:
         return _protecting_limits(args)
+    if args.port is not None and args.port_option is not None:
+        raise ConfigError("hil board: give one PORT, with or without --port")
+    args.port = args.port or args.port_option
     if args.port is None:
         raise ConfigError(f"hil board {args.what}: give a PORT, such as usb:HIL-0001")
     need_serial()
@@ -82,7 +101,7 @@ def board(args: argparse.Namespace) -> int:
             raise ConfigError("--set belongs to hil board limits")
         found = flash.flashed(
             args.port, args.image, args.programmer, args.programmer_port, args.boot_loader,
-            fuses_alone=args.fuses,
+            fuses_alone=args.fuses, build=args.build, baud=args.baud,
         )  # fmt: skip
     else:
         found = boards.identity(args.port)
@@ -106,7 +125,7 @@ def _protecting_limits(args: argparse.Namespace) -> int:
     from hil.experiment.load import load_protections
     from hil.mechanics.sma.limits import NoTableError
 
-    if args.what != "limits" or args.port is not None or args.set:
+    if args.what != "limits" or args.port or args.port_option or args.set:
         raise ConfigError("hil board: --from RIG works only with limits, without PORT or --set")
     boards = load_protections(args.from_rig, complete=True)
     described = [board for board in boards if board.cells]

@@ -1,7 +1,7 @@
 """Protection of SMA wires by the limits of a rig's boards (`hil.mechanics.sma.limits`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from hil.mechanics.sma.limits import (
     peak,
     protecting,
 )
-from hil.rig.instruments import boards_of, supplies_of
+from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.rig.instruments import boards_of, can_be_cut, supplies_of
 from hil.rig.run_tables import RigTables, RunTables
 from hil.rig.tables import CellBoardTable
 from hil.rig.wires import build_wire
@@ -43,6 +44,8 @@ class Protection:
     unknown : names of the cells whose wire is not described
     bench : supply, ambient temperatures and scan time
     derived : limits that the rig leaves out, derived from its guard
+    measures : whether its build measures currents; an Arduino's assumes `current_max_mA`
+    cut : whether a trip can switch its cells' supply off
     """
 
     name: str
@@ -51,11 +54,29 @@ class Protection:
     unknown: Sequence[str]
     bench: Bench
     derived: Mapping[str, int] = field(default_factory=dict)
+    measures: bool = True
+    cut: bool = True
+
+    @property
+    def assumed_mA(self) -> int:
+        """The least current that a board which measures none must assume."""
+        ordinary_A = max((c.ordinary_A(self.bench.supply_V) for c in self.cells), default=0.0)
+        return ceil(1e3 * (1.0 + SUPPLY_ERROR) * ordinary_A)
 
     def peaks(self) -> list[Peak]:
         """The worst wire temperatures that its limits permit, one entry for each cell."""
         thermal = Thermal.of(self.limits)
-        return [peak(cell, thermal, self.bench) for cell in self.cells]
+        return [peak(cell, thermal, self.reserve) for cell in self.cells]
+
+    @property
+    def reserve(self) -> Bench:
+        """The bench from which the heat until a trip is computed.
+
+        A board that measures nothing finds no short, so it keeps nothing in reserve for one.
+        """
+        if self.measures:
+            return self.bench
+        return replace(self.bench, supply_A=1e-3 * self.assumed_mA)
 
     def wanted(self) -> dict[str, int]:
         """Limits that protect the wires and permit cells to be on as long as the guard does.
@@ -65,7 +86,10 @@ class Protection:
         NoTableError
             No limits within the board's ranges protect the wires.
         """
-        found = protecting(self.cells, self.bench, self.limits)
+        found = protecting(self.cells, self.reserve, self.limits)
+        if not self.measures:
+            found["current_max_mA"] = self.assumed_mA
+            self._let_work(found)
         for name, value in found.items():
             highest = protocol.LIMITS[name].highest
             if value > highest:
@@ -74,6 +98,19 @@ class Protection:
                     f"{highest}: choose a thinner wire, or a lower voltage"
                 )
         return {**self.derived, **found}
+
+    def _let_work(self, found: Mapping[str, int]) -> None:
+        """Require that the assumed current lets every cell contract before the board trips."""
+        thermal = Thermal.of({**self.limits, **found})
+        held_s = held_for_s(1e-3 * found["current_max_mA"], thermal)
+        for cell in self.cells:
+            takes_s = cell.contracts_in_s(self.bench.supply_V, self.bench.cold_C)
+            if takes_s >= held_s:
+                raise NoTableError(
+                    f"'{cell.cell}': an Arduino assumes {found['current_max_mA']} mA and trips "
+                    f"after {held_s:.3g} s, and it takes {takes_s:.3g} s to contract: change the "
+                    "supply's voltage"
+                )
 
 
 def protections(tables: RigTables, model: Any) -> list[Protection]:
@@ -88,7 +125,13 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
         known = [cells[cell] for cell in board.cells if cell in cells]
         unknown = [cell for cell in board.cells if cell not in cells]
         limits = protocol.default_limits() | board.limits
-        found.append(Protection(name, limits, known, unknown, _bench(tables, board, known)))
+        bench = _bench(tables, board, known)
+        found.append(
+            Protection(
+                name, limits, known, unknown, bench,
+                measures=board.measures, cut=can_be_cut(tables.devices),
+            )
+        )  # fmt: skip
     return found
 
 
@@ -180,6 +223,7 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         yield from board_resistance.faults(
             f"devices.{board.name}", board.cells, board.bench.supply_V, board.limits
         )
+        yield from _unmeasured(board)
         peaks = [p for p in board.peaks() if not p.protected]
         if not peaks:
             continue
@@ -191,6 +235,40 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
             f"{worst.cell.temperature_max_C:g}: use the limits that `hil board limits --from RIG` "
             "prints",
         )
+
+
+def _unmeasured(board: Protection) -> Iterator[tuple[str, str]]:
+    """What a board that measures nothing needs in its place."""
+    if board.measures:
+        return
+    key, limits = f"devices.{board.name}", board.limits
+    if board.unknown:
+        yield (
+            f"{key}.wire",
+            f"missing: an Arduino computes the heat of '{board.unknown[0]}' from an assumed "
+            f"current: add [{key}.wire]",
+        )
+    if limits["current_max_mA"] < board.assumed_mA:
+        yield (
+            f"{key}.limits.current_max_mA = {limits['current_max_mA']}",
+            f"an Arduino counts this current as heat, and an intact cell can draw "
+            f"{board.assumed_mA} mA at {board.bench.supply_V:g} V: give at least that",
+        )
+    if not board.cut:
+        yield (
+            key,
+            "a transistor that stays on is not noticed, and nothing could cut its power: add an "
+            "enable line to a card, or a supply",
+        )
+    if board.bench.supply_A is None:
+        yield (
+            f"{key}.supply_current_max_A",
+            "missing: nothing measures the current of a short circuit: add a supply, or give the "
+            "fuse's current",
+        )
+    for name in ("open_cells_max", "sense_every_ms"):
+        if limits[name]:
+            yield f"{key}.limits.{name} = {limits[name]}", "an Arduino measures nothing: remove it"
 
 
 def refuse(path: Path, found: Sequence[Protection]) -> None:
@@ -211,12 +289,12 @@ def doubts(found: Sequence[Protection]) -> list[str]:
     lines = []
     for board in found:
         key = f"devices.{board.name}"
-        if board.unknown:
+        if board.unknown and board.measures:
             lines.append(
                 f"{key}: hil cannot check that its limits protect the wires: the wire of "
                 f"'{board.unknown[0]}' is not described: add [{key}.wire]"
             )
-        if board.cells and board.bench.supply_A is None:
+        if board.cells and board.bench.supply_A is None and board.measures:
             full_A = 1e-3 * board.limits["current_full_scale_mA"]
             lines.append(
                 f"{key}: the supply's current limit is unknown, and the board cannot measure a "
@@ -226,6 +304,17 @@ def doubts(found: Sequence[Protection]) -> list[str]:
     return lines
 
 
+def plan(found: Sequence[Protection]) -> list[str]:
+    """Lines of the energise plan for boards that cannot find every fault."""
+    lacking = ", ".join(protocol.fault_names(protocol.FAULTS_MEASURED))
+    return [
+        f"'{board.name}' (Arduino) measures nothing: it cannot find {lacking}, and counts "
+        f"{board.limits['current_max_mA']} mA as heat of every cell that is on"
+        for board in found
+        if not board.measures
+    ]
+
+
 def as_text(found: Sequence[Protection]) -> list[str]:
     """Wire temperatures that the limits permit, one line for each board and type of wire."""
     lines = []
@@ -233,7 +322,10 @@ def as_text(found: Sequence[Protection]) -> list[str]:
         thermal = Thermal.of(board.limits)
         kinds: dict[tuple[float, ...], list[str]] = {}
         for p in board.peaks():
-            held_s = held_for_s(p.cell.ordinary_A(board.bench.supply_V), thermal)
+            counted_A = p.cell.ordinary_A(board.bench.supply_V)
+            if not board.measures:
+                counted_A = thermal.current_max_A
+            held_s = held_for_s(counted_A, thermal)
             kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_s)
             kinds.setdefault(kind, []).append(p.cell.cell)
         for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():
@@ -265,20 +357,24 @@ def limits_as_toml(board: Protection) -> str:
         No limits within the board's ranges protect the wires.
     """
     wanted = board.wanted()
-    bench = board.bench
+    bench = board.reserve
     severest = min(
         board.cells, key=lambda c: (c.temperature_max_C - bench.warm_C) / c.heating_K_per_A2s
     )
     late_K = severest.heating_K_per_A2s * Thermal.of({**board.limits, **wanted}).late_A2s(bench)
-    supply = "without a limit" if bench.supply_A is None else f"of {bench.supply_A:g} A"
+    limit = "without a limit" if bench.supply_A is None else f"of {bench.supply_A:g} A"
+    supply = f" with a supply {limit}" if board.measures else ""
     comments = {
         ON_TIME: "as guard.cell_on_max_s",
         "heat_max_cA2ms": (
             f"{severest.temperature_max_C:g} C minus ambient {bench.warm_C:g} C, minus "
-            f"{late_K:.0f} K until a trip with a supply {supply}"
+            f"{late_K:.0f} K until a trip{supply}"
         ),
         "heat_time_constant_ms": "of the slowest wire, in still warm air",
-        "current_max_mA": f"25 % above the current of an intact cell at {bench.supply_V:g} V",
+        "current_max_mA": (
+            f"{25 if board.measures else 3} % above the current of an intact cell at "
+            f"{bench.supply_V:g} V"
+        ),
     }
     defaults = protocol.default_limits()
     given = {

@@ -16,7 +16,7 @@ from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import CellWire
 from hil.mechanics.sma.loop_budget import HeatBudget, budget_of, peak_C
 from hil.rig.calibrated import cards_of
-from hil.rig.instruments import supplies_of, switching
+from hil.rig.instruments import can_be_cut, supplies_of, switching
 from hil.rig.run_tables import RigTables, RunTables
 from hil.rig.tables import NidaqTable
 from hil.rig.wires import build_wire
@@ -150,9 +150,7 @@ def _controller(tables: RigTables, key: str) -> Iterator[tuple[str, str]]:
 
 def _power(tables: RigTables, found: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
     """Check the supply, which alone stops a short or a transistor that stays on."""
-    enables = [x for card in cards_of(tables.devices).values() for x in card.lines.values()
-               if x.kind == "enable"]  # fmt: skip
-    if not enables and not supplies_of(tables.devices):
+    if not can_be_cut(tables.devices):
         yield (
             key,
             "a transistor that fails stays on, and nothing could cut its power: add an enable line "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hil.devices.board import protocol
-from hil.experiment import loop_limits
+from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import Config
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of, supplies_of
@@ -25,7 +25,8 @@ def energise_plan(config: Config) -> list[str]:
         for name, supply in supplies_of(config.tables.devices).items()
     ]
     switches = loop_limits.plan(config.loop_protections(), config.tables)
-    return [*supplies, *switches, *config.controller.plan(config.run)]
+    boards = board_limits.plan(config.protections())
+    return [*supplies, *boards, *switches, *config.controller.plan(config.run)]
 
 
 def cells_beyond(config: Config) -> list[tuple[str, str]]:

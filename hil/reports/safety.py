@@ -17,7 +17,10 @@ def page() -> str:
         keep_trailing_newline=True,
     )  # nothing to escape: the page is Markdown and its values are this program's own
     template = environment.get_template("safety.md.j2")
-    return template.render(interlocks=interlocks, limits=protocol.LIMITS, states=states)
+    return template.render(
+        interlocks=interlocks, limits=protocol.LIMITS, states=states,
+        faults=protocol.FAULTS, unmeasured=protocol.FAULTS_MEASURED,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

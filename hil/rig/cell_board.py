@@ -50,13 +50,16 @@ def build(given: DeviceInputs) -> Built:
         given.plant.follow(place.gates)
         operator = SomebodyAtTheBench(given.wait_s)
     elif given.backend == "emulated":
-        chip = EmulatedBoard(given.number + 1, _limits_on(injection, limits))
+        chip = EmulatedBoard(given.number + 1, _limits_on(injection, limits), board.build)
         given.plant.wire(_meddled(chip, name, injection), place.gates)
         operator = SimulatedOperator(chip)
         connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.keep_alive)
     else:
         lost = board.sim.reply_lost_probability
-        far_end = NativeBoard(given.number + 1, _limits_on(injection, limits), lost, given.draws())
+        far_end = NativeBoard(
+            given.number + 1, _limits_on(injection, limits), lost, given.draws(),
+            measures=board.measures,
+        )  # fmt: skip
         given.plant.wire(_meddled(far_end, name, injection), place.gates)
         operator = SimulatedOperator(far_end)
         connect = partial(_same, far_end)
@@ -76,6 +79,8 @@ def build(given: DeviceInputs) -> Built:
         power=_power_of(given.config.tables),
         resistances=_resistances(given, limits),
         come_to=given.come_to if given.backend == "emulated" else None,
+        measures=board.measures,
+        as_delivered=board.fuses == "as_delivered",
     )
     return device, given.divider([place.index], place.gates)
 
@@ -115,7 +120,7 @@ def _meddled(board: Chip, name: str, injection: Injection | None) -> Gates:
 
 
 def _firmware_hash(board: CellBoardTable) -> int:
-    return shipped_hash() if board.firmware is None else int(board.firmware, 16)
+    return shipped_hash(board.build) if board.firmware is None else int(board.firmware, 16)
 
 
 def _limits_on(injection: Injection | None, limits: dict[str, int]) -> dict[str, int]:

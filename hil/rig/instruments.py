@@ -42,7 +42,6 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
     devices = tables.devices
     boards = boards_of(devices)
     plug_ins = tuple(plugin_devices(devices))
-    lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
     return RigLayout(
         channels=channels_of(tables),
         outputs=tuple(outputs_of(devices)),
@@ -53,7 +52,7 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
         n_cells=len(cells),
         gate_of=_gates_of(devices, cells),
         cell_names=tuple(cells),
-        waits=bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines),
+        waits=can_be_cut(devices),
         isolates=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )
 
@@ -80,6 +79,12 @@ def switching(devices: Mapping[str, DeviceTable]) -> dict[str, Any]:
         for name, device in of_role(role, devices).items()
         if device.cells_switched
     }
+
+
+def can_be_cut(devices: Mapping[str, DeviceTable]) -> bool:
+    """Whether a trip can switch the cells' supply off: by an enable line, or by the supply."""
+    lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
+    return bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines)
 
 
 def boards_of(devices: Mapping[str, DeviceTable]) -> dict[str, CellBoardTable]:

@@ -112,6 +112,11 @@ class CellBoardTable(DeviceTable):
     them; and on the current of a short circuit, which the rig's supply limits, or otherwise
     `supply_current_max_A`.
 
+    `build` is that of its firmware: `arduino` is an Uno or Nano as it is sold, which measures
+    nothing. Then the board computes the heat of every wire with `limits.current_max_mA`. With
+    `fuses = "as_delivered"` the board may have the fuses of an Arduino, which no boot loader can
+    change.
+
     With `limits.sense_every_ms` the board measures the resistance of every cell, on or off;
     `resistance` describes how.
     """
@@ -124,6 +129,8 @@ class CellBoardTable(DeviceTable):
     every: Every = 1
     estop: Literal["proved", "none"] = "proved"
     firmware: Annotated[str, Field(pattern="^[0-9a-f]{8}$")] | None = None
+    build: Literal["board", "arduino"] = "board"
+    fuses: Literal["required", "as_delivered"] = "required"
     limits: Annotated[dict[str, int], BeforeValidator(without_replaced)] = {}
     ambient_range_C: AmbientRange = [15.0, 30.0]
     supply_current_max_A: SupplyVoltage | None = None
@@ -134,6 +141,11 @@ class CellBoardTable(DeviceTable):
     @property
     def cells_switched(self) -> tuple[str, ...]:
         return tuple(self.cells)
+
+    @property
+    def measures(self) -> bool:
+        """Whether its build measures currents and temperatures."""
+        return self.build == "board"
 
 
 class SimEncoderTable(Table):

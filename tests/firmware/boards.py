@@ -62,6 +62,7 @@ def load(path: Path) -> ctypes.CDLL:
         ("pulses", u32, pointer),
         ("rises", u32, pointer),
         ("set_scan", None, pointer, ctypes.c_int),
+        ("set_measures", None, pointer, ctypes.c_int),
         ("gates", None, pointer, pointer),
         ("set_stuck", None, pointer, u8, u8),
         ("flip_gate", None, pointer, u8, ctypes.c_int),
@@ -281,6 +282,11 @@ class NativeBoard(Bench):
         """Rising edges of gates since the e-stop opened."""
         return self.lib.libboard_rises(self.memory)
 
+    def without_sensors(self) -> None:
+        """Power it on with the build for an Arduino, which measures nothing."""
+        self.lib.libboard_set_measures(self.memory, 0)
+        self._forget()
+
     def set_scan(self, runs: bool) -> None:
         self.lib.libboard_set_scan(self.memory, runs)
 
@@ -350,9 +356,9 @@ class AvrBoard(Bench):
     phases_ms = (0,)
     patience_us = 200_000  # storing limits: 40 bytes of 3.4 ms
 
-    def __init__(self, build: Path):
+    def __init__(self, build: Path, image: str = "board.elf"):
         super().__init__()
-        self.image = build / "board.elf"
+        self.image = build / image
         self.lib = ctypes.CDLL(str(build / "libemulate.so"))
         self.lib.emulate_open.restype = ctypes.c_void_p
         self.lib.emulate_now_us.restype = ctypes.c_uint64

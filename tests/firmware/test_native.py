@@ -15,7 +15,7 @@ from hil.devices.board import protocol
 def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
     fuzz = make(tmp_path, "asan") / "fuzz"
     for seed in ("1", "2"):
-        done = subprocess.run([fuzz, "100000", seed], capture_output=True, text=True, timeout=600)
+        done = subprocess.run([fuzz, "130000", seed], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         # it means something only if some of the rounds ran with cells switched on, some with open
         # isolated ones, and some into each of the faults

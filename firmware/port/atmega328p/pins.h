@@ -16,6 +16,11 @@
 #ifndef PINS_H
 #define PINS_H
 
+/* 0: the build for an Arduino as it is sold, without multiplexers; a DIP package has no ADC6 and ADC7. */
+#ifndef MEASURES
+#define MEASURES 1
+#endif
+
 enum {
     N_CELLS = 12,
     GATES_B = 0x1F,
@@ -24,7 +29,7 @@ enum {
     LAMP_B = 0x20,
     SELECT_C = 0x0F,
     ESTOP_D = 0x04,
-    N_REFERENCES = 3, /* addresses from N_CELLS on */
+    N_REFERENCES = MEASURES ? 3 : 0, /* addresses from N_CELLS on */
     REFERENCE_FULL = 1023, /* counts */
     REFERENCE_4096_MV = 839,
     REFERENCE_HALF = 512,

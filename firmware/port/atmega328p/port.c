@@ -224,7 +224,7 @@ void port_gates_refresh(struct port *port)
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         DDRB |= GATES_B;
-        DDRC |= GATES_C | SELECT_C;
+        DDRC |= GATES_C | (MEASURES ? SELECT_C : 0);
         DDRD |= GATES_D;
         drive(&the_port.slots[the_port.slot]);
     }
@@ -252,7 +252,7 @@ bool port_estop_open(struct port *port)
 
 /* --- scan: current, then temperature of one cell after the other, then of a reference --- */
 
-static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
+static const uint16_t KNOWN_COUNTS[] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
 
 /* Cells whose gates are on in this slot. The pins are chosen so that byte shifts are enough. */
 static uint16_t cells_on(void)
@@ -340,8 +340,37 @@ static bool sense_begins(uint8_t cell, uint16_t on)
     return false;
 }
 
+static void hand_over(void);
+
+/* Without converter: the gates alone, which are read at one moment. */
+static void read_gate(void)
+{
+    uint16_t on = 0;
+    uint8_t b = 0, c = 0, d = 0;
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        on = cells_on();
+        b = PINB;
+        c = PINC;
+        d = PIND;
+    }
+    struct scan_turn turn = scan_next(scan(), on);
+    const struct slot *gate = &GATES[turn.address];
+    *(struct scan_turn *)&the_port.turn = turn;
+    the_port.gate_on = (on & turn.bit) != 0;
+    the_port.gate_high = ((b & gate->b) | (c & gate->c) | (d & gate->d)) != 0;
+    if (the_port.sample_ready)
+        the_port.sample_held = true;
+    else
+        hand_over();
+}
+
 static void convert_current(void)
 {
+    if (!MEASURES) {
+        read_gate();
+        return;
+    }
     the_port.edges_at_start = the_port.edges; /* before reading the gates, so that an edge in between counts */
     uint16_t on = cells_on();
     uint8_t cell = the_port.sense;
@@ -365,7 +394,7 @@ static void hand_over(void)
     the_port.sample.gate_on = the_port.gate_on;
     the_port.sample.gate_high = the_port.gate_high;
     the_port.sample.current_counts = the_port.current_counts;
-    the_port.sample.temperature_counts = ADC;
+    the_port.sample.temperature_counts = MEASURES ? ADC : 0;
     the_port.sample.sensed = the_port.sensing;
     if (!the_port.sensing)
         scan_done(scan(), turn, the_port.gate_on);
@@ -423,7 +452,7 @@ bool port_sample(struct port *port, struct port_sample *sample)
     if (!the_port.sample_ready)
         return false;
     memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
-    if (sample->cell >= N_CELLS) {
+    if (MEASURES && sample->cell >= N_CELLS) {
         sample->known_counts = KNOWN_COUNTS[sample->cell - N_CELLS];
         sample->cell = (uint8_t)(sample->cell - N_CELLS + WIRE_CELLS_MAX);
     }
@@ -438,6 +467,8 @@ bool port_sample(struct port *port, struct port_sample *sample)
 void port_sense(struct port *port, uint8_t cell, bool wait)
 {
     (void)port;
+    if (!MEASURES)
+        return;
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
         the_port.sense = cell;
@@ -457,6 +488,8 @@ uint16_t port_probe(struct port *port, uint8_t cell)
 {
     const struct slot *gate = &GATES[cell];
     (void)port;
+    if (!MEASURES)
+        return 0;
     ADCSRA &= (uint8_t) ~(1 << ADIE);
     the_port.sampling = true; /* afterwards the scan repeats its interrupted reading */
     the_port.sample_held = false;
@@ -607,6 +640,7 @@ struct port_identity port_identity(struct port *port)
         .serial = eeprom_read_dword((const uint32_t *)SERIAL_AT),
         .scan_period_us = SCAN_PERIOD_US,
         .n_cells = N_CELLS,
+        .measures = MEASURES,
         .reset_cause = reset_cause(),
     };
 }
@@ -615,7 +649,7 @@ static void start(void)
 {
     __asm__ __volatile__("" : : "r"(&IMAGE)); /* prevents the linker from removing it */
     DDRB = GATES_B | LAMP_B;
-    DDRC = GATES_C | SELECT_C;
+    DDRC = GATES_C | (MEASURES ? SELECT_C : 0);
     DDRD = GATES_D | 1 << 1;
     PORTD = ESTOP_D; /* pulled up: a broken wire is an open loop */
     EICRA = 1 << ISC01 | 1 << ISC00;
@@ -632,7 +666,8 @@ static void start(void)
     UCSR0A = 1 << U2X0;
     UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
     UCSR0B = 1 << RXEN0 | 1 << TXEN0 | 1 << RXCIE0;
-    ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us per conversion */
+    if (MEASURES)
+        ADCSRA = 1 << ADEN | 1 << ADIE | 1 << ADPS2 | 1 << ADPS1 | 1 << ADPS0; /* 125 kHz: 104 us per conversion */
     SMCR = 1 << SE; /* idle mode: only the processor sleeps */
     sei();
 }

@@ -131,6 +131,8 @@ static uint16_t mask_high(const uint8_t *gates)
 static const char *wrong(const struct board *core, const uint8_t *gates)
 {
     uint16_t high = mask_high(gates);
+    if (!core->identity.measures && (core->fault_bits & WIRE_FAULTS_MEASURED) != 0)
+        return "a fault that needs sensors, without them";
     if (high == 0)
         return NULL;
     if (core->state != STATE_armed)
@@ -198,6 +200,8 @@ static void *new_board(void)
     uint8_t n_cells = one_in(4) ? (uint8_t)(1 + next() % 16) : 12;
     if (board == NULL || libboard_init(board, n_cells, 1, SCAN_US, next()) != 0)
         exit(2);
+    if (one_in(8))
+        libboard_set_measures(board, 0);
     if (one_in(8))
         libboard_set_count(board, UINT16_MAX); /* the next count is 0, which is not a valid arming number */
     return board;

@@ -149,7 +149,7 @@ bool port_estop_open(struct port *port)
 
 static uint8_t n_references(const struct port *port)
 {
-    return port->identity.n_cells <= REFERENCES_AT ? N_REFERENCES : 0;
+    return port->identity.measures && port->identity.n_cells <= REFERENCES_AT ? N_REFERENCES : 0;
 }
 
 static uint8_t n_turns(const struct port *port)
@@ -318,6 +318,7 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->identity.n_cells = n_cells;
     port->identity.serial = serial;
     port->identity.scan_period_us = scan_period_us;
+    port->identity.measures = true;
     libboard_set_fuses(port, 0xF7, 0xC6, 0xFC);
     port->now_us = now_us;
     port->scan_runs = true;
@@ -333,6 +334,13 @@ void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended
     port->identity.fuses[0] = low;
     port->identity.fuses[1] = high;
     port->identity.fuses[2] = extended;
+}
+
+void libboard_set_measures(void *board, int measures)
+{
+    struct port *port = board;
+    port->identity.measures = measures != 0;
+    boot(port, RESET_power_on);
 }
 
 void libboard_reset(void *board, uint8_t cause)

@@ -17,6 +17,7 @@ void libboard_set_fuses(void *board, uint8_t low, uint8_t high, uint8_t extended
 
 /* Resets the processor: pins and stored limits stay, and its time restarts at 0. `cause` is one of WIRE_RESETS. */
 void libboard_reset(void *board, uint8_t cause);
+void libboard_set_measures(void *board, int measures); /* 0: a build without sensors; the board is powered on again */
 
 void libboard_receive(void *board, const uint8_t *bytes, size_t n);
 size_t libboard_send(void *board, uint8_t *bytes, size_t room);

@@ -29,6 +29,7 @@ from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.loop.stages import Message
 
 ATTEMPTS = 3
+STARTS, START_S = 10, 0.3  # attempts to meet an Arduino, whose boot loader waits 1 to 2 s
 PATIENT_S = 0.1
 RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
 RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
@@ -78,6 +79,8 @@ class CellBoard:
     firmware_hash : of the required firmware; None: any firmware with this protocol
     power : the path of its cells' power, for error messages
     resistances : the cells' resistances, of a board that measures them
+    measures : whether its build measures currents and temperatures; an Arduino's does not
+    as_delivered : its fuses may be those that it was sold with, and opening its port may reset it
     come_to : called with the time of every tick before it is read, for a far end that must be
         brought there
     """
@@ -98,8 +101,13 @@ class CellBoard:
         power: Sequence[str] = (),
         resistances: Resistances | None = None,
         come_to: Callable[[float], None] | None = None,
+        measures: bool = True,
+        as_delivered: bool = False,
     ) -> None:
         self.name = name
+        self._measures = measures
+        self._as_delivered = as_delivered
+        self._notes: list[Message] = []
         self.simulated = simulated
         self._operator = operator
         self._estop = estop
@@ -193,7 +201,7 @@ class CellBoard:
         self._port = self._connect()
         self._seen_us = None
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
-        identity = self._ask("identify")
+        identity = self._meet()
         if identity["wire_hash"] != protocol.WIRE_HASH:
             raise DeviceError(self._other_wire())
         if self._firmware_hash not in (None, identity["firmware_hash"]):
@@ -202,6 +210,7 @@ class CellBoard:
                 f"{self._firmware_hash:08x}: hil board flash PORT, or, if it is meant to, "
                 f'devices.{self.name}.firmware = "{identity["firmware_hash"]:08x}"'
             )
+        self._check_build(identity["faults_checked"])
         if identity["n_cells"] < len(self._bit):
             raise DeviceError(
                 f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
@@ -214,7 +223,10 @@ class CellBoard:
                     f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
                     "rig: set one to the other"
                 )
-        if wrong := fuses.problems(identity["fuses"]):
+        wrong = fuses.problems(identity["fuses"])
+        if wrong and self._as_delivered:
+            self._notes.append(Message("warning", f"fuses as delivered: {'; '.join(wrong)}"))
+        elif wrong:
             raise DeviceError(
                 f"{self.name}: its fuses ({fuses.as_text(identity['fuses'])}) do not protect: "
                 f"{'; '.join(wrong)}: hil board flash PORT --programmer NAME --fuses"
@@ -226,6 +238,32 @@ class CellBoard:
         if cleared["fault_bits"]:
             names = ", ".join(protocol.fault_names(cleared["fault_bits"]))
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+
+    def _meet(self) -> protocol.Message:
+        """Its identity; an Arduino is reset by the opening of its port, and starts again."""
+        for _ in range(STARTS if self._as_delivered else 0):
+            try:
+                return self._ask("identify")
+            except DeviceError:
+                self._operator.wait(START_S)
+        return self._ask("identify")
+
+    def _check_build(self, faults_checked: int) -> None:
+        """Refuse a board whose firmware protects less, or other, than the rig says."""
+        all_faults = sum(1 << bit for bit in protocol.FAULTS.values())
+        meant = all_faults if self._measures else all_faults & ~protocol.FAULTS_MEASURED
+        if faults_checked == meant:
+            return
+        lacking = protocol.fault_names(meant & ~faults_checked)
+        if lacking:
+            raise DeviceError(
+                f"{self.name}: its firmware cannot find {', '.join(lacking)}: flash the build that "
+                f'the rig means, or say devices.{self.name}.build = "arduino"'
+            )
+        raise DeviceError(
+            f'{self.name}: its firmware measures currents, and the rig says build = "arduino": '
+            f"remove devices.{self.name}.build"
+        )
 
     def _wait_until_left(self, identity: protocol.Message) -> None:
         """Wait for a board to latch after its host died; if it does not, it has another host."""
@@ -309,7 +347,8 @@ class CellBoard:
         names = self._place.cell_names
         found = [name for i, name in enumerate(names) if fresh >> i & 1]
         told = [] if self._resistances is None else self._resistances.messages()
-        return [*told, *(Message("warning", f"{name}: {OPEN_WIRE}") for name in found)]
+        notes, self._notes = self._notes, []
+        return [*notes, *told, *(Message("warning", f"{name}: {OPEN_WIRE}") for name in found)]
 
     def _reasons(self, result: str, answer: protocol.Message) -> str:
         found = protocol.fault_names(answer["fault_bits"])
@@ -370,6 +409,8 @@ class CellBoard:
                 cell = first_cell - protocol.SENSED
                 self._resistances.take(self._last_t_s, cell, currents_mA, temperatures_cC[0])
             currents_mA = temperatures_cC = ()
+        if not self._measures:
+            currents_mA = temperatures_cC = ()
         wires, at, end = self._wires, 2 * first_cell, len(self._wires)
         for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True):
             if at < end:
@@ -429,6 +470,8 @@ class CellBoard:
             now = self._exchange("read")
         except DeviceError:
             return {}  # it is gone; the loop notices by itself
+        if not self._measures:  # its heat budget takes this current for granted
+            return {CURRENT: dict.fromkeys(cells, 1e-3 * self._limits["current_max_mA"])}
         return {
             CURRENT: {name: 1e-3 * now["current_mA"][i] for name, i in cells.items()},
             TEMPERATURE: {name: 1e-2 * now["temperature_cC"][i] for name, i in cells.items()},

@@ -68,7 +68,7 @@ def _checkout() -> Path | None:
 
 
 def _compiled() -> tuple[Path, Path]:
-    """The library and the image, made or brought up to date."""
+    """The library, and the folder of the images, made or brought up to date."""
     sources = _checkout()
     if sources is not None:
         folder = sources / "build"
@@ -76,7 +76,7 @@ def _compiled() -> tuple[Path, Path]:
         with (folder / ".emulate.lock").open("w") as lock:
             locks.acquire(lock, wait=True)  # several processes may come here at once
             _do(["make", "--silent", "-C", str(sources), "avr", "emulate"])
-        return folder / "libemulate.so", folder / "board.elf"
+        return folder / "libemulate.so", folder
     source = built("emulate.c")
     name = f"libemulate-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.so"
     cached = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hil" / name
@@ -86,7 +86,7 @@ def _compiled() -> tuple[Path, Path]:
         _do(["cc", "-O2", "-fPIC", "-shared", "-isystem", str(SIMAVR.parent),
              "-o", str(part), str(source), "-lsimavr", "-lelf"])  # fmt: skip
         part.replace(cached)
-    return cached, built("board.elf")
+    return cached, built("board.elf").parent
 
 
 def _do(command: list[str]) -> None:
@@ -99,7 +99,7 @@ def _do(command: list[str]) -> None:
 @cache
 def _library() -> tuple[ctypes.CDLL, Path]:
     check_tools()
-    path, image = _compiled()
+    path, images = _compiled()
     loaded = ctypes.CDLL(str(path))
     chip, u8, u16, u32 = ctypes.c_void_p, ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32
     for name, result, *arguments in [
@@ -123,7 +123,7 @@ def _library() -> tuple[ctypes.CDLL, Path]:
     ]:
         function = getattr(loaded, f"emulate_{name}")
         function.restype, function.argtypes = result, arguments
-    return loaded, image
+    return loaded, images
 
 
 def _packed(limits: dict[str, int]) -> bytes:
@@ -139,6 +139,7 @@ class EmulatedBoard:
     ----------
     number : serial number; the board is reached at `emulated://NUMBER`
     limits : its stored table of limits
+    build : of the firmware, as `devices.BOARD.build`
 
     Raises
     ------
@@ -146,8 +147,9 @@ class EmulatedBoard:
         The chip cannot be emulated here.
     """
 
-    def __init__(self, number: int, limits: dict[str, int]) -> None:
-        self._library, image = _library()
+    def __init__(self, number: int, limits: dict[str, int], build: str = "board") -> None:
+        self._library, images = _library()
+        image = images / f"{build}.elf"
         opened = self._library.emulate_open(str(image).encode())
         if not opened:
             raise ConfigError(f"{image}: cannot be emulated: make -C firmware clean avr emulate")

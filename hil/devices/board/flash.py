@@ -2,14 +2,13 @@
 
 import re
 import shutil
-import struct
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hil.devices.board import fuses, listing, protocol
+from hil.devices.board import bundled_firmware, fuses, listing, protocol
 from hil.devices.board.native import places_of
 from hil.devices.board.port import port_path
 from hil.errors import ConfigError, DeviceError
@@ -18,7 +17,6 @@ from hil.platform.terminal import say
 BOOT_LOADER = "arduino"  # what avrdude calls a bootloader that speaks STK500 v1, such as Optiboot
 BAUD = 115_200
 NAMES = ("lfuse", "hfuse", "efuse")
-TAG = b"HILBOARD"  # in the image; its two hashes follow
 TIMEOUT_S = 120.0
 ATTEMPTS = 3  # of avrdude, to meet the bootloader: 5 s each
 RESTARTS = 5  # attempts to meet the new firmware: the bootloader waits a second before it
@@ -33,31 +31,22 @@ class Image:
     firmware_hash: int
 
 
-def image(path: Path | None) -> Image:
-    """The shipped image, or a named Intel HEX file.
+def image(path: Path | None, build: str = "board") -> Image:
+    """The shipped image of a build, or a named Intel HEX file.
 
     Raises
     ------
     ConfigError
         It does not exist, or is not the firmware of a driver board.
     """
-    found = path or next((p for p in places_of("board.hex") if p.is_file()), None)
+    places = places_of(f"{build}.hex")
+    found = path or next((p for p in places if p.is_file()), None)
     if found is None:
         raise ConfigError(
-            f"{places_of('board.hex')[-1]}: the image has not been built: make -C firmware avr "
+            f"{places[-1]}: the image has not been built: make -C firmware avr "
             "(needs: apt-get install gcc-avr avr-libc), or name one with --image FILE.hex"
         )
-    try:
-        records = found.read_text(encoding="ascii").split()
-        data = b"".join(bytes.fromhex(r[9:-2]) for r in records if r[7:9] == "00")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not an Intel HEX file"
-        raise ConfigError(f"{found}: {reason}: give firmware/build/board.hex") from None
-    at = data.find(TAG)
-    if at < 0 or len(data) < at + len(TAG) + 8:
-        raise ConfigError(f"{found}: not the firmware of a driver board")
-    hashes = struct.unpack_from("<II", data, at + len(TAG))
-    return Image(found, *hashes)
+    return Image(found, *bundled_firmware.image_hashes(found))
 
 
 def flashed(
@@ -68,11 +57,18 @@ def flashed(
     boot_loader: Path | None,
     *,
     fuses_alone: bool = False,
+    build: str = "board",
+    baud: int = BAUD,
 ) -> dict[str, Any]:
     """Write image or fuses with avrdude, then query the board; returns its identity.
 
     A programmer erases the chip, boot loader included, writes the fuses and reads them back. A boot
     loader can do neither: there the board's own reading of its fuses is shown.
+
+    Parameters
+    ----------
+    build : of the shipped image: `board`, or `arduino` for one without multiplexers
+    baud : of the boot loader; 57 600 on Nanos sold before 2018
 
     Raises
     ------
@@ -91,7 +87,7 @@ def flashed(
         raise ConfigError("--fuses writes the fuses alone: leave out --image and --boot-loader")
     if shutil.which("avrdude") is None:
         raise ConfigError("hil board flash needs avrdude: sudo apt-get install avrdude")
-    new = None if fuses_alone else image(path)
+    new = None if fuses_alone else image(path, build)
     if new is not None and new.wire_hash != protocol.WIRE_HASH:
         raise ConfigError(
             f"{new.path}: speaks another version of the protocol than this hil: use the shipped "
@@ -100,7 +96,7 @@ def flashed(
     if programmer is None:
         assert new is not None
         port = port_path("board", address)
-        _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(BAUD), "-D",
+        _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(baud), "-D",
                            "-x", f"attempts={ATTEMPTS}", *_writing(new.path)])  # fmt: skip
         return _met(address, new)
     at = ["-c", programmer, "-P", programmer_port]
@@ -164,7 +160,8 @@ def _met(address: str, new: Image | None) -> dict[str, Any]:
     if fuses.problems(found["fuses"]):
         say(
             "its fuses do not protect, and a boot loader cannot write them: no run is armed before "
-            f"hil board flash {address} --programmer NAME --fuses",
+            f"hil board flash {address} --programmer NAME --fuses, unless the rig accepts them as "
+            'delivered (fuses = "as_delivered")',
             file=sys.stderr,
         )
     return found

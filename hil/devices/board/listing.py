@@ -107,12 +107,21 @@ def identity_as_text(address: str, found: dict[str, Any]) -> str:
         f"firmware {found['firmware_hash']:08x}, protocol {agrees}",
         f"fuses {fuses.as_text(found['fuses'])}"
         + "".join(f"\n  WRONG: {text}" for text in fuses.problems(found["fuses"])),
+        checked_as_text(found["faults_checked"]),
         f"every cell is scanned once in {1e-3 * found['scan_period_us']:g} ms",
     ]
     for name, value in found["limits"].items():
         changed = "" if value == protocol.LIMITS[name].default else "   (changed)"
         lines.append(f"  {name:<28} {value:>10}{changed}")
     return "\n".join(lines)
+
+
+def checked_as_text(faults_checked: int) -> str:
+    """Which faults this build of the firmware can find."""
+    lacking = [name for name, bit in protocol.FAULTS.items() if not faults_checked >> bit & 1]
+    if not lacking:
+        return "it finds every fault of docs/safety.md"
+    return f"it measures nothing and cannot find {', '.join(lacking)}"
 
 
 def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, int]:

@@ -55,6 +55,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_limits.restype = ctypes.POINTER(ctypes.c_uint8)
     loaded.libboard_limits.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)]
     loaded.libboard_reset.argtypes = [ctypes.c_void_p, ctypes.c_uint8]
+    loaded.libboard_set_measures.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_set_scan.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_send.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     loaded.libboard_receive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
@@ -84,6 +85,7 @@ class NativeBoard:
     serial : its serial number
     limits : its stored table of limits
     answer_lost_probability : chance that an answer never arrives
+    measures : False: the build for an Arduino, without currents and temperatures
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class NativeBoard:
         answer_lost_probability: float,
         rng: np.random.Generator,
         n_cells: int = N_CELLS,
+        measures: bool = True,
     ) -> None:
         self._library = library()
         self._memory = ctypes.create_string_buffer(self._library.libboard_size())
@@ -109,6 +112,8 @@ class NativeBoard:
         self._duty_at = self.duty_per_255.ctypes.data
         self._lived_us = 0
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
+        if not measures:
+            self._library.libboard_set_measures(self._board, 0)
         self.write(protocol.encode("set_limits", 1, limits=limits))
         self._receive()
         self._library.libboard_rest(self._board)

@@ -251,6 +251,7 @@ _DEFINED = Definitions.read(_BYTES.decode())
 #: First four bytes of the SHA-256 of protocol.h; the board says with which it was compiled.
 WIRE_HASH = int.from_bytes(hashlib.sha256(_BYTES).digest()[:4], "big")
 VERSION = _DEFINED.integer("WIRE_VERSION")
+FAULTS_MEASURED = _DEFINED.integer("WIRE_FAULTS_MEASURED")
 CELLS_MAX = _DEFINED.integer("WIRE_CELLS_MAX")
 CELLS_PER_STATUS = _DEFINED.integer("WIRE_CELLS_PER_STATUS")
 HEAT_TO_ARM = _DEFINED.integer("WIRE_HEAT_TO_ARM")

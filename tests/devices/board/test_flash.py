@@ -17,7 +17,7 @@ import pytest
 
 from firmware.boards import FIRMWARE, need_avr
 from hil.__main__ import main
-from hil.devices.board import flash, protocol
+from hil.devices.board import bundled_firmware, flash, protocol
 from hil.devices.board.native import NativeBoard, built
 
 # Opcodes, answers and parameters of Atmel's application note AVR061 (STK500 protocol, 1.x).
@@ -138,7 +138,7 @@ def test_an_image_that_did_not_take_is_noticed(image, tmp_path, capsys):
     """The board behind this bootloader goes on to run what it always ran."""
     text = image.read_text().splitlines()
     data = b"".join(bytes.fromhex(line[9:-2]) for line in text if line[7:9] == "00")
-    at = data.find(flash.TAG) + len(flash.TAG) + 4
+    at = data.find(bundled_firmware.TAG) + len(bundled_firmware.TAG) + 4
     other = data[:at] + bytes(4) + data[at + 4 :]
     changed = tmp_path / "other.bin"
     changed.write_bytes(other)
@@ -252,6 +252,8 @@ def programmer(tmp_path, monkeypatch, image):
     chip = Programmer(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     found = {"firmware_hash": flash.image(image).firmware_hash, "serial": 42, "n_cells": 12}
+    checked = sum(1 << bit for bit in protocol.FAULTS.values())
+    found |= {"faults_checked": checked}
     rest = {"scan_period_us": 4000, "limits": protocol.default_limits(), "wire_agrees": True}
     monkeypatch.setattr(
         flash.listing,
@@ -259,6 +261,58 @@ def programmer(tmp_path, monkeypatch, image):
         lambda address: found | rest | {"fuses": tuple(chip["fuses"].values())},
     )
     return chip
+
+
+def test_an_arduino_is_flashed_through_its_boot_loader_at_its_baud(programmer, image, monkeypatch):
+    """`arduino` is the programmer by which avrdude means a boot loader of STK500 v1."""
+    uno = image.with_name("arduino.hex")
+    monkeypatch.setattr(flash, "places_of", lambda name: (image.with_name(name),) * 2)
+    new = flash.image(None, "arduino")
+    assert new.path == uno
+    assert new.firmware_hash != flash.image(image).firmware_hash
+    identity = flash.listing.identity("")
+    lacking = protocol.FAULTS_MEASURED
+    monkeypatch.setattr(
+        flash.listing, "identity",
+        lambda address: identity | {
+            "firmware_hash": new.firmware_hash,
+            "faults_checked": identity["faults_checked"] & ~lacking,
+        },
+    )  # fmt: skip
+    words = ["board", "flash", "--port", "/dev/ttyACM0", "--build", "arduino", "--baud", "57600"]
+    assert main(words) == 0
+    (called,) = programmer["runs"]
+    expected = [
+        "-q",
+        "-p",
+        "atmega328p",
+        "-c",
+        "arduino",
+        "-P",
+        "/dev/ttyACM0",
+        "-b",
+        "57600",
+        "-D",
+    ]
+    assert called[: len(expected)] == expected
+    assert called[-2:] == ["-U", f"flash:w:{uno}:i"]
+
+
+def test_after_flashing_an_arduino_what_it_cannot_find_is_said(programmer, image, capsys):
+    assert main(["board", "flash", "/dev/board", "--image", str(image)]) == 0
+    assert "it finds every fault" in capsys.readouterr().out
+    found = flash.listing.identity("")
+    text = flash.listing.checked_as_text(found["faults_checked"] & ~protocol.FAULTS_MEASURED)
+    assert text == (
+        "it measures nothing and cannot find current_high, current_low, current_when_off, "
+        "temperature_high, temperature_range, scan_untrue"
+    )
+
+
+@pytest.mark.parametrize("words", [["a", "--port", "b"], []])
+def test_one_port_is_needed(words, capsys):
+    assert main(["board", "flash", *words]) == 2
+    assert "PORT" in capsys.readouterr().err
 
 
 BY_PROGRAMMER = ["board", "flash", "/dev/board", "--programmer", "usbasp"]
