@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from nidaqmx import Task
 
 from hil.devices.nidaq.channels import CellLine, Line
 from hil.devices.nidaq.outputs import Outputs
@@ -83,6 +84,16 @@ def test_before_the_enable_line_goes_high_the_watchdog_runs_and_every_line_is_he
     assert (what, levels) == ("started", [0.0, 0.0, 0.0])
     assert "watchdog: cells off, enable lines low after 0.05 s" in said
     assert seen[1] == ("enable", True)
+
+
+def test_a_line_that_another_program_has_left_high_is_low_before_there_is_power():
+    with SwitchBench() as bench, Task("another program") as other:
+        other.do_channels.add_do_chan("Dev1/port0/line8")
+        other.write(True, auto_start=True)
+        other.stop()
+        assert bench.levels() == [1.0, 0.0, 0.0]
+        bench.start()
+        assert bench.levels() == [0.0, 0.0, 1.0]
 
 
 def test_in_the_tick_of_a_trip_the_enable_line_goes_low_first_then_all_cells():
