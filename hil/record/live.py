@@ -87,6 +87,7 @@ class Server:
             [*command, self._address.host, str(self._address.port), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # the package prints a line a message to a lost viewer
             text=True,
             **APART,  # only the loop gets the terminal's Ctrl-C
         )
