@@ -392,9 +392,9 @@ def test_the_benchmark_says_what_a_tick_of_ones_own_costs(monkeypatch, tmp_path)
     monkeypatch.setattr(plugin, "ROUNDS", 1)
     monkeypatch.setattr(plugin, "TICKS", 50)
     found = plugin.measure(tmp_path)
-    assert list(found) == ["controller", "reference", "model"]
+    assert list(found) == ["controller", "reference", "model", "device"]
     assert all(0.0 < row[key] < 1.0 for row in found.values() for key in ("own_s", "built_in_s"))
-    assert plugin.as_text(found).count("with hil's") == 3
+    assert plugin.as_text(found).count("with hil's") == 4
 
 
 class Slow:

@@ -13,7 +13,6 @@ the other until none changes.
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import brentq
 
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import PIECES, knots_C
@@ -65,6 +64,8 @@ def _one(cell: CellActivation, others_m: float, own_m_per_N: float) -> tuple[flo
 
     f_N = 0.0  # slack
     if off_N(0.0) < 0.0:
+        from scipy.optimize import brentq  # 0.3 s, which runs without wires save
+
         f_N = float(brentq(off_N, 0.0, abs(known_N) + cell.force_on_N * (1.0 + abs(eases))))
     return f_N, (f_N - known_N) / eases, _austenite(cell, stress_Pa(wire, f_N / wire.n_wires))
 
