@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ FIRST_S = 3.0  # wait for the first reading
 now_s = time.monotonic
 
 
-class LatestReading:
+class LatestReading(ABC):
     """Base of instruments whose readings come from a thread or from callbacks of a driver.
 
     A subclass connects in `_connect` and disconnects in `_disconnect`. It gives readings to `take`:
@@ -42,13 +43,13 @@ class LatestReading:
         self._opened_s = 0.0
         self.age_s = self.taken_s = 0.0
 
+    @abstractmethod
     def _connect(self) -> None:
         """Connect; the library's own errors are translated by `open`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _disconnect(self) -> None:
         """Disconnect, if it is connected."""
-        raise NotImplementedError
 
     def open(self) -> None:
         """Connect and wait for the first reading."""
