@@ -9,7 +9,7 @@ import sys
 from hil.commands.command_line import command_line
 from hil.commands.parser import BAD_INPUT, DEVICE, DONE, INTERRUPTED
 from hil.errors import ConfigError, DeviceError
-from hil.platform.terminal import say
+from hil.platform.terminal import escape_unprintable, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What imports and compilations make stays: with Python's own thresholds the search for garbage
     # takes a sixth of their time.
     gc.set_threshold(50_000, 20, 50)
+    escape_unprintable()
     parser = command_line()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
         from hil.commands.completion import complete

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 
 class ConfigError(Exception):
@@ -47,15 +48,39 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest known name as the end of a line; empty where none is near."""
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The nearest known name; empty where none is near."""
     import difflib  # not at start-up
 
-    near = difflib.get_close_matches(word, known, n=1)
-    return f": did you mean '{near[0]}'?" if near else ""
+    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest known name as the end of a line; empty where none is near."""
+    near = nearest(word, known)
+    return f": did you mean '{near}'?" if near else ""
 
 
 def remedy(word: str, known: Iterable[str]) -> str:
     """The nearest known name, or where none is near all of them, as the end of a line."""
     names = list(known)
     return did_you_mean(word, names) or f": choose {', '.join(names)}"
+
+
+def missing_file(path: Path, otherwise: str) -> ConfigError:
+    """The error of a file that does not exist, with the nearest name or another remedy.
+
+    The nearest name is that of a file of the same type beside it, or if its folder does not exist
+    either, of a folder with a file of its name.
+    """
+    folder, above = path.parent, path.parent.parent
+    if folder.is_dir():
+        near = nearest(path.name, [file.name for file in folder.glob(f"*{path.suffix}")])
+    elif above.is_dir():
+        with_it = [place.name for place in above.iterdir() if (place / path.name).is_file()]
+        other = nearest(folder.name, with_it)
+        near = str(above / other / path.name) if other else ""
+    else:
+        near = ""
+    text = f"did you mean '{near}'?" if near else otherwise
+    return ConfigError(one_line(f"{path}: no such file: {text}"))

@@ -65,6 +65,7 @@ struct emulated {
     uint8_t vectors[4];    /* flash contents at the addresses where fuses are read */
     bool fuses_shown, setting_watchdog;
     uint8_t stuck[N_CELLS];      /* 0 normal, 1 stuck low, 2 stuck high */
+    uint8_t switched_by[N_CELLS]; /* the gate that switches the current of each input */
     struct {
         uint8_t low, high;       /* bits of the address */
     } address[2];                /* of the multiplexer for currents, and for temperatures */
@@ -351,7 +352,7 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
     const struct analog *analog = &e->analog[cell];
     uint32_t counts = analog->temperature_counts;
     if (channel == CHANNEL_CURRENT)
-        counts = cell < N_CELLS && is_high(e, cell) ? analog->on_counts : analog->off_counts;
+        counts = cell < N_CELLS && is_high(e, e->switched_by[cell]) ? analog->on_counts : analog->off_counts;
     avr_raise_irq(e->converter + channel, (counts * VCC_MV + 1022) / 1023);
 }
 
@@ -415,6 +416,7 @@ void *emulate_open(const char *elf_path)
     e->converter = avr_io_getirq(avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0);
     for (int i = 0; i < N_CELLS; i++) {
         e->pins[i] = (struct pin){e, i};
+        e->switched_by[i] = (uint8_t)i;
         avr_irq_register_notify(
             avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate,
             &e->pins[i]);
@@ -545,6 +547,13 @@ void emulate_set_stuck(struct emulated *e, uint8_t gate, uint8_t stuck)
 {
     if (gate < N_CELLS)
         e->stuck[gate] = stuck;
+}
+
+/* The current of an input is switched by this gate; by its own, unless wires are swapped. */
+void emulate_set_wiring(struct emulated *e, uint8_t cell, uint8_t gate)
+{
+    if (cell < N_CELLS && gate < N_CELLS)
+        e->switched_by[cell] = gate;
 }
 
 /* Address bits stuck low and high: of the multiplexer for currents (bit 0), for temperatures (bit 1). */

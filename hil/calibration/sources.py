@@ -18,6 +18,7 @@ from hil.config.files import Merged
 from hil.errors import ConfigError
 
 AGREEMENT = 1e-6
+BRING_UP = "bring_up"  # the kind of a driver board's record, whose values no table repeats
 CHECKED = ("model", "devices")  # not [plant], which contains the differences from [model]
 
 
@@ -65,12 +66,19 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
                     departures.append(f"{key}.{value}{text}")
                 else:
                     wrong.append(f"{where}: {key}.{value}{text}: use one of the two values")
-            if not any(base(name) in type(table).model_fields for name in source.names):
+            if not _belongs(table, source):
                 wrong.append(f"{named_by}: {source.id} has no value for this table")
             found.append(Sourced(key, source, tuple(departures)))
     if wrong:
         raise ConfigError("\n".join(wrong))
     return found
+
+
+def _belongs(table: Any, source: Source) -> bool:
+    """Whether a record has a value of the table; a bring-up's is that of a whole board."""
+    if source.record.kind == BRING_UP:
+        return getattr(table, "role", "") == "board"
+    return any(base(name) in type(table).model_fields for name in source.names)
 
 
 def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:

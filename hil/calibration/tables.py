@@ -17,6 +17,7 @@ Status = Literal["certificate", "measured", "literature", "assumed", "simulated"
 Kind = Literal[
     "spring_constants", "damping", "activation", "cell_force", "masses", "encoder",
     "displacement_sensor", "pantograph_geometry", "daq_channel", "latency", "parameters",
+    "bring_up",
 ]  # fmt: skip
 
 

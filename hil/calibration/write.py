@@ -97,6 +97,8 @@ def _joined(match: re.Match[str]) -> str:
     before = len(match.string[: match.start()].rsplit("\n", 1)[-1])
     if before + len(items) + 2 <= WIDTH:
         return f"[{items}]"
+    if re.search(r'"[^",]*\s[^",]*"', items):  # a text would be broken at its spaces
+        return match[0]
     lines = textwrap.wrap(items, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
     return "[\n" + "".join(f"    {line}\n" for line in lines) + "]"
 

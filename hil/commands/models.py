@@ -36,6 +36,7 @@ def add_to(group: Group) -> None:
     c.add_argument(
         "--fmi", choices=(2, 3), type=int, default=3, help="version of the FMU (default: 3)"
     )
+    c.flag("--board", "an FMU with the firmware of the rig's driver boards inside")
     add_sets(c)
     c.value(
         "--reduce", "ORDER", "balanced reduction from cells to forces; --out writes it", type=int
@@ -113,7 +114,9 @@ def model(args: argparse.Namespace) -> int:
         out = _named(args.file, args.to) if out is None else out
         if out.suffix != f".{args.to}":
             raise ConfigError(f"--to {args.to}: --out {out} has another ending: leave one out")
-    facts, text = described(args.file, args.set, args.reduce, out, args.fmi)
+    if args.board and (out is None or out.suffix != ".fmu"):
+        raise ConfigError("--board: the firmware goes into an FMU: add --to fmu")
+    facts, text = described(args.file, args.set, args.reduce, out, args.fmi, args.board)
     show(args, facts, text)
     return DONE
 

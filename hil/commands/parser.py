@@ -32,6 +32,9 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         name = action.option_strings[0] if action.option_strings else action.dest
+        command = {".toml": "run", ".h5": "report"}.get(str(value)[str(value).rfind(".") :])
+        if name == "command" and command:
+            self.error(f"'{value}' is a file: did you mean 'hil {command} {value}'?")
         self.error(f"unknown {name} '{value}'{remedy(str(value), map(str, action.choices))}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -24,7 +24,7 @@ def add_to(group: Group) -> None:
         "--validate",
         "ACCEPTANCE.toml",
         "test whether the model is good enough, by the [validation] of the runs or by this "
-        "file; several runs give one table; write it after the runs",
+        "file; several runs give one table; name it after the runs",
         nargs="?",
         const=NO_FILE,
     )

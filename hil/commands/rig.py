@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, print_json, show
+from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, path_of, print_json, show
 from hil.errors import ConfigError
 from hil.platform.terminal import say
+
+BRING_UP = "bring-up"
+NOT_OF_BRING_UP = ("from_rig", "image", "programmer", "boot_loader", "fuses", "yes", "modules")
+OF_BRING_UP = ("by", "meter", "board", "load", "supply", "undo", "rehearse", "fault")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,20 +22,33 @@ def add_to(group: Group) -> None:
 
     c = group.add(
         board,
-        "read or change a driver board's limits, flash its firmware",
+        "a driver board's limits, firmware, parts and first power-up",
         "hil board limits usb:HIL-0001 --set on_time_max_ms=20000; "
+        "hil board bring-up configs/wires4/rig.toml --rehearse; "
         "hil board limits --from configs/wires4/rig.toml; "
-        "hil board flash usb:HIL-0001",
+        "hil board flash usb:HIL-0001; hil board bom configs/wires4/rig.toml",
     )
-    c.add_argument("what", choices=("limits", "flash"))
-    c.value("port", "PORT", "usb:SERIAL_NUMBER or a device path", nargs="?")
+    c.add_argument("what", choices=("limits", "flash", "bom", BRING_UP))
+    c.value(
+        "port",
+        "PORT",
+        "usb:SERIAL_NUMBER or a device path; for bom the RIG.toml, for bring-up the RIG.toml that "
+        "names it",
+        nargs="?",
+    )
+    c.flag("--modules", "bom: bought modules for six cells in place of the board for twelve")
     c.path(
         "--from",
         "RIG.toml",
         "limits: print the limits that protect the wires of this rig",
         dest="from_rig",
     )
-    c.path("--out", "FILE.toml", "with --from: write the limits to a file")
+    c.path(
+        "--out",
+        "FILE.toml",
+        "with --from: write the limits to a file; bring-up: the record (default: "
+        "calibration/bring_up-SERIAL-DATE.toml)",
+    )
     c.several("--set", "LIMIT=VALUE", "change a limit in the board's memory (repeatable)")
     c.value("--port", "PORT", "the same as PORT", dest="port_option")
     c.value(
@@ -62,6 +79,19 @@ def add_to(group: Group) -> None:
     c.path("--boot-loader", "FILE.hex", "with --programmer: also write this into the boot section")
     c.flag("--fuses", "with --programmer: write the fuses and read them back, nothing else")
     c.flag("--yes", "do not ask for confirmation")
+    c.value("--by", "NAME", "bring-up: who does it, and signs the record", default="")
+    c.value("--meter", "TEXT", "bring-up: the meter, with its serial number", default="")
+    c.value("--board", "NAME", "bring-up: the board of a rig with several")
+    c.value("--load", "OHM", "bring-up: the dummy load (default: draws as much as a wire)",
+            type=float)  # fmt: skip
+    c.value("--supply", "V", "bring-up: the cells' supply (default: the rig's)", type=float)
+    c.value("--undo", "N", "bring-up: first withdraw the last N steps", type=int, default=0)
+    c.flag("--rehearse", "bring-up: on a simulated bench around the emulated chip")
+    c.several("--fault", "NAME", "with --rehearse: put this fault in (repeatable)")
+    c.value("--backend", "BACKEND", "of --rehearse: emulated (the default), or sim",
+            default="emulated", choices=("emulated", "sim"))  # fmt: skip
+    c.value("--seed", "N", "of --rehearse: which cell has the fault (default: 0)", type=int,
+            default=0)  # fmt: skip
 
 
 def devices(args: argparse.Namespace) -> int:
@@ -86,6 +116,14 @@ def devices(args: argparse.Namespace) -> int:
 def board(args: argparse.Namespace) -> int:
     from hil.devices.board import listing as boards
 
+    if args.what == BRING_UP:
+        _refuse_others(args, NOT_OF_BRING_UP)
+        return _bring_up(args)
+    _refuse_others(args, OF_BRING_UP)
+    if args.what == "bom":
+        return _parts(args)
+    if args.modules:
+        raise ConfigError("--modules belongs to hil board bom")
     if args.from_rig is not None:
         return _protecting_limits(args)
     if args.port is not None and args.port_option is not None:
@@ -120,6 +158,41 @@ def board(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _refuse_others(args: argparse.Namespace, names: tuple[str, ...]) -> None:
+    """Options of another of the things that `hil board` does would be without effect."""
+    for name in names:
+        if getattr(args, name):
+            option = "--from" if name == "from_rig" else f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{option}: has no effect on hil board {args.what}: leave it out")
+
+
+def _bring_up(args: argparse.Namespace) -> int:
+    from hil.procedures.bring_up.run import Asked, Failed, bring_up
+    from hil.procedures.text import as_text
+
+    need_serial()
+    done = bring_up(
+        Asked(
+            rig=None if args.port is None else path_of(args.port), port=args.port_option,
+            board=args.board, by=args.by, meter=args.meter, load_Ohm=args.load,
+            supply_V=args.supply, sets=tuple(args.set), out=args.out, undo=args.undo,
+            rehearse=args.rehearse, faults=tuple(args.fault), backend=args.backend, seed=args.seed,
+        )
+    )  # fmt: skip
+    if isinstance(done, Failed):
+        facts = {"failed": done.key, "what": done.failure.what, "check": done.failure.check}
+        show(args, facts, done.as_text())
+        return ANSWER_NO
+    show(
+        args,
+        {"file": str(done.path), "id": done.record.id, "status": done.record.record.status,
+         "values": dict(zip(done.record.names, done.record.values, strict=True)),
+         "truth": done.truth, "said": done.said},
+        as_text(done),
+    )  # fmt: skip
+    return DONE
+
+
 def _protecting_limits(args: argparse.Namespace) -> int:
     from hil.experiment.board_limits import limits_as_toml
     from hil.experiment.load import load_protections
@@ -145,4 +218,23 @@ def _protecting_limits(args: argparse.Namespace) -> int:
         if args.out.exists():
             raise ConfigError(f"{args.out}: exists: choose another --out")
         args.out.write_text(f"{text}\n", encoding="utf-8")
+    return DONE
+
+
+def _parts(args: argparse.Namespace) -> int:
+    from hil.experiment import board_parts
+    from hil.experiment.load import load_protections
+
+    rig = args.port or args.from_rig
+    if rig is None or args.port_option or args.set:
+        raise ConfigError("hil board bom: give a RIG.toml, without PORT or --set")
+    kind: board_parts.Kind = "modules" if args.modules else "board"
+    boards = load_protections(rig, complete=True)
+    if not boards:
+        raise ConfigError(
+            f'{rig}: has no driver board: add [devices.NAME] with kind = "cell_board"'
+        )
+    bills = [board_parts.bill(path_of(rig), board, kind) for board in boards]
+    facts = {"build": kind, "boards": [board_parts.as_data(bill) for bill in bills]}
+    show(args, facts, "\n\n".join(board_parts.as_text(bill, kind) for bill in bills))
     return DONE

@@ -14,7 +14,7 @@ from hil.commands.parser import (
     path_of,
     show,
 )
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_file
 from hil.platform.terminal import say
 
 TYPE_CHECKING = False
@@ -301,7 +301,7 @@ def _show_progress(args: argparse.Namespace, folder: Path, code: int) -> int:
 def gui(args: argparse.Namespace) -> int:
     from hil.platform.window import open_window, require_window
 
-    require_window()
     if args.file is not None and not args.file.is_file():
-        raise ConfigError(f"{args.file}: no such file: give an experiment or a recording")
+        raise missing_file(args.file, "give an experiment or a recording")
+    require_window()
     return open_window(args.file)

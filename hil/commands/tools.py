@@ -28,6 +28,7 @@ def add_to(group: Group) -> None:
         "to the input of the force channel",
     )
     c.add_argument("--backend", default="bench", help="backend of --loopback (default: bench)")
+    c.flag("--install", "only say what is not installed, and for what it is needed")
 
     c = group.add(bench, "measure speed on this machine, against a loop in C", "hil bench --quick")
     extent = c.add_mutually_exclusive_group()
@@ -76,6 +77,12 @@ def add_to(group: Group) -> None:
 def doctor(args: argparse.Namespace) -> int:
     from hil.bench.doctor import as_text, examine
 
+    if args.install:
+        from hil.bench import install
+
+        rows = install.look()
+        show(args, {"purposes": rows}, install.as_text(rows))
+        return DONE
     measured = None
     if args.loopback is not None:
         from hil.bench.latency import measure

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.config.replaced import renamed, warn_of_replaced
-from hil.errors import ConfigError, did_you_mean, one_line
+from hil.errors import ConfigError, missing_file, one_line
 
 HDF5_SIGNATURE = b"\x89HDF"
 BENCH_KEYS = ("specimen", "ambient")
@@ -41,7 +41,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Notepad writes a BOM
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file{_instead(path)}") from None
+        raise missing_file(path, "'hil examples DIR' copies the bundled configurations") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: a folder: name a .toml file in it") from None
     except OSError as error:
@@ -58,12 +58,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None
 
 
-def _instead(path: Path) -> str:
-    """What to do about a file that does not exist: the nearest name beside it, if there is one."""
-    near = did_you_mean(path.name, [file.name for file in path.parent.glob(f"*{path.suffix}")])
-    return near or ": 'hil examples DIR' copies the bundled configurations"
-
-
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
     own = _read(path)
@@ -76,10 +70,8 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
             raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
         rig_path = path.parent / rig_name
         if not rig_path.is_file():
-            near = _instead(rig_path) if Path(rig_name).name == rig_name else ""
-            raise ConfigError(
-                f"{path}: rig = {rig_name!r}: no such file beside the experiment{near}"
-            )
+            error = missing_file(rig_path, "name the file of the rig, such as rig.toml")
+            raise ConfigError(f"{path}: rig: {error}")
         rig = _read(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")

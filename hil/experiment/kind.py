@@ -21,6 +21,7 @@ from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy
 from hil.rig.instruments import outputs_of
 from hil.rig.run_tables import RigTables, RunTables
+from hil.rig.tables import CellBoardTable
 
 Found = Iterator[tuple[str, str]]
 """Errors as (key, text) pairs."""
@@ -38,6 +39,7 @@ class ModelAsked:
     order : order of a reduced model; None for no reduction
     out : file for its matrices, or for a functional mock-up unit (.fmu)
     fmi : major version of the unit's interface
+    boards : driver boards that the unit has; none: it has the model alone
     """
 
     model: Any
@@ -46,6 +48,7 @@ class ModelAsked:
     order: int | None = None
     out: Path | None = None
     fmi: int = 3
+    boards: Mapping[str, CellBoardTable] = field(default_factory=dict)
 
     @property
     def forces_on_N(self) -> NDArray[np.float64]:

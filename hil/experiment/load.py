@@ -24,8 +24,8 @@ from hil.mechanics.system import System
 from hil.plugins.code import Plugin
 from hil.plugins.load import load_plugins, plugin_tables
 from hil.rig import calibrated, run_tables
-from hil.rig.instruments import force_channel_doubts, with_force_channel
-from hil.rig.tables import DeviceTable
+from hil.rig.instruments import boards_of, force_channel_doubts, with_force_channel
+from hil.rig.tables import CellBoardTable, DeviceTable
 
 LOGBOOK = Path("logbook")
 TRIED_PERIOD_S = 0.001  # period of a system that is built only for validation
@@ -367,6 +367,27 @@ def load_protections(
     raise_all(merged, list(checks.rig(tables, model)))
     boards = board_limits.protections(tables, model)
     return [replace(board, derived=derived.get(board.name, {})) for board in boards]
+
+
+def load_boards(path: str | Path, sets: Iterable[str] = ()) -> dict[str, CellBoardTable]:
+    """The driver boards of a rig or an experiment, with their limits.
+
+    Raises
+    ------
+    ConfigError
+        The file is not valid, or has no board.
+    """
+    tables, merged = _rig_tables(path, sets)
+    load_plugins(tables, merged)
+    model = _models(tables, merged, tables.loop.period_s)[0]
+    raise_all(merged, list(checks.rig(tables, model)))
+    boards = boards_of(tables.devices)
+    if not boards:
+        raise ConfigError(
+            f"{path}: --board: the rig has no driver board: leave --board out, or add "
+            '[devices.board] with kind = "cell_board"'
+        )
+    return boards
 
 
 def load_loop_protections(

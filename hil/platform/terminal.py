@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 TYPE_CHECKING = False
@@ -25,3 +26,13 @@ def shown(text: str) -> str:
 def say(text: object = "", *, file: TextIO | None = None, end: str = "\n") -> None:
     """Print a text with control characters escaped; by default on standard output."""
     print(shown(str(text)), file=file or sys.stdout, end=end, flush=file is sys.stderr)
+
+
+def escape_unprintable() -> None:
+    """Let standard output and error escape characters that their encoding lacks, such as cp1252.
+
+    Windows has such an encoding where the output goes to a file or a pipe.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")

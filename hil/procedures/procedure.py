@@ -5,6 +5,7 @@ command continues after the last reading; a journal of another session is refuse
 """
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from hil.calibration.files import digest
-from hil.errors import ConfigError, writing
+from hil.errors import ConfigError, one_line, writing
 from hil.procedures.session_file import AnySession
 
 
@@ -92,29 +93,39 @@ class Journal:
             self._append(head)
 
     def _read(self, head: dict[str, Any]) -> None:
-        lines = self.path.read_bytes().split(b"\n")
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be read ({error.strerror})") from None
         # Bytes after the last newline are an incomplete line.
         complete, incomplete = lines[:-1], lines[-1]
         try:
             found = [json.loads(line) for line in complete]
         except ValueError:
-            raise ConfigError(f"{self.path}: is damaged: remove it and start again") from None
+            raise self.damaged() from None
         if found and found[0] != head:
             raise ConfigError(
                 f"{self.path}: holds readings of another session: finish that session, remove "
                 "the journal, or choose another --out"
             )
         for line in found[1:]:
-            if "undo" in line:
-                self.readings.pop(line["undo"], None)
-            else:
-                self.readings[line["key"]] = line["value"]
+            match line:
+                case {"undo": str(key)}:
+                    self.readings.pop(key, None)
+                case {"key": str(key), "value": value}:
+                    self.readings[key] = value
+                case _:
+                    raise self.damaged()
         if incomplete or not found:
             kept = b"".join(line + b"\n" for line in complete)
             with self.path.open("r+b") as file:
                 file.truncate(len(kept))
             if not found:
                 self._append(head)
+
+    def damaged(self) -> ConfigError:
+        """What a journal that somebody changed by hand is refused with."""
+        return ConfigError(f"{self.path}: is damaged: remove it and start again")
 
     def add(self, key: str, value: Any) -> None:
         self._append({"key": key, "value": value})
@@ -166,10 +177,7 @@ def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
         how = "Enter reads the channel" if channel is not None else f"type it in {step.unit}"
         while True:
             print(f"[{i + 1}/{n_steps}] {step.prompt}: {how} (u: undo)", file=sys.stderr)
-            line = sys.stdin.readline()
-            if not line:
-                raise KeyboardInterrupt  # the journal keeps the readings
-            text = line.strip()
+            text = line_typed()
             if text == "u":
                 return None
             if not text and channel is not None:
@@ -177,8 +185,28 @@ def ask(n_steps: int, channel: Callable[[str], float] | None = None) -> Read:
                 print(f"    {value:.6g} {step.unit}", file=sys.stderr)
                 return value
             try:
-                return float(text)
-            except ValueError:
-                print(f"    '{text}' is not a number: a reading in {step.unit}", file=sys.stderr)
+                return typed_number(text, step.unit)
+            except ValueError as error:
+                print(f"    {error}", file=sys.stderr)
 
     return read
+
+
+def line_typed() -> str:
+    """A line of standard input; KeyboardInterrupt at its end: the journal keeps the readings."""
+    line = sys.stdin.readline()
+    if not line:
+        raise KeyboardInterrupt
+    return one_line(line.strip())
+
+
+def typed_number(text: str, unit: str) -> float:
+    """A reading as it was typed; ValueError, with what to type, for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value):
+        return value
+    point = ", with a decimal point" if "," in text else ""
+    raise ValueError(f"'{text}' is not a number: a reading in {unit}{point}")

@@ -90,7 +90,7 @@ def calibrate(asked: Asked) -> list[Done]:
     today = datetime.now(UTC).date()
     out = asked.out or _default_out(asked, session, today)
     if asked.rehearse:
-        _remove_rehearsal(out)
+        remove_rehearsal(out)
     elif session.article.serial == REHEARSAL:
         raise ConfigError(
             f"{asked.session}: article.serial = '{REHEARSAL}': give the one on its label, "
@@ -116,7 +116,7 @@ class _Act:
     rig_sets: tuple[str, ...]
 
 
-def _remove_rehearsal(out: Path) -> None:
+def remove_rehearsal(out: Path) -> None:
     """Delete the record of an earlier rehearsal."""
     if out.is_file() and load_any(out, named_by=str(out)).record.status == "simulated":
         out.unlink()
@@ -173,7 +173,7 @@ def _typed(act: _Act, procedure: Typed[Any]) -> Done:
             f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
         ) from None
     table = _table(act, procedure.KIND, procedure.METHOD, simulated_reading, found)
-    done = _write(act.out, table, found, rehearsal.truth if rehearsal else {})
+    done = written(act.out, table, found, rehearsal.truth if rehearsal else {})
     journal.close()
     return done
 
@@ -272,7 +272,7 @@ def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
         if name and len(found) > 1:
             table["article"]["serial"] += f" {name}"
         target = out if not name or len(found) == 1 else out.with_stem(f"{out.stem}-{name}")
-        records.append(_write(target, table, values, _known(truth, name)))
+        records.append(written(target, table, values, _known(truth, name)))
     journal.close()
     return records
 
@@ -309,9 +309,10 @@ def _table(
     return table
 
 
-def _write(
+def written(
     out: Path, table: dict[str, Any], found: dict[str, Any], truth: dict[str, float]
 ) -> Done:
+    """Write a record, unless it and another one of its article would be valid at the same time."""
     record = parse_any(out, signed(table))
     if record.record.status != "simulated":
         refuse_overlap(out, record)

@@ -18,7 +18,7 @@ from hil.calibration.tables import ArticleTable, ConditionerTable, ConditionsTab
 from hil.config.files import Merged, merge, parse_set, read_toml
 from hil.config.table import Table, Title
 from hil.config.validate import validated
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_file
 from hil.platform.provenance import software
 
 
@@ -63,7 +63,7 @@ def read_session(path: Path | None, template: str, kind: type[A], sets: list[str
         The file does not exist or is invalid; one line an error.
     """
     if path is not None and not path.exists():
-        raise ConfigError(f"{path}: no such file: create it with --template > {path}")
+        raise missing_file(path, f"create it with --template > {path}")
     table = tomllib.loads(template) if path is None else read_toml(path)
     name = "the template" if path is None else str(path)
     sources: list[tuple[str, Any]] = [(name, table)]
@@ -88,14 +88,15 @@ def session_of(
             "method": method,
             "standard": session.act.standard,
             "certificate": session.act.certificate,
-            "software": _software(),
+            "software": software_used(),
             "supersedes": [record.record.hash for record in supersedes],
         },
         "conditions": session.conditions.model_dump(exclude_none=True),
     }
 
 
-def _software() -> str:
+def software_used() -> str:
+    """Versions, as the records name them."""
     found = software()
     return ", ".join(f"{key} {found[key]}" for key in ("hil-arrays", "commit") if key in found)
 

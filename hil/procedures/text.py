@@ -32,6 +32,8 @@ def _literals(done: Done) -> list[str]:
     """Lines of TOML that name the record and repeat its values."""
     record = done.record
     named = f'record = "../../{done.path.resolve().parent.name}/{done.path.name}"'
+    if record.record.kind == "bring_up":
+        return [named]
     if isinstance(record, Source):
         lists = sorted({base(name) for name in record.names if "." in name})
         single = dict(zip(record.names, record.values.tolist(), strict=True))

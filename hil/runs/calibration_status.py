@@ -1,19 +1,23 @@
 """Status of a run's calibrations: doubtful ones, and wires without a description."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 
-from hil.calibration.files import Calibration, Record, load_any, may_be_of, overlaps
-from hil.calibration.sources import Sourced
-from hil.errors import ConfigError
+from hil.calibration.files import Calibration, Record, Source, load_any, may_be_of, overlaps
+from hil.calibration.sources import BRING_UP, Sourced
+from hil.devices.board import protocol
+from hil.devices.board.identity import serial_of
+from hil.errors import ConfigError, DeviceError
 from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
 from hil.rig.calibrated import cards_of
-from hil.rig.tables import DeviceTable
+from hil.rig.instruments import boards_of
+from hil.rig.tables import CellBoardTable, DeviceTable
 
 REMEDY = "run hil calibrate, then name the record in the rig"
+BRING_UP_REMEDY = "run hil board bring-up, then name the record in the rig"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class CalibrationStatus:
     assumed : not measured
     without_record : names of the channels without a calibration
     unprotected : boards whose limits are not known to protect the wires
+    not_brought_up : boards on the bench without a record of their first power-up
     """
 
     expired: list[str] = field(default_factory=list)
@@ -38,6 +43,7 @@ class CalibrationStatus:
     assumed: list[str] = field(default_factory=list)
     without_record: list[str] = field(default_factory=list)
     unprotected: list[str] = field(default_factory=list)
+    not_brought_up: list[str] = field(default_factory=list)
 
     def refused(self, *, on_bench: bool) -> list[str]:
         """Findings that a strict run refuses; on a bench also values that were not measured."""
@@ -47,13 +53,15 @@ class CalibrationStatus:
             *self.ambiguous,
             *(f"{line}: {REMEDY}" for line in unmeasured),
             *(f"{name}: has no calibration record" for name in self.without_record),
-            *(self.unprotected if on_bench else []),
+            *([*self.unprotected, *self.not_brought_up] if on_bench else []),
         ]
 
     def warnings(self, *, on_bench: bool) -> list[str]:
         """Findings to warn about; on a bench also values that were not measured."""
         found = [*self.expired, *self.ambiguous, *self.departed]
-        return [*found, *self._unmeasured(), *self.unprotected] if on_bench else found
+        if not on_bench:
+            return found
+        return [*found, *self._unmeasured(), *self.unprotected, *self.not_brought_up]
 
     def events(self, *, on_bench: bool) -> Iterator[tuple[str, str]]:
         """Level and text of every line for the recording."""
@@ -75,6 +83,7 @@ def status_of(
     sources: Sequence[Sourced],
     today: date,
     unprotected: Sequence[str] = (),
+    not_brought_up: Sequence[str] = (),
 ) -> CalibrationStatus:
     """Check every calibration that a configuration names, and the other files in its folder.
 
@@ -84,12 +93,15 @@ def status_of(
     sources : calibrations of the model's tables
     today : date on which they must be valid
     unprotected : a line for each board whose limits are not known to protect the wires
+    not_brought_up : a line for each board without a record of its first power-up
     """
     used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
     once = {found.path: (name, found) for name, found in reversed(used)}
     known = {path: found for path, (_, found) in once.items()}
     departed = [line for s in sources for line in s.departures]
-    status = CalibrationStatus(departed=departed, unprotected=list(unprotected))
+    status = CalibrationStatus(
+        departed=departed, unprotected=list(unprotected), not_brought_up=list(not_brought_up)
+    )
     for name, found in used:
         _note(status, name, found, today)
     for name, found in once.values():
@@ -99,6 +111,62 @@ def status_of(
             if getattr(channel, "record", None) is None:
                 status.without_record.append(name)
     return status
+
+
+def _brought_up(sources: Sequence[Sourced]) -> dict[str, Source]:
+    """Records of a first power-up, by the board that names them."""
+    return {
+        s.table.removeprefix("devices."): s.source
+        for s in sources
+        if s.source.record.kind == BRING_UP
+    }
+
+
+def not_brought_up(
+    devices: Mapping[str, DeviceTable], sources: Sequence[Sourced], on_bench: Collection[str]
+) -> list[str]:
+    """A line for each of these boards that names no record of its first power-up."""
+    named = _brought_up(sources)
+    return [
+        f"devices.{name}: has no record of a bring-up: {BRING_UP_REMEDY}"
+        for name in boards_of(devices)
+        if name in on_bench and name not in named
+    ]
+
+
+def strangers(
+    devices: Mapping[str, DeviceTable],
+    sources: Sequence[Sourced],
+    identities: Mapping[str, protocol.Message],
+) -> list[str]:
+    """A line for each open board that is not the one of its bring-up, or has other firmware since.
+
+    Parameters
+    ----------
+    identities : what the boards on the bench have reported, by their names
+    """
+    lines = []
+    named = _brought_up(sources)
+    for name, board in boards_of(devices).items():
+        source, identity = named.get(name), identities.get(name)
+        if source is None or identity is None:
+            continue
+        there = (_serial(identity, board), f"{identity['firmware_hash']:08x}")
+        record = (source.record.article.serial, source.record.notes.get("firmware", ""))
+        for what, found, stated in zip(("serial", "firmware"), there, record, strict=True):
+            if found != stated:
+                lines.append(
+                    f"devices.{name}: this board has {what} {found}, and its bring-up "
+                    f"{source.id} was of {what} {stated}: {BRING_UP_REMEDY}"
+                )
+    return lines
+
+
+def _serial(identity: protocol.Message, board: CellBoardTable) -> str:
+    try:
+        return serial_of(identity["serial"], board.port)
+    except DeviceError:
+        return "none"
 
 
 def statuses_of_file(
@@ -135,11 +203,14 @@ def statuses_of_file(
         unsafe: list[str] = []
         if kind == "rig":
             unsafe = [*doubts(load_protections(path, sets)), *load_loop_protections(path, sets)[1]]
-        return [status_of(*load_calibrations(path, sets), today, unsafe)]
+        devices, records, sources = load_calibrations(path, sets)
+        missing = not_brought_up(devices, sources, devices)
+        return [status_of(devices, records, sources, today, unsafe, missing)]
     return [
         status_of(
             c.tables.devices, c.records, c.sources, today,
             [*doubts(c.protections()), *loop_limits.doubts(c.loop_protections(), c.tables)],
+            not_brought_up(c.tables.devices, c.sources, c.tables.devices),
         )
         for c in configs
     ]  # fmt: skip

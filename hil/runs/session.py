@@ -38,7 +38,7 @@ from hil.record.summary import plain, summarise
 from hil.rig import calibrated
 from hil.rig.injection_check import refuse_absent
 from hil.rig.instruments import GATES
-from hil.rig.rig import parse_backend
+from hil.rig.rig import Rig, parse_backend
 from hil.runs import logbook as logbooks
 from hil.runs.assembly import (
     Pipeline,
@@ -50,7 +50,7 @@ from hil.runs.assembly import (
     rehearse_plugins,
     time_foreign,
 )
-from hil.runs.calibration_status import CalibrationStatus, status_of
+from hil.runs.calibration_status import CalibrationStatus, not_brought_up, status_of, strangers
 
 OTHER_FORMATS = (".csv", ".mat", ".mcap", ".mf4", ".parquet")  # of `hil export`
 
@@ -167,6 +167,7 @@ def run(
                 status,
                 timed,
                 on_bench,
+                strict,
             )
     except ModelError as error:
         # A step of the model failed. Everything is off and the recording is kept.
@@ -185,11 +186,36 @@ def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> 
     loops = [one for one in config.loop_protections() if backends[one.name] == "bench"]
     doubts = [*board_limits.doubts(boards), *loop_limits.doubts(loops, config.tables)]
     unprotected = [f"{config.path}: {line}" for line in doubts]
-    status = status_of(config.tables.devices, config.records, config.sources, _today(), unprotected)
     on_bench = "bench" in backends.values()
+    real = {name for name, kind in backends.items() if kind == "bench"}
+    new = not_brought_up(config.tables.devices, config.sources, real)
+    status = status_of(
+        config.tables.devices, config.records, config.sources, _today(), unprotected,
+        [f"{config.path}: {line}" for line in new],
+    )  # fmt: skip
     if strict and (refused := status.refused(on_bench=on_bench)):
         raise ConfigError(f"--strict: {'; '.join(refused)}")
     return status
+
+
+def _with_strangers(
+    status: CalibrationStatus, config: Config, rig: Rig, *, strict: bool
+) -> CalibrationStatus:
+    """The status with the boards that are not those of their bring-up, as they report themselves.
+
+    Raises
+    ------
+    ConfigError
+        `strict` is set and there is such a board; the rig is closed again.
+    """
+    real = {k: v for k, v in rig.identities().items() if k not in rig.simulated}
+    found = [f"{config.path}: {x}" for x in strangers(config.tables.devices, config.sources, real)]
+    if strict and found:
+        with rig.left_safe():
+            raise ConfigError(f"--strict: {'; '.join(found)}")
+    for line in found:
+        say(f"warning: {line}", file=sys.stderr)
+    return replace(status, not_brought_up=[*status.not_brought_up, *found])
 
 
 def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
@@ -223,6 +249,7 @@ def _run_recorded(
     status: CalibrationStatus,
     timed: list[str],
     on_bench: bool,
+    strict: bool,
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -256,6 +283,7 @@ def _run_recorded(
         if url := viewer.wait_ready():
             say(f"foxglove: {url}", file=sys.stderr)
         pipeline.rig.open()
+        status = _with_strangers(status, config, pipeline.rig, strict=strict)
     except BaseException:
         sink.abandon()
         raise

@@ -16,7 +16,7 @@ import pytest
 
 from hil import open_run
 from hil.__main__ import main
-from hil.devices.board import cooling, listing, protocol
+from hil.devices.board import cooling, driver, listing, protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.driver import CellBoard
 from hil.devices.board.native import built
@@ -42,8 +42,9 @@ def _behind_a_pty(program):
 
 
 @pytest.fixture
-def pty_board():
-    """Path of a pty with a six-cell board behind it."""
+def pty_board(monkeypatch):
+    """Path of a pty with a six-cell board behind it, which a busy machine may keep waiting."""
+    monkeypatch.setattr(driver, "PATIENT_S", 2.0)
     with _behind_a_pty(built("board_pty")) as path:
         yield path
 
@@ -188,6 +189,7 @@ def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
     words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
     words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
     words += ["--duration", "2.0", "--out", str(out), "--set", "devices.board.estop=none"]
+    words += ["--set", "guard.reading_age_max_s=60.0"]  # a late answer is no reset
     assert main(words) == 3
     board.terminate()
     assert board.wait(300) == 0

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from hil.__main__ import main
+from hil.platform.terminal import say
 
 GROUPS = {
     "Run and look": "run check campaign test gui report import replay export verify recover",
@@ -45,6 +47,8 @@ def test_help_lists_every_command_in_its_group_on_one_line_of_80_columns(capsys)
     [
         (["rnu"], "hil: unknown command 'rnu': did you mean 'run'?"),
         (["calibrat", "x"], "hil: unknown command 'calibrat': did you mean 'calibrate'?"),
+        (["pid.toml"], "hil: 'pid.toml' is a file: did you mean 'hil run pid.toml'?"),
+        (["a.b.h5"], "hil: 'a.b.h5' is a file: did you mean 'hil report a.b.h5'?"),
         (["run", "x.toml", "--duraton", "4"],
          "hil run: unknown option --duraton: did you mean '--duration'?"),
         (["run", "x.toml", "--bakend=sim"],
@@ -75,6 +79,34 @@ def test_a_wrong_word_gets_one_line_with_the_nearest_right_one(words, expected, 
 def test_a_wrong_kind_of_calibration_or_study_gets_the_nearest_right_one(words, expected, capsys):
     assert main(words) == 2
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "recover", "replay", "gui"])
+def test_a_mistyped_recording_gets_the_nearest_one(command, tmp_path, capsys):
+    (tmp_path / "first.h5").touch()
+    (tmp_path / "fisst.toml").touch()
+    assert main([command, str(tmp_path / "fisrt.h5")]) == 2
+    said = capsys.readouterr().err
+    assert said == f"{tmp_path}/fisrt.h5: no such file: did you mean 'first.h5'?\n"
+
+
+def test_a_file_in_a_mistyped_folder_gets_the_nearest_one(configs, capsys):
+    assert main(["check", str(configs / "mga6/rig.toml")]) == 2
+    assert capsys.readouterr().err.endswith(f"did you mean '{configs}/miga6/rig.toml'?\n")
+    assert main(["check", str(configs / "mga6/preview.toml.old")]) == 2
+    assert "'hil examples DIR'" in capsys.readouterr().err
+
+
+def test_characters_that_a_western_code_page_lacks_are_escaped(tmp_path, monkeypatch):
+    wide, narrow = io.BytesIO(), io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(wide, encoding="utf-8"))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(narrow, encoding="cp1252"))
+    assert main(["check", str(tmp_path / "Ω ü.toml")]) == 2
+    say("σ = 1")
+    sys.stderr.flush()
+    sys.stdout.flush()
+    assert "\\u03a9 ü.toml: no such file" in narrow.getvalue().decode("cp1252")
+    assert wide.getvalue().decode() == "σ = 1\n"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def _survivors(tmp_path, every: int) -> list[str]:
 
 
 def test_the_checks_notice_some_mutants_of_the_guard(tmp_path):
-    assert _survivors(tmp_path, every=12) == []
+    assert _survivors(tmp_path, every=30) == []
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def _survivors_apart(tmp_path, every: int) -> list[str]:
 
 
 def test_the_checks_notice_some_mutants_of_setting_a_cell_apart(tmp_path):
-    assert _survivors_apart(tmp_path, every=7) == []
+    assert _survivors_apart(tmp_path, every=14) == []
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def _survivors_attacked(tmp_path, every: int) -> list[str]:
 
 
 def test_the_checks_notice_some_mutants_of_what_is_attacked(tmp_path):
-    assert _survivors_attacked(tmp_path, every=7) == []
+    assert _survivors_attacked(tmp_path, every=14) == []
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ import subprocess
 import termios
 import tty
 
+import pytest
+
 from firmware.boards import FIRMWARE, make
 from hil.devices.board import protocol
 
@@ -39,6 +41,7 @@ def test_the_fuzz_loop_takes_every_branch_of_the_core(tmp_path):
     assert all(taken == ["100.0", "%"] for _, *taken in rows.values())
 
 
+@pytest.mark.slow
 def test_a_branch_that_the_fuzz_loop_never_takes_is_named(tmp_path):
     shutil.copytree(FIRMWARE, tmp_path / "firmware", ignore=shutil.ignore_patterns("build"))
     loop = tmp_path / "firmware/core/loop.c"

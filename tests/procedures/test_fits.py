@@ -112,3 +112,33 @@ def test_a_reading_that_stops_short_of_its_range_is_noticed():
     refuse_stuck(loads, [0.0, 0.22, 0.45, 0.89, 1.78], "N", "x")
     with pytest.raises(ConfigError, match="hardly changes from 4 to 8 N: saturated, stuck"):
         refuse_stuck(loads, [0.0, 0.22, 0.45, 0.89, 0.91], "N", "x")
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_reading_at_either_end_of_the_range_is_saturated(sign):
+    refuse_saturated([0.0, sign * 2.498, -sign * 0.1], 2.5, "mV/V", "x")
+    for value in (2.4999, 2.5, 99.0, np.inf):
+        with pytest.raises(ConfigError, match=r"reading 2 of 3, .* is saturated"):
+            refuse_saturated([0.0, sign * value, sign * value], 2.5, "mV/V", "x")
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_figure_off_by_more_than_a_third_on_either_side_is_refused(sign):
+    for share, refused in ((0.66, False), (1.34, False), (0.64, True), (1.36, True), (-1.0, True)):
+        if refused:
+            with pytest.raises(ConfigError, match="something else was measured"):
+                refuse_implausible(sign * share, sign, "x")
+        else:
+            refuse_implausible(sign * share, sign, "x")
+    with pytest.raises(ConfigError, match="something else"):
+        refuse_implausible(float("nan"), 1.0, "x")
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_reading_that_stands_still_is_noticed_whichever_way_it_goes_and_in_any_order(sign):
+    loads = [4.0, 0.0, 2.0, 1.0]
+    refuse_stuck(loads, [sign * v for v in (0.4, 0.0, 0.2, 0.1)], "N", "x")
+    refuse_stuck(loads, [sign * v for v in (0.4, 0.0, 0.2, 0.03)], "N", "x")  # a quarter is enough
+    with pytest.raises(ConfigError, match="hardly changes from 0 to 1 N"):
+        refuse_stuck(loads, [sign * v for v in (0.4, 0.0, 0.2, 0.01)], "N", "x")
+    refuse_stuck([0.0, 1.0, 1.0], [0.0, 0.0, 0.0], "N", "x")  # two levels tell nothing

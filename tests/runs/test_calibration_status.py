@@ -2,20 +2,30 @@
 
 import io
 import json
+import re
 import subprocess
+import tomllib
 
+import numpy as np
 import pytest
 
 import hil
 from hil.__main__ import main
-from hil.devices.board.native import built
+from hil.calibration.write import signed
+from hil.devices.board import driver
+from hil.devices.board.native import NativeBoard, built
+from hil.procedures.bring_up import run as first_power
+from hil.procedures.bring_up.bench import SimulatedBench
+from hil.procedures.bring_up.people import Rehearsing
+from hil.procedures.run import Done
 
 EXAMPLES = ("miga6/pid", "silicone4/pid", "wires4/follow")
 
 
 @pytest.fixture
-def pty_board():
-    """Path of a pty with a six-cell board behind it."""
+def pty_board(monkeypatch):
+    """Path of a pty with a six-cell board behind it, which a busy machine may keep waiting."""
+    monkeypatch.setattr(driver, "PATIENT_S", 2.0)
     board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
     yield board.stdout.readline().strip()
     board.terminate()
@@ -76,7 +86,26 @@ def calibrated(measured, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(readings))
     assert main(["calibrate", "certificate", str(session), "--out", str(record)]) == 0
     rig.write_text(rig.read_text().replace("rehearsed.toml", "f1.toml"))
+    bring_up_board(measured, SERIAL)
     return measured
+
+
+SERIAL = 42  # of the board behind the pty
+
+
+def bring_up_board(rigs, serial):
+    """A record of a sound board, made at a simulated bench, that the rig names from now on."""
+    rig, out = rigs / "miga6/rig.toml", rigs.parent / f"calibration/board{serial}.toml"
+    asked = first_power.Asked(rig=rig, by="A. Tester", meter="M 1", load_Ohm=25.0,
+                               supply_V=2.0, out=out)  # fmt: skip
+    setup = first_power._setup(asked)
+    board = NativeBoard(serial, dict(setup.own), 0.0, np.random.default_rng(0))
+    bench = SimulatedBench(board, setup, (), seed=0)
+    assert isinstance(first_power.bring_up(asked, (board, Rehearsing(bench))), Done)
+    named = f'kind = "cell_board"\nrecord = "../../calibration/{out.name}"'
+    text = re.sub(r'kind = "cell_board"(\nrecord = .*)?', named, rig.read_text())
+    rig.write_text(text)
+    return out
 
 
 def describe(rigs):
@@ -132,8 +161,8 @@ def test_a_run_on_a_bench_warns_on_the_terminal_and_in_its_recording(
         (line,) = (x for x in said.splitlines() if what in x)
         assert line.startswith("warning: ")
         assert line.endswith("is assumed: nobody has measured it")
-    run = hil.open_run(out)
-    events = zip(run.event_level.values, run.event_text.values, strict=True)
+    found = hil.open_run(out)
+    events = zip(found.event_level.values, found.event_text.values, strict=True)
     found = [level for level, text in events if "nobody has measured it" in text]
     assert found == ["warning", "warning"]
 
@@ -157,10 +186,10 @@ def test_a_run_with_a_real_board_warns_of_wires_that_nobody_described(
     said = capsys.readouterr().err.splitlines()
     (line,) = (x for x in said if "hil cannot check" in x)
     assert line == f"warning: {measured / 'miga6/all_on.toml'}: {UNKNOWN}"
-    run = hil.open_run(out)
-    events = zip(run.event_level.values, run.event_text.values, strict=True)
+    found = hil.open_run(out)
+    events = zip(found.event_level.values, found.event_text.values, strict=True)
     assert [level for level, text in events if "hil cannot check" in text] == ["warning"]
-    (kept,) = json.loads(run.attrs["summary"])["calibration"]["unprotected"]
+    (kept,) = json.loads(found.attrs["summary"])["calibration"]["unprotected"]
     assert kept == line.removeprefix("warning: ")
 
 
@@ -223,6 +252,8 @@ def test_a_simulated_run_notes_it_and_goes_on(configs, tmp_path, capsys):
 
 def test_a_rehearsal_does_not_count_as_a_calibration(measured, capsys):
     describe(measured)
+    bring_up_board(measured, SERIAL)
+    capsys.readouterr()
     rig = measured / "miga6/rig.toml"
     said = refused(["check", rig, "--strict"], capsys)
     (line,) = said.splitlines()
@@ -238,3 +269,118 @@ def test_a_calibration_made_with_weights_passes_where_wires_are_described(calibr
     capsys.readouterr()
     assert main(["check", str(rig), str(record), "--strict", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["faults"] == []
+
+
+# --- a board that nobody has brought up -----------------------------------------------------------
+
+NEW = "devices.board: has no record of a bring-up: run hil board bring-up, then name the record"
+
+
+def without_record(rigs):
+    rig = rigs / "miga6/rig.toml"
+    rig.write_text(re.sub(r"record = .*board42.*\n", "", rig.read_text()))
+
+
+def test_a_run_with_a_board_that_nobody_brought_up_warns_there_and_in_its_recording(
+    pty_board, calibrated, tmp_path, capsys
+):
+    without_record(calibrated)
+    out = tmp_path / "run.h5"
+    capsys.readouterr()
+    code = main(on_a_bench(calibrated, pty_board, "--out", out))
+    said = capsys.readouterr().err
+    assert code in (0, 3), said
+    (line,) = (x for x in said.splitlines() if "bring-up" in x)
+    assert line.startswith(f"warning: {calibrated / 'miga6/all_on.toml'}: {NEW}")
+    found = hil.open_run(out)
+    (kept,) = json.loads(found.attrs["summary"])["calibration"]["not_brought_up"]
+    assert kept == line.removeprefix("warning: ")
+    assert any(NEW in text for text in found.event_text.values)
+
+
+def test_a_strict_run_refuses_a_board_that_nobody_brought_up_before_it_is_opened(
+    calibrated, tmp_path, capsys
+):
+    describe(calibrated)
+    without_record(calibrated)
+    words = on_a_bench(calibrated, "/dev/nowhere", "--strict", "--out", tmp_path / "run.h5")
+    assert NEW in refused(words, capsys)
+    rig = calibrated / "miga6/rig.toml"
+    assert refused(["check", rig, "--strict"], capsys).startswith(f"{rig}: {NEW}")
+
+
+def test_a_simulated_run_needs_no_bring_up(calibrated, tmp_path, capsys):
+    without_record(calibrated)
+    words = ["run", str(calibrated / "miga6/all_on.toml"), "--duration", "0.01", "--strict"]
+    capsys.readouterr()
+    assert main([*words, "--out", str(tmp_path / "run.h5")]) == 0
+    assert "bring-up" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["serial", "firmware"])
+def test_a_board_is_held_against_the_serial_and_firmware_of_its_bring_up(
+    pty_board, calibrated, tmp_path, capsys, other
+):
+    """The record is of another board, or the board was flashed since."""
+    if other == "serial":
+        bring_up_board(calibrated, 41)
+        words = "this board has serial 42, and its bring-up board41@"
+    else:
+        reflashed(calibrated.parent / f"calibration/board{SERIAL}.toml")
+        words = "of firmware 0badcafe: run hil board bring-up"
+    out = tmp_path / "run.h5"
+    capsys.readouterr()
+    assert main(on_a_bench(calibrated, pty_board, "--out", out)) in (0, 3)
+    (line,) = (x for x in capsys.readouterr().err.splitlines() if "bring-up" in x)
+    assert words in line
+    found = hil.open_run(out)
+    assert any("this board has " in text for text in found.event_text.values)
+    describe(calibrated)
+    strict = tmp_path / "strict.h5"
+    limits = ("heat_max_cA2ms=219472", "current_max_mA=222")  # as the rig now has them
+    words_of_limits = [word for limit in limits for word in ("--set", limit)]
+    assert main(["board", "limits", pty_board, "--yes", *words_of_limits]) == 0
+    said = refused(on_a_bench(calibrated, pty_board, "--strict", "--out", strict), capsys)
+    assert said.startswith("--strict: ")
+    assert words in said
+    assert not strict.exists()
+
+
+def reflashed(record):
+    """The record as it would be, had the board had other firmware then."""
+    table = tomllib.loads(record.read_text())
+    table["notes"]["firmware"] = "0badcafe"
+    record.chmod(0o644)
+    record.write_text(signed(table))
+
+
+def test_the_board_of_a_bring_up_is_neither_warned_of_nor_refused(
+    pty_board, calibrated, tmp_path, capsys
+):
+    out = tmp_path / "run.h5"
+    capsys.readouterr()
+    assert main(on_a_bench(calibrated, pty_board, "--out", out)) in (0, 3)
+    assert "bring-up" not in capsys.readouterr().err
+
+
+def test_a_rehearsed_bring_up_does_not_count(calibrated, capsys):
+    describe(calibrated)
+    rig = calibrated / "miga6/rig.toml"
+    rehearsed = calibrated.parent / "calibration/rehearsed-board.toml"
+    words = ["board", "bring-up", str(rig), "--rehearse", "--backend", "sim", "--out", rehearsed]
+    assert main([str(word) for word in [*words, "--load", "25"]]) == 0
+    rig.write_text(rig.read_text().replace(f"board{SERIAL}.toml", rehearsed.name))
+    said = refused(["check", rig, "--strict"], capsys)
+    assert "devices.board: calibration rehearsed-board@" in said
+    assert "comes from a rehearsal" in said
+
+
+def test_only_a_board_names_the_record_of_a_bring_up(calibrated, capsys):
+    rig = calibrated / "miga6/rig.toml"
+    text = rig.read_text()
+    rig.write_text(text.replace("f1.toml", f"board{SERIAL}.toml"))
+    assert "is a record of kind 'bring_up'" in refused(["check", rig], capsys)
+    rig.write_text(text.replace("miga_masses.toml", f"board{SERIAL}.toml"))
+    assert "has no value for this table" in refused(["check", rig], capsys)
+    rig.write_text(text.replace(f"board{SERIAL}.toml", "miga_masses.toml"))
+    assert "has no value for this table" in refused(["check", rig], capsys)

@@ -38,6 +38,7 @@ struct port {
     uint8_t set[WIRE_CELLS_MAX];   /* duties set by the core */
     uint8_t gates[WIRE_CELLS_MAX]; /* registers */
     uint8_t stuck[WIRE_CELLS_MAX]; /* enum stuck */
+    uint8_t switched_by[WIRE_CELLS_MAX]; /* the gate that switches the current of each input */
     uint16_t references[N_REFERENCES];
     uint16_t supply_counts;
     uint32_t sensing_us[WIRE_CELLS_MAX]; /* for which a gate was high in addition, since the last step */
@@ -136,7 +137,8 @@ uint16_t port_probe(struct port *port, uint8_t cell)
         return port->pins[cell].off_counts;
     port->n_rises++;
     pass_moment(port); /* during the pulse */
-    return port->estop_seen ? port->pins[cell].off_counts : port->pins[cell].on_counts;
+    bool flows = !port->estop_seen && port->switched_by[cell] == cell;
+    return flows ? port->pins[cell].on_counts : port->pins[cell].off_counts;
 }
 
 bool port_estop_open(struct port *port)
@@ -170,7 +172,8 @@ static uint16_t counts_at(const struct port *port, uint8_t which, uint8_t addres
     const struct pins *pins = &port->pins[address];
     if (which == TEMPERATURES)
         return pins->temperature_counts;
-    bool high = port->late ? port->was_on[address] : level_per_255(port, address) > 0;
+    uint8_t gate = port->switched_by[address];
+    bool high = port->late ? port->was_on[gate] : level_per_255(port, gate) > 0;
     return high ? pins->on_counts : pins->off_counts;
 }
 
@@ -292,9 +295,17 @@ uint16_t port_memory_count(struct port *port)
     return ++port->count;
 }
 
+_Static_assert(sizeof(struct port) <= LIBBOARD_ROOM, "LIBBOARD_ROOM is too small");
+
 size_t libboard_size(void)
 {
     return sizeof(struct port);
+}
+
+void libboard_moved(void *board)
+{
+    struct port *port = board;
+    port->board.port = port;
 }
 
 static void boot(struct port *port, uint8_t cause)
@@ -324,6 +335,8 @@ int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_p
     port->scan_runs = true;
     port->memory_works = true;
     memcpy(port->references, KNOWN_COUNTS, sizeof KNOWN_COUNTS);
+    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+        port->switched_by[i] = i;
     boot(port, RESET_power_on);
     return 0;
 }
@@ -479,6 +492,13 @@ void libboard_set_stuck(void *board, uint8_t gate, uint8_t stuck)
     struct port *port = board;
     if (gate < WIRE_CELLS_MAX)
         port->stuck[gate] = stuck;
+}
+
+void libboard_set_wiring(void *board, uint8_t cell, uint8_t gate)
+{
+    struct port *port = board;
+    if (cell < WIRE_CELLS_MAX && gate < WIRE_CELLS_MAX)
+        port->switched_by[cell] = gate;
 }
 
 void libboard_flip_gate(void *board, uint8_t gate, int in_table)

@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LIBBOARD_ROOM = 12288 }; /* at least libboard_size() */
 size_t libboard_size(void);
+
+/* Call after the board's memory has been copied to where it is now. */
+void libboard_moved(void *board);
 
 /* Powers up a board without stored limits; 0, or -1 for an invalid number of cells. */
 int libboard_init(void *board, uint8_t n_cells, uint32_t serial, uint32_t scan_period_us,
@@ -46,6 +50,8 @@ uint32_t libboard_pulses(const void *board);
 uint32_t libboard_rises(const void *board);
 /* A gate's pin: 0 normal, 1 stuck low, 2 stuck high. */
 void libboard_set_stuck(void *board, uint8_t gate, uint8_t stuck);
+/* The current of an input is switched by this gate; by its own, unless wires are swapped. */
+void libboard_set_wiring(void *board, uint8_t cell, uint8_t gate);
 /* Corrupts a gate's register, or the table from which it is written. */
 void libboard_flip_gate(void *board, uint8_t gate, int in_table);
 /* Address bits stuck low and high: of the multiplexer for currents (bit 0), for temperatures (bit 1). */

@@ -16,6 +16,22 @@ BUILDS = ("board", ARDUINO)
 TAG = b"HILBOARD"  # in an image; its two hashes follow
 
 
+def sources() -> list[Path]:
+    """The files of the board as a library: its core, and its pins on a PC.
+
+    Raises
+    ------
+    ConfigError
+        They are neither in a checkout nor in the package.
+    """
+    for folder in (places_of("core")[0].parent, places_of("")[1].parent):
+        core, host = folder / "core", folder / "port" / "host"
+        if (core / "board.c").is_file():
+            pins = [folder / "port" / "port.h", host / "libboard.h", host / "libboard.c"]
+            return [*sorted(core.glob("*.h")), *sorted(core.glob("*.c")), *pins]
+    raise ConfigError("the sources of the firmware are not installed: use a checkout of hil")
+
+
 @cache
 def shipped_hash(build: str = "board") -> int:
     """From the sources in a checkout; in a package from the image, or the simulated board.

@@ -154,6 +154,7 @@ class CellBoard:
         self._sent_t_s = 0.0  # a reading is as old as the command it answers
         self._last_t_s = 0.0
         self._first_time_us: int | None = None
+        self.identity: protocol.Message | None = None  # since it was opened
 
     @property
     def columns(self) -> list[Column]:
@@ -201,7 +202,7 @@ class CellBoard:
         self._port = self._connect()
         self._seen_us = None
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
-        identity = self._meet()
+        self.identity = identity = self._meet()
         if identity["wire_hash"] != protocol.WIRE_HASH:
             raise DeviceError(self._other_wire())
         if self._firmware_hash not in (None, identity["firmware_hash"]):

@@ -32,6 +32,7 @@ CYCLES_PER_US = 16
 ROOM_B = 4096
 RAM_B = 2048
 POLL_US = 20
+HUNG_US = 300_000  # longer than its watchdog waits
 ROOM_C = 25.0
 # An eighth of the heat is left after 2.08 time constants; the board is slower than the law.
 POWERED_TIME_CONSTANTS, POWERED_S = 2.2, 0.1
@@ -114,6 +115,8 @@ def _library() -> tuple[ctypes.CDLL, Path]:
         ("set_analog", None, chip, u8, u16, u16, u16),
         ("set_estop", None, chip, ctypes.c_int),
         ("set_stuck", None, chip, u8, u8),
+        ("set_wiring", None, chip, u8, u8),
+        ("hang", None, chip),
         ("set_address", None, chip, u8, u8, u8),
         ("memory", None, chip, ctypes.c_char_p, u32, ctypes.c_int),
         ("ram", None, chip, u32, ctypes.c_char_p, u32, ctypes.c_int),
@@ -266,9 +269,14 @@ class EmulatedBoard:
         """Open or close the e-stop loop."""
         self._library.emulate_set_estop(self._chip, int(is_open))
 
-    def reset(self) -> None:
-        """Reset by its watchdog."""
-        self._library.emulate_reset(self._chip, protocol.RESETS["watchdog"])
+    def reset(self, cause: str = "watchdog") -> None:
+        """Reset, by its watchdog unless another cause is named."""
+        self._library.emulate_reset(self._chip, protocol.RESETS[cause])
+
+    def stop_clock(self) -> None:
+        """Stop the program in one instruction, as without a clock; its watchdog resets it."""
+        self._library.emulate_hang(self._chip)
+        self._pass(HUNG_US)
 
     def set_converter(self, works: bool) -> None:
         """Enable or stop the converter."""
@@ -278,6 +286,10 @@ class EmulatedBoard:
         """Hold the pin of this gate low, whatever drives it; of no other."""
         for i in range(N_CELLS):
             self._library.emulate_set_stuck(self._chip, i, int(i == gate))
+
+    def switch_by(self, cell: int, gate: int) -> None:
+        """Let this gate switch the current that this cell's input measures."""
+        self._library.emulate_set_wiring(self._chip, cell, gate)
 
     def clear_address(self, bits: int) -> None:
         """Leave these bits of both multiplexers' address at 0."""

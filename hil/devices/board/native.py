@@ -63,6 +63,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_step.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
     byte = ctypes.c_uint8
     loaded.libboard_set_stuck.argtypes = [ctypes.c_void_p, byte, byte]
+    loaded.libboard_set_wiring.argtypes = [ctypes.c_void_p, byte, byte]
     loaded.libboard_set_address.argtypes = [ctypes.c_void_p, byte, byte, byte]
     loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
@@ -170,9 +171,13 @@ class NativeBoard:
         """Open or close the e-stop loop."""
         self._library.libboard_set_estop(self._board, is_open)
 
-    def reset(self) -> None:
-        """Reset by its watchdog."""
-        self._library.libboard_reset(self._board, protocol.RESETS["watchdog"])
+    def reset(self, cause: str = "watchdog") -> None:
+        """Reset, by its watchdog unless another cause is named."""
+        self._library.libboard_reset(self._board, protocol.RESETS[cause])
+
+    def stop_clock(self) -> None:
+        """Stop the processor; its watchdog resets it. Nothing but the reset is simulated here."""
+        self.reset()
 
     def set_converter(self, works: bool) -> None:
         """Enable or stop the converter."""
@@ -182,6 +187,10 @@ class NativeBoard:
         """Hold the pin of this gate low, whatever drives it; of no other."""
         for i in range(protocol.CELLS_MAX):
             self._library.libboard_set_stuck(self._board, i, int(i == gate))
+
+    def switch_by(self, cell: int, gate: int) -> None:
+        """Let this gate switch the current that this cell's input measures."""
+        self._library.libboard_set_wiring(self._board, cell, gate)
 
     def clear_address(self, bits: int) -> None:
         """Leave these bits of both multiplexers' address at 0."""

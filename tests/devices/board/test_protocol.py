@@ -1,8 +1,10 @@
 """Bytes <-> messages, and a reader of protocol.h that takes nothing it does not understand."""
 
 import contextlib
+import pickle
 import string
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,6 +69,28 @@ def test_noise_never_decodes_to_a_message_nor_raises(data):
     """By chance 1 in 65536 would pass the CRC; none of these do."""
     decoder = protocol.Decoder()
     assert all(isinstance(m, protocol.Message) for m in decoder.feed(data + b"\0"))
+
+
+def test_noise_without_end_takes_no_memory_and_what_follows_it_is_read():
+    """A loose wire that gives bytes for hours, and no delimiter among them."""
+    decoder = protocol.Decoder()
+    for _ in range(100):
+        assert decoder.feed(b"\x55" * 997) == []
+        assert len(pickle.dumps(decoder)) < 1000
+    frame = protocol.encode("identify", 7)
+    assert [m.seq for m in decoder.feed(b"\0" + frame)] == [7]
+    assert decoder.n_bad == 1
+
+
+def test_a_frame_is_at_most_as_long_and_at_least_as_long_as_the_protocol_says():
+    """The longest is WIRE_FRAME_MAX bytes with its CRC, the shortest a header with its CRC."""
+    longest = protocol._FRAME_MAX - 2
+    for size, whole in ((2, False), (3, True), (longest, True), (longest + 1, False), (200, False)):
+        decoder = protocol.Decoder()
+        assert (
+            decoder.feed(protocol.framed(bytes((protocol.VERSION, 255, *[1] * 300))[:size])) == []
+        )
+        assert (decoder.n_foreign, decoder.n_bad) == ((1, 0) if whole else (0, 1))
 
 
 def test_every_single_flipped_bit_is_found():
@@ -167,3 +191,129 @@ def test_faults_shared_with_the_host_carry_the_same_name():
     assert "cell_on_too_long" in FAULTS
     assert "cell_on_too_long" in protocol.FAULTS
     assert all(bit < 16 for bit in protocol.FAULTS.values())
+
+
+TWO_LINES = "#define WIRE_X(F)\\\n    F(u8, a)\\\n    F(u16, b)\n"
+
+
+def test_a_table_may_go_on_over_lines_and_an_error_names_the_first_of_them():
+    found = protocol.Definitions.read("\n" + TWO_LINES)
+    assert found.tables == {"WIRE_X": [("F", ["u8", "a"]), ("F", ["u16", "b"])]}
+    wrong = "\n\n" + TWO_LINES.replace("F(u16", "G(u16")
+    with pytest.raises(protocol.WireError, match="line 3"):
+        protocol.Definitions.read(wrong)
+
+
+NESTED = (
+    "#define WIRE_INNER(F, A) F(u8, x) A(u16, y, 3)\n"
+    "#define WIRE_OUTER(F, A, N) F(u32, t) A(u8, first, 2) N(inner, i) F(i16, last)\n"
+)
+
+
+def test_every_field_has_its_place_among_the_numbers_also_inside_a_nested_message():
+    layout = protocol.Layout(protocol.Definitions.read(NESTED), "WIRE_OUTER")
+    values = {"t": 70000, "first": (1, 2), "i": {"x": 9, "y": (500, 501, 502)}, "last": -3}
+    # little-endian by hand
+    payload = bytes.fromhex("70110100 01 02 09 f401 f501 f601 fdff".replace(" ", ""))
+    assert layout.pack(values) == payload
+    assert layout.size == len(payload) == 4 + 2 + 7 + 2
+    numbers = layout.unpack(payload)
+    assert layout.shaped(numbers) == values
+    taken = {name: numbers[place] for name, place in layout.places.items()}
+    assert taken == {"t": 70000, "first": (1, 2), "x": 9, "y": (500, 501, 502), "last": -3}
+
+
+def test_several_fields_are_taken_at_once_and_by_their_names():
+    frame = protocol.encode("set_mask", 3, arming=9, valid_for_ms=100, cells_on=5)
+    (message,) = protocol.Decoder().feed(frame)
+    assert protocol.getter("set_mask", "cells_on", "arming")(message.numbers) == (5, 9)
+    assert (message["cells_on"], message["arming"], message["valid_for_ms"]) == (5, 9, 100)
+    assert "set_mask" in protocol.SET_COMMANDS
+    assert "identify" not in protocol.SET_COMMANDS
+
+
+def test_a_message_without_fields_has_none():
+    (message,) = protocol.Decoder().feed(protocol.encode("identify", 3))
+    assert message.fields == {}
+    with pytest.raises(KeyError):
+        message["state"]
+
+
+def test_frames_made_in_haste_are_the_same_frames():
+    fast = protocol.encoder("set_mask")
+    assert fast(3, 9, 100, 5) == protocol.encode(
+        "set_mask", 3, arming=9, valid_for_ms=100, cells_on=5
+    )
+
+
+def test_a_command_s_number_goes_up_by_one_and_starts_again_after_24_bits():
+    for number, then in ((0, 1), (1, 2), (0xFF, 0x100), (0xFFFFFE, 0xFFFFFF), (0xFFFFFF, 0)):
+        assert protocol.following(number) == then
+
+
+def test_limits_have_their_names_and_their_defaults_lie_within_their_range():
+    limits = protocol.default_limits()
+    assert set(limits) == {name for name, _ in protocol.layout("limits").fields}
+    for name, limit in protocol.LIMITS.items():
+        assert limit.lowest <= limits[name] <= limit.highest, name
+    name = next(iter(limits))
+    assert protocol.limits_crc(limits) != protocol.limits_crc(limits | {name: limits[name] + 1})
+
+
+def test_numbers_have_names_and_unknown_ones_are_told_as_numbers():
+    for name, number in protocol.STATES.items():
+        assert protocol.state_name(number) == name
+    for name, number in protocol.RESULTS.items():
+        assert protocol.result_name(number) == name
+    assert (protocol.state_name(200), protocol.result_name(201)) == ("state 200", "result 201")
+    assert protocol.fault_names(0) == []
+    for name, bit in protocol.FAULTS.items():
+        assert protocol.fault_names(1 << bit) == [name]
+
+
+@pytest.mark.parametrize(
+    ("p", "sent"),
+    [(0.0, 0), (0.5, 32768), (1.0, 65535), (1.0 - 1e-9, 65534), (1.2 / 65536, 1), (0.7 / 65536, 1)],
+)
+def test_only_what_is_certain_is_sent_as_certain(p, sent):
+    assert protocol.probability_per_65536(p) == sent
+
+
+@pytest.mark.parametrize("p", [-1e-9, 1.0 + 1e-9, float("nan")])
+def test_what_is_no_probability_is_not_sent(p):
+    with pytest.raises(protocol.WireError, match="is not a probability"):
+        protocol.probability_per_65536(p)
+
+
+def test_draws_are_uniform_and_differ_by_cell_tick_and_seed():
+    """Of 4096 draws, each bit is set in half: 4 standard deviations of a fair coin are 128."""
+    for vary in (
+        lambda n: protocol.draw(7, 3, n), lambda n: protocol.draw(7, n, 3),
+        lambda n: protocol.draw(n, 7, 3),
+    ):  # fmt: skip
+        draws = [vary(n) for n in range(4096)]
+        assert 0 <= min(draws) <= max(draws) <= 65535
+        for bit in range(16):
+            assert abs(sum(d >> bit & 1 for d in draws) - 2048) < 128
+        assert len(set(draws)) > 3800  # of 65536: 3970 are expected
+
+
+def lowbias32(x):
+    """The published mixer (C. Wellons, hash-prospector, 2018), in words that wrap by themselves."""
+    x = np.uint32(x)
+    with np.errstate(over="ignore"):
+        x ^= x >> np.uint32(16)
+        x *= np.uint32(0x7FEB352D)
+        x ^= x >> np.uint32(15)
+        x *= np.uint32(0x846CA68B)
+        x ^= x >> np.uint32(16)
+    return int(x)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 255))
+def test_a_draw_is_the_published_mixer_of_seed_tick_and_cell(seed, tick, cell):
+    """Steps of the golden ratio's 32 bits keep neighbouring ticks and cells apart."""
+    step, wrap = 0x9E3779B9, 2**32
+    key = lowbias32(seed ^ lowbias32((tick + step) % wrap))
+    wanted = lowbias32((key + (cell + 1) * step) % wrap) >> 16
+    assert protocol.draw(seed, tick, cell) == wanted

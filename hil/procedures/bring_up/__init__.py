@@ -1,0 +1,1 @@
+"""`hil board bring-up`: the guided first power-up of a driver board, and its rehearsal."""
