@@ -123,7 +123,10 @@ class BenchDay(QObject):
         folder.mkdir(parents=True, exist_ok=True)
         self._out = recording_path(experiment, folder)
         backend = control.backend if doing == "run" else "sim"
-        words = run_words(experiment, self._out, backend=backend, clock=clock, sets=sets)
+        port = control.foxglove_port if doing == "run" else None
+        words = run_words(
+            experiment, self._out, backend=backend, clock=clock, sets=sets, foxglove_port=port
+        )
         self.command = Command([*words, "--disarmed"] if doing == "run" else words)
         self._pid, self._doing = self.command.pid, doing
         self.control.lock(True)
@@ -241,6 +244,7 @@ class BenchDay(QObject):
 
         This works even if the loop takes no requests.
         """
+        self._begin_when_live = False
         if self.command is not None:
             self.command.stop()
         elif self._pid is not None:
@@ -405,6 +409,7 @@ class BenchDay(QObject):
             causes = "Start (F5) will switch cells"
         if not causes and self.command is not None:
             causes = self.command.latest_line
+        control.show_served("" if self.command is None else self.command.said("foxglove:"))
         is_live = self.is_busy or session.feed is None
         self._header.set_state(state, causes, is_live=is_live)
         live = session.feed is not None and session.feed.live is not None

@@ -4,20 +4,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
+    QCheckBox,
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
+    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
-from hil_gui.data import ConfigError, load_settings, rig_limits
+from hil_gui.data import FOXGLOVE_PORT, ConfigError, load_settings, rig_limits
 from hil_gui.fields import (
     LARGEST,
     NumberField,
@@ -69,6 +71,7 @@ class Control(QWidget):
         self.name.setWordWrap(True)
         column.addWidget(self.name)
         column.addLayout(self._backends())
+        column.addLayout(self._viewers())
         column.addLayout(self._steps())
         self.form = QVBoxLayout()
         self.form.setSpacing(2)
@@ -97,6 +100,37 @@ class Control(QWidget):
             self.backends.addButton(button)
             row.addWidget(button, 1)
         return row
+
+    def _viewers(self) -> QGridLayout:
+        """Whether Start serves the run to Foxglove, and where it is served now."""
+        grid = QGridLayout()
+        self.foxglove = QCheckBox("Serve to Foxglove")
+        self.foxglove.setToolTip("Serve the next run live, read-only, to viewers on this computer")
+        self.port = QSpinBox()
+        self.port.setRange(0, 65535)
+        self.port.setSpecialValueText("any")
+        self.port.setValue(FOXGLOVE_PORT)
+        self.port.setToolTip("Port of the server; any: one that is free")
+        self.port.setAccessibleName("Port for Foxglove")
+        self.served = Label("")
+        self.served.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.served.setAccessibleName("Address for Foxglove")
+        self.served.hide()
+        grid.addWidget(self.foxglove, 0, 0)
+        grid.addWidget(self.port, 0, 1)
+        grid.addWidget(self.served, 1, 0, 1, 2)
+        grid.setColumnStretch(0, 1)
+        return grid
+
+    @property
+    def foxglove_port(self) -> int | None:
+        """Port at which the next run is served to Foxglove; None: it is not."""
+        return self.port.value() if self.foxglove.isChecked() else None
+
+    def show_served(self, address: str) -> None:
+        """Show where the run in progress is served; empty: it is not."""
+        self.served.setText(f"served at {address}" if address else "")
+        self.served.setVisible(bool(address))
 
     def _steps(self) -> QGridLayout:
         """Buttons that prepare a run, in the order in which they are used."""
@@ -236,7 +270,7 @@ class Control(QWidget):
         for path, field in self.fields.items():
             gain = path.startswith("controller.") and isinstance(field, NumberField)
             field.setEnabled(gain or not locked)
-        for widget in (self.open_button, self.simulate, self.bench):
+        for widget in (self.open_button, self.simulate, self.bench, self.foxglove, self.port):
             widget.setEnabled(not locked)
 
 

@@ -56,6 +56,12 @@ class Command:
         text = _text(self._err) if self._err.exists() else self.error_text
         return text.splitlines()[-1] if text else ""
 
+    def said(self, start: str) -> str:
+        """Rest of the first line on standard error so far that starts with this; else empty."""
+        text = _text(self._err) if self._err.exists() else self.error_text
+        lines = (line.removeprefix(start) for line in text.splitlines() if line.startswith(start))
+        return next(lines, "").strip()
+
     def stop(self) -> None:
         """Do what Ctrl-C does: the run switches the cells off and closes the recording."""
         if self.exit_code is None:
@@ -85,10 +91,13 @@ def run_words(
     clock: str = "real",
     seed: int = 0,
     sets: Mapping[str, str],
+    foxglove_port: int | None = None,
 ) -> list[str]:
-    """Arguments of `hil run`."""
+    """Arguments of `hil run`; with a port, it serves the run to Foxglove on this computer."""
     words = ["run", str(experiment), "--backend", backend, "--clock", clock, "--seed", str(seed)]
     words += ["--out", str(out), "--json"]
     for key, value in sets.items():
         words += ["--set", f"{key}={value}"]
+    if foxglove_port is not None:
+        words += ["--foxglove", str(foxglove_port)]
     return words

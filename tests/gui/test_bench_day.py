@@ -1,5 +1,7 @@
 """A day at the bench, by clicking alone; what each click did is looked up in the recordings."""
 
+import json
+import socket
 import tomllib
 
 import h5py
@@ -8,6 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog
+from websockets.sync.client import connect
 
 import hil
 
@@ -174,6 +177,23 @@ def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, bench, 
     assert window.header.state.text() != "E-STOP"
 
 
+def test_a_stop_before_the_run_is_shown_withdraws_the_start(operator, bench, said, monkeypatch):
+    o, window = operator, operator.window
+    assert window.open(bench / "miga6" / "pid.toml")
+    o.type(window.bench.control.fields["experiment.duration_s"], "6000")
+    with monkeypatch.context() as slow:
+        slow.setattr(window, "try_attach", lambda pid, path: None)
+        o.click(window.header.start_button)
+        o.until(lambda: window.bench.command is not None)
+        slow.setattr(window.bench.command, "stop", lambda: None)  # the run takes its time
+        o.click(window.header.stop_button)
+    o.until_state("READY")
+    o.click(window.header.stop_button)
+    o.until(lambda: not window.bench.is_busy)
+    assert [name for name, _, _ in _inputs(window.bench.trials[0])] == ["start", "stop"]
+    assert said == []
+
+
 def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator, bench):
     o, window = operator, operator.window
     control = window.bench.control
@@ -197,3 +217,37 @@ def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator
     assert ("force_reference_N", 0.9, "") in asked
     assert ("controller.k_p", 1.5, "") in asked
     assert (hil.open_run(path).force_reference_N.values == 0.9).any()
+
+
+def test_a_run_is_served_to_foxglove_if_that_is_ticked(operator, bench, said):
+    o, control = operator, operator.window.bench.control
+    o.window.open(bench / "miga6" / "all_on.toml")
+    assert control.port.value() == 8765
+    control.port.setValue(0)  # any free one
+    o.click(control.foxglove)
+    o.click(o.window.header.start_button)
+    o.until(lambda: control.served.isVisible())
+    assert not control.foxglove.isEnabled()
+    address = control.served.text().removeprefix("served at ")
+    with connect(address, subprotocols=["foxglove.sdk.v1"]) as viewer:
+        greeting = json.loads(viewer.recv(timeout=60.0))
+    assert greeting["op"] == "serverInfo"
+    assert greeting["name"] == "hil: miga6/all_on"
+    o.click(o.window.header.stop_button)
+    o.until(lambda: not o.window.bench.is_busy)
+    assert not control.served.isVisible()
+    assert control.foxglove.isEnabled()
+    assert said == []
+
+
+def test_a_port_in_use_refuses_the_run_in_one_line(operator, bench, said):
+    o, control = operator, operator.window.bench.control
+    o.window.open(bench / "miga6" / "all_on.toml")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        control.port.setValue(port)
+        o.click(control.foxglove)
+        o.click(o.window.header.start_button)
+        o.until(lambda: bool(said))
+    assert f"--foxglove 127.0.0.1:{port}" in said[0]
+    assert "\n" not in said[0].strip()

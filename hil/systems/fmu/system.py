@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import weakref
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from hil.systems.fmu.description import UnitModel
 from hil.systems.fmu.unit import FAILED
 
 START_MAX_S = 60.0
+# A core that sleeps takes about 30 us to wake up, as long as a small unit computes.
+# So many looks of about a microsecond keep it awake.
+LOOKS = 200
 
 
 class UnitSystem:
@@ -90,7 +94,7 @@ class UnitSystem:
         assert self._process.stdout is not None
         pipe, found = self._process.stdout, b""
         while len(found) < n:
-            if not select.select([pipe], [], [], patience_s)[0]:
+            if not _readable(pipe, patience_s):
                 self._process.kill()
                 raise PluginError(f"{self.model.file.name}: gave no answer in time, it was stopped")
             part = pipe.read(n - len(found))
@@ -103,6 +107,14 @@ class UnitSystem:
         code = self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"{self.model.file.name}: its process has ended ({how})"
+
+
+def _readable(pipe: IO[bytes], patience_s: float) -> bool:
+    """Block until the pipe has data, awake at first; False if it has none in time."""
+    for _ in range(LOOKS):
+        if select.select([pipe], [], [], 0.0)[0]:
+            return True
+    return bool(select.select([pipe], [], [], patience_s)[0])
 
 
 def _scales(variables: tuple) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # type: ignore[type-arg]

@@ -116,17 +116,17 @@ def test_a_run_on_a_plant_that_is_a_unit_is_a_run_on_that_array(made, rig_with, 
     assert np.std(difference_N) < 1.5 * noise_N
 
 
-@pytest.mark.parametrize("fault", ["crashes", "gives no number"])
+@pytest.mark.parametrize("fault", ["crashes", "gives no number", "hangs"])
 def test_a_unit_that_fails_trips_the_run_and_the_recording_is_whole(
-    fault, made, rig_with, tmp_path, capsys
+    fault, made, rig_with, tmp_path
 ):
-    out = tmp_path / "run.h5"
-    code = main(["run", str(rig_with(made(fault=fault))), "--out", str(out), "--duration", "0.5"])
-    assert code == 3
+    out, rig = tmp_path / "run.h5", rig_with(made(fault=fault), "step_max_s = 2.0")
+    assert main(["run", str(rig), "--out", str(out), "--duration", "0.5"]) == 3
     run = open_run(out)
     assert run.attrs["outcome"] == "tripped"
     assert 40 <= run.sizes["tick"] <= 60
-    assert any("SIGABRT" in t or "signal 6" in t or "finite" in t for t in run.event_text.values)
+    words = {"crashes": "signal 6", "gives no number": "finite", "hangs": "no answer in time"}
+    assert any(words[fault] in text for text in run.event_text.values)
     assert main(["verify", str(out)]) == 0
 
 
@@ -219,6 +219,20 @@ def test_a_file_that_is_no_unit_for_this_computer_is_one_line(
     line = capsys.readouterr().err.strip()
     assert wanted in line
     assert "\n" not in line
+
+
+def test_an_input_that_nothing_sets_is_named(made, tmp_path):
+    """A unit without start values: hil sets no input by guess."""
+    other = tmp_path / "bare.fmu"
+    with zipfile.ZipFile(made()) as old, zipfile.ZipFile(other, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            if item.filename == "modelDescription.xml":
+                data = data.replace(b' start="0.0" min="0.0"', b' min="0.0"')
+            new.writestr(item, data)
+    cells = {cell: f"{cell}.duty" for cell in CELLS[1:]}
+    with pytest.raises(ModelError, match=r"input 'muscle.1.duty' is not mapped"):
+        SYSTEM.build(table(other, cells=cells), PERIOD_S)
 
 
 def test_a_name_that_leads_out_of_the_folder_stays_inside(made, tmp_path):

@@ -1,8 +1,10 @@
-"""Write a linear array as a functional mock-up unit (FMU), of FMI 3.0 or 2.0.
+"""Write an array as a functional mock-up unit (FMU), of FMI 3.0 or 2.0.
 
 The unit is self-contained C (`c/`) with the array's numbers: its source and its binaries are in the
 file. Co-simulation takes steps of `loop.period_s` with the arithmetic of
-`hil.systems.array.system`; model exchange gives x' = A x + B F to the importer's solver.
+`hil.systems.array.system`; model exchange gives x' = A x + B F to the importer's solver. With
+boards, the firmware (`firmware/core`) is in the unit, between the commands and the cells. Wires and
+boards have co-simulation alone: hysteresis and firmware are no differential equations.
 
 Source: Functional Mock-up Interface 3.0.2 and 2.0.4, Modelica Association; the header files come
 from FMPy.
@@ -14,7 +16,8 @@ import subprocess
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -24,14 +27,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.errors import ConfigError, ModelError, one_line, writing
-from hil.mechanics.discrete import discretise
-from hil.systems.array.activation import SIGMOID, STEP, UNSCALED, CellActivation
+from hil.mechanics.discrete import Discrete, discretise
+from hil.systems.array.activation import SIGMOID, SMA, STEP, THERMAL, UNSCALED, CellActivation
 from hil.systems.array.cell_array import CellArray
-from hil.systems.array.fmu.variables import UNITS, Variables, nominals, variables_of
+from hil.systems.array.fmu import wires
+from hil.systems.array.fmu.variables import (
+    UNITS,
+    Boards,
+    Variables,
+    nominals,
+    outputs_of,
+    variables_of,
+)
 from hil.systems.array.system import EXACT_ORDER_MAX
 
 HERE = Path(__file__).parent
 VERSIONS = (3, 2)
+NO_BOARDS = Boards((), {}, {}, {}, {}, (), {})
 IDENTIFIER = "array"
 #: Compiler, folder of the binary in FMI 3 and 2, and its ending; the first one is this computer's.
 TARGETS = (
@@ -41,77 +53,134 @@ TARGETS = (
 FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fvisibility=hidden", "-shared", "-Wall")
 
 
+@dataclass(frozen=True)
+class _Content:
+    """What differs between units: the numbers of `data.h`, and the files to compile."""
+
+    variables: Variables
+    arrays: Sequence[tuple[str, str, str, str]]
+    places: Mapping[str, int]
+    numbers: Mapping[str, float]
+    firmware: Sequence[Path]
+    defines: Mapping[str, str]
+
+    def compiled(self, fmi: int) -> list[str]:
+        """Names of the C files."""
+        own = ["unit.c", "wire.c", f"fmi{fmi}.c"]
+        files = [path.name for path in self.firmware if path.suffix == ".c"]
+        return [*own, "host.c", *files] if files else own
+
+
 def export(
-    model: CellArray, cells: Sequence[CellActivation], period_s: float, path: Path, fmi: int = 3
+    model: CellArray,
+    cells: Sequence[CellActivation],
+    period_s: float,
+    path: Path,
+    fmi: int = 3,
+    boards: Boards | None = None,
 ) -> list[str]:
     """Write the array as an FMU; returns the platforms that it has binaries for.
 
     Parameters
     ----------
-    cells : activation of every cell, of the kinds `step` and `sigmoid`
+    cells : activation of every cell
     period_s : step of co-simulation
     fmi : major version of FMI, 3 or 2
+    boards : driver boards of the cells, whose firmware is in the unit; None: the cells are driven
 
     Raises
     ------
     ModelError
-        The array has wires, or too many states.
+        The array has too many states.
     ConfigError
         FMPy or a C compiler is missing, or the file cannot be written.
     """
-    wires = [name for name, cell in zip(model.cell_names, cells, strict=True) if cell.has_wire]
-    if wires:
-        raise ModelError(
-            f"cell '{wires[0]}' is a wire, which is not linear: only arrays whose activation is "
-            "'step' or 'sigmoid' become FMUs"
-        )
     if len(model.states) > EXACT_ORDER_MAX:
         raise ModelError(
             f"{len(model.states)} states: an FMU has at most {EXACT_ORDER_MAX}: reduce the array"
         )
     headers = _headers()
-    variables = variables_of(model, cells)
-    arrays = _arrays(model, cells, period_s, variables)
-    token = _token(arrays)
+    content = _content(model, cells, period_s, boards)
+    variables = content.variables
+    exchange = boards is None and not any(cell.has_wire for cell in cells)
+    names = boards.names if boards else ()
+    used = {v.unit for v in variables.every}
     facts = {
         "name": path.stem,
         "identifier": IDENTIFIER,
-        "token": token,
-        "description": f"array of {model.n_cells} cells",
+        "token": _token(content),
+        "description": f"array of {model.n_cells} cells" + (", driver boards" if boards else ""),
         "version": metadata.version("hil-arrays"),
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "period_s": repr(period_s),
-        "units": UNITS,
+        "units": {unit: base for unit, base in UNITS.items() if unit in used},
         "variables": variables.every,
         "outputs": variables.outputs,
         "derivatives": variables.derivatives,
-        "unknowns": [*variables.outputs, *variables.states, *variables.derivatives],
-        "arrays": arrays,
+        "unknowns": [
+            *variables.outputs,
+            *(variables.states if exchange else ()),
+            *variables.derivatives,
+        ],
+        "arrays": content.arrays,
+        "places": content.places,
+        "numbers": content.numbers,
+        "exchange": int(exchange),
+        "has_boards": int(bool(boards)),
         "n_cells": model.n_cells,
         "n_external": len(model.inputs) - model.n_cells,
-        "n_outputs": len(model.outputs),
+        "n_outputs": len(outputs_of(model)),
         "n_linear": len(model.states),
         "n_states": len(variables.states),
-        "n_indicators": 3 * model.n_cells,
+        "n_derivatives": len(variables.derivatives),
+        "n_indicators": 3 * model.n_cells if exchange else 0,
+        "n_wires": sum(cell.has_wire for cell in cells),
+        "n_loaded": sum(cell.loaded is not None for cell in cells),
+        "n_boards": len(names),
+        "n_gates": sum(len(board.cells) for board in names),
+        "n_plain": sum(len(board.plain) for board in names),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         sources = root / "sources"
         sources.mkdir()
-        for name in ("unit.h", "unit.c", "shared.h", f"fmi{fmi}.c"):
-            shutil.copy(HERE / "c" / name, sources)
-        for header in headers.glob(f"fmi{fmi}*.h"):
-            shutil.copy(header, sources)
+        own = [HERE / "c" / name for name in ("unit.h", "shared.h", "room.h", "wire.h")]
+        own += [HERE / "c" / "host.h"] if boards else []
+        own += [HERE / "c" / name for name in content.compiled(fmi) if (HERE / "c" / name).exists()]
+        for file in (*own, *content.firmware, *headers.glob(f"fmi{fmi}*.h")):
+            shutil.copy(file, sources)
         (sources / "data.h").write_text(_rendered("c/data.h.j2", facts))
         description = _rendered(f"description_fmi{fmi}.xml.j2", facts)
         (root / "modelDescription.xml").write_text(description, encoding="utf-8")
-        (sources / "buildDescription.xml").write_text(_build_description(fmi))
-        platforms = _compile(root, fmi)
+        (sources / "buildDescription.xml").write_text(_build_description(content, fmi))
+        platforms = _compile(root, content, fmi)
         with writing(path), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as unit:
             for file in sorted(root.rglob("*")):
                 if file.is_file():
                     unit.write(file, file.relative_to(root).as_posix())
     return platforms
+
+
+def _content(
+    model: CellArray, cells: Sequence[CellActivation], period_s: float, boards: Boards | None
+) -> _Content:
+    boards = boards or NO_BOARDS
+    variables = variables_of(model, cells, boards.names)
+    discrete = discretise(model.A, model.B, model.C, model.D, period_s)
+    numbers, indices = wires.arrays(model, cells, discrete, period_s)
+    arrays = [
+        *_arrays(model, cells, discrete, variables),
+        *(("double", name, *_in_c(rows)) for name, rows in (numbers | boards.numbers).items()),
+        *(("int", name, *_in_c(rows)) for name, rows in (indices | boards.indices).items()),
+    ]
+    return _Content(
+        variables,
+        arrays,
+        wires.PLACES | boards.places,
+        wires.NUMBERS | boards.constants,
+        boards.firmware,
+        boards.defines,
+    )
 
 
 def _headers() -> Path:
@@ -124,17 +193,16 @@ def _headers() -> Path:
 
 
 def _arrays(
-    model: CellArray, cells: Sequence[CellActivation], period_s: float, variables: Variables
+    model: CellArray, cells: Sequence[CellActivation], discrete: Discrete, variables: Variables
 ) -> list[tuple[str, str, str, str]]:
     """Type, name, size and values of every array of `data.h`."""
-    discrete = discretise(model.A, model.B, model.C, model.D, period_s)
-    unit_N = np.eye(model.n_cells)
+    unit_N, shown = np.eye(model.n_cells), list(outputs_of(model))
     at_rest = [model.equilibrium(column) for column in unit_N]
     rows: dict[str, ArrayLike] = {
         "A": model.A,
         "B": model.B,
-        "C": model.C,
-        "D": model.D,
+        "C": model.C[shown],
+        "D": model.D[shown],
         "AD": discrete.Ad,
         "B0": discrete.B0,
         "B1": discrete.B1,
@@ -144,7 +212,7 @@ def _arrays(
         "STOP": np.array([cell.stops for cell in cells]).T,
         "NOMINAL": nominals(variables.states),
     }
-    names = {STEP: "STEP", SIGMOID: "SIGMOID", UNSCALED: "UNSCALED"}
+    names = {STEP: "STEP", SIGMOID: "SIGMOID", UNSCALED: "UNSCALED", THERMAL: "THERMAL", SMA: "SMA"}
     kinds = [names[cell.code] for cell in cells]
     found = [("double", name, *_in_c(value)) for name, value in rows.items()]
     return [*found, ("enum kind", "KIND", f"[{len(kinds)}]", "{" + ", ".join(kinds) + "}")]
@@ -152,9 +220,9 @@ def _arrays(
 
 def _in_c(value: ArrayLike) -> tuple[str, str]:
     """Size and values of an array in C; no size is 0."""
-    array = np.asarray(value, dtype=float)
+    array = np.asarray(value)
     shape = tuple(max(1, n) for n in array.shape)
-    filled = np.zeros(shape)
+    filled = np.zeros(shape, dtype=array.dtype)
     filled[tuple(slice(n) for n in array.shape)] = array
     size = "".join(f"[{n}]" for n in shape)
     if array.ndim == 1:
@@ -163,9 +231,9 @@ def _in_c(value: ArrayLike) -> tuple[str, str]:
     return size, "{\n    " + ",\n    ".join(rows) + "}"
 
 
-def _token(arrays: Sequence[tuple[str, str, str, str]]) -> str:
-    """Token of the unit: a hash of its numbers, so that equal arrays have equal tokens."""
-    digest = hashlib.sha256(repr(arrays).encode()).digest()
+def _token(content: _Content) -> str:
+    """Token of the unit: a hash of numbers and firmware, so that equal units have equal tokens."""
+    digest = hashlib.sha256(repr((content.arrays, content.defines)).encode()).digest()
     return f"{{{uuid.UUID(bytes=digest[:16])}}}"
 
 
@@ -180,17 +248,21 @@ def _rendered(name: str, facts: dict[str, object]) -> str:
     return environment.get_template(name).render(facts)
 
 
-def _build_description(fmi: int) -> str:
+def _build_description(content: _Content, fmi: int) -> str:
     """The list of source files that FMI 3 asks for."""
-    files = "".join(f'<SourceFile name="{name}"/>' for name in ("unit.c", f"fmi{fmi}.c"))
+    files = "".join(f'<SourceFile name="{name}"/>' for name in content.compiled(fmi))
+    defines = "".join(
+        f'<PreprocessorDefinition name="{name}" value="{value}"/>'
+        for name, value in content.defines.items()
+    )
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<fmiBuildDescription fmiVersion="3.0">'
         f'<BuildConfiguration modelIdentifier="{IDENTIFIER}"><SourceFileSet language="C11">'
-        f"{files}</SourceFileSet></BuildConfiguration></fmiBuildDescription>\n"
+        f"{files}{defines}</SourceFileSet></BuildConfiguration></fmiBuildDescription>\n"
     )
 
 
-def _compile(root: Path, fmi: int) -> list[str]:
+def _compile(root: Path, content: _Content, fmi: int) -> list[str]:
     """Compile for every platform whose compiler is installed; returns their names."""
     platforms = []
     for compiler, folder_3, folder_2, ending in TARGETS:
@@ -201,7 +273,8 @@ def _compile(root: Path, fmi: int) -> list[str]:
         target.parent.mkdir(parents=True)
         command = [compiler, *FLAGS, "-o", str(target)]
         command += ["-fPIC"] if ending == ".so" else ["-static-libgcc"]
-        command += [str(root / "sources" / name) for name in ("unit.c", f"fmi{fmi}.c")]
+        command += [f"-D{name}={value}" for name, value in content.defines.items()]
+        command += [str(root / "sources" / name) for name in content.compiled(fmi)]
         built = subprocess.run([*command, "-lm"], capture_output=True, text=True)
         if built.returncode:
             raise ConfigError(f"{compiler}: cannot compile the unit: {one_line(built.stderr)}")

@@ -2,25 +2,21 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import fmpy
 import numpy as np
 import pytest
 import scipy.signal
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
 from fmpy.validation import validate_fmu
 
+from fmu_unit import PERIOD_S
 from hil.__main__ import main
 from hil.experiment.load import load_built
 from hil.experiment.registry import system_kind
 from hil.record.read import open_run
 from hil.systems.array.fmu.export import TARGETS, export
 
-PERIOD_S = 0.001
 VERSIONS = (3, 2)
 HANGING = """
 [model]
@@ -47,73 +43,21 @@ kind = "step"
 """
 
 
-class Unit:
-    """A unit in co-simulation, by the names of its variables."""
-
-    def __init__(self, path, folder) -> None:
-        self.description = fmpy.read_model_description(path)
-        self.reference = {v.name: v.valueReference for v in self.description.modelVariables}
-        self.is_3 = self.description.fmiVersion.startswith("3")
-        self.fmu = (FMU3Slave if self.is_3 else FMU2Slave)(
-            guid=self.description.guid,
-            unzipDirectory=fmpy.extract(path, folder),
-            modelIdentifier=self.description.coSimulation.modelIdentifier,
-            instanceName="unit",
-        )
-        self.fmu.instantiate()
-
-    def start(self) -> None:
-        if not self.is_3:
-            self.fmu.setupExperiment(startTime=0.0)
-        self.fmu.enterInitializationMode()
-        self.fmu.exitInitializationMode()
-
-    def set(self, names, values) -> None:
-        write = self.fmu.setFloat64 if self.is_3 else self.fmu.setReal
-        write([self.reference[name] for name in names], list(values))
-
-    def get(self, name) -> float:
-        read = self.fmu.getFloat64 if self.is_3 else self.fmu.getReal
-        return read([self.reference[name]])[0]
-
-    def step(self, k, step_s=PERIOD_S) -> None:
-        self.fmu.doStep(k * PERIOD_S, step_s)
-
-
-@pytest.fixture(scope="module")
-def built(configs, tmp_path_factory):
-    """The unit of a file and an FMI version, exported once."""
-    folder, made = tmp_path_factory.mktemp("units"), {}
-
-    def build(file, fmi, period_s=PERIOD_S):
-        key = (str(file), fmi, period_s)
-        if key not in made:
-            table, model = load_built(file)
-            cells = system_kind(table).activation(table)
-            made[key] = folder / f"{len(made)}.fmu"
-            export(model, cells, period_s, made[key], fmi)
-        return made[key]
-
-    return build
-
-
-@pytest.fixture
-def opened(tmp_path):
-    @contextmanager
-    def open_unit(path) -> Iterator[Unit]:
-        unit = Unit(str(path), str(tmp_path / path.stem))
-        try:
-            yield unit
-        finally:
-            unit.fmu.freeInstance()
-
-    return open_unit
-
-
 @pytest.mark.parametrize("fmi", VERSIONS)
-@pytest.mark.parametrize("rig", ["miga6", "silicone4"])
-def test_the_validator_finds_no_problem(rig, fmi, built, configs):
-    assert validate_fmu(str(built(configs / rig / "rig.toml", fmi))) == []
+@pytest.mark.parametrize(
+    ("rig", "with_boards"),
+    [
+        ("stage", False),
+        ("miga6", False),
+        ("silicone4", False),
+        ("wires4", False),
+        ("wires4", True),
+        ("miga6", True),
+    ],
+)
+def test_the_validator_finds_no_problem(rig, with_boards, fmi, built, configs):
+    unit = built(configs / rig / "rig.toml", fmi, with_boards=with_boards)
+    assert validate_fmu(str(unit)) == []
 
 
 @pytest.mark.parametrize("fmi", VERSIONS)
@@ -234,11 +178,14 @@ def test_what_the_unit_cannot_do_is_an_error(ask, fmi, built, opened, configs):
 
 
 def test_the_sources_in_the_unit_compile_without_warnings(built, configs, tmp_path):
-    for fmi in VERSIONS:
+    hashes = ["-DWIRE_HASH=0u", "-DFIRMWARE_HASH=0u"]
+    for fmi, rig in ((2, "miga6"), (3, "wires4")):
         folder = tmp_path / str(fmi)
-        fmpy.extract(str(built(configs / "miga6/rig.toml", fmi)), str(folder))
-        words = ["cc", "-std=c11", "-Wall", "-Wextra", "-Wno-type-limits", "-fsyntax-only"]
-        sources = [str(folder / "sources" / name) for name in ("unit.c", f"fmi{fmi}.c")]
+        unit = built(configs / rig / "rig.toml", fmi, with_boards=True)
+        fmpy.extract(str(unit), str(folder))
+        words = ["cc", "-std=c11", "-Wall", "-Wextra", "-Wno-type-limits", "-fsyntax-only", *hashes]
+        sources = [str(path) for path in (folder / "sources").glob("*.c")]
+        assert len(sources) > 10
         done = subprocess.run([*words, *sources], capture_output=True, text=True, check=True)
         assert done.stderr == ""
 
@@ -264,7 +211,9 @@ def test_the_command_names_the_unit_after_the_rig(configs, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["configs/wires4/rig.toml", "--to", "fmu"], "cell 'muscle.1' is a wire"),
+        (["configs/wires4/rig.toml", "--out", "no/such/folder/w.fmu"], "no/such/folder/w.fmu"),
+        (["configs/miga6_lines/rig.toml", "--to", "fmu", "--board"], "has no driver board"),
+        (["configs/miga6/rig.toml", "--board"], "--board: the firmware goes into an FMU"),
         (["configs/miga6/rig.toml", "--to", "fmu", "--out", "m.mat"], "another ending"),
         (["configs/miga6/rig.toml", "--to", "fmu", "--reduce", "4"], "--reduce"),
         (["configs/leg/rig.toml", "--to", "fmu"], "leg"),

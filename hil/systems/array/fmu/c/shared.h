@@ -18,6 +18,11 @@ static struct component *checked(struct component *c, const char *token, bool ex
         free(c);
         return NULL;
     }
+    if (exchange && !EXCHANGE) {
+        refused(c, "model exchange: wires and boards have memory and steps of their own: use co-simulation");
+        free(c);
+        return NULL;
+    }
     unit_reset(&c->unit);
     return c;
 }
@@ -38,7 +43,8 @@ FMI(Status) FMI(ExitInitializationMode)(void *i)
     struct component *c = i;
     if (c->unit.mode != INITIALISING)
         return refused(c, "initialisation has not begun");
-    unit_rest(&c->unit);
+    if (!unit_rest(&c->unit))
+        return refused(c, "a board refuses its limits: one is out of its range");
     if (c->exchange) {
         unit_switch(&c->unit);
         unit_outputs(&c->unit);
@@ -82,7 +88,7 @@ static FMI(Status) set(struct component *c, const FMI(ValueReference) references
             continue;
         char text[160];
         snprintf(text, sizeof text,
-                 "variable %lu cannot be set to %g: a duty is 0 to 1, and parameters are set before the run",
+                 "variable %lu cannot be set to %g: see its range; parameters are set before the run",
                  (unsigned long)references[k], values[k]);
         return refused(c, text);
     }
@@ -101,6 +107,7 @@ FMI(Status) FMI(GetFMUState)(void *i, void **state)
 FMI(Status) FMI(SetFMUState)(void *i, void *state)
 {
     memcpy(&((struct component *)i)->unit, state, sizeof(struct unit));
+    unit_moved(&((struct component *)i)->unit);
     return FMI(OK);
 }
 

@@ -3,13 +3,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "wire.h"
+
 static double lowest(size_t cell) { return -STOP[0][cell]; }
 
 static double highest(size_t cell) { return STOP[1][cell]; }
 
 static double *theta(struct unit *unit) { return unit->state + N_LINEAR; }
 
-static bool is_sigmoid(size_t cell) { return KIND[cell] != STEP; }
+static bool is_sigmoid(size_t cell) { return KIND[cell] == SIGMOID || KIND[cell] == UNSCALED; }
+
+static bool is_wire(size_t cell) { return KIND[cell] == THERMAL || KIND[cell] == SMA; }
 
 /* The force of a sigmoid cell: hil.systems.array.activation.sigmoid_N. */
 static double sigmoid_N(size_t cell, double force_on_N, double at)
@@ -20,13 +24,13 @@ static double sigmoid_N(size_t cell, double force_on_N, double at)
     return force_on_N * ((tanh(0.5 * at) + low) / (high + low));
 }
 
-/* Forces of the cells at their present states. */
+/* Forces of the cells at their present states; those of wires change in a step alone. */
 static void activate(struct unit *unit)
 {
     for (size_t n = 0; n < N_CELLS; n++) {
         if (is_sigmoid(n))
             unit->F_N[n] = sigmoid_N(n, unit->force_on_N[n], theta(unit)[n]);
-        else
+        else if (KIND[n] == STEP)
             unit->F_N[n] = unit->on[n] ? unit->force_on_N[n] : 0.0;
     }
 }
@@ -45,11 +49,53 @@ void unit_reset(struct unit *unit)
 {
     memset(unit, 0, sizeof *unit);
     memcpy(unit->force_on_N, FORCE_ON_N, sizeof FORCE_ON_N);
+    for (size_t w = 0; w < N_WIRES; w++)
+        unit->supply_V[w] = LAW[w][CELL_V_AT];
+#if HAS_BOARDS
+    for (size_t b = 0; b < N_BOARDS; b++)
+        host_reset(&unit->hosts[b], b);
+#endif
     unit_rest(unit);
 }
 
-void unit_rest(struct unit *unit)
+static void feed_wires(struct unit *unit)
 {
+    for (size_t w = 0; w < N_WIRES; w++) {
+        double share = unit->supply_V[w] / LAW[w][CELL_V_AT];
+        unit->law[w][E2_AT] = LAW[w][E2_AT] * (share * share);
+        unit->law[w][CELL_V_AT] = unit->supply_V[w];
+    }
+}
+
+static void rest_wires(struct unit *unit)
+{
+    memcpy(unit->law, LAW, sizeof unit->law);
+    memcpy(unit->wire, WIRE_AT_REST, sizeof unit->wire);
+    memcpy(unit->tension_N, TENSION_AT_REST_N, sizeof unit->tension_N);
+    for (size_t w = 0; w < N_WIRES; w++) {
+        unit->F_N[CELL_OF_WIRE[w]] = FORCE_AT_REST_N[w];
+        unit->clamp_C[w] = LAW[w][T_A_AT];
+    }
+}
+
+#if HAS_BOARDS
+/* What the boards measure: the wires' currents when on, and the clamps' temperatures. */
+static void sense(struct unit *unit)
+{
+    for (size_t g = N_GATES; g-- > 0;) { /* a board's supply is that of its first wire */
+        struct host *host = &unit->hosts[BOARD_OF_GATE[g]];
+        int wire = WIRE_OF_GATE[g];
+        if (wire < 0)
+            continue;
+        host_sense(host, g, unit->supply_V[wire] / unit->wire[RESISTANCE][wire], unit->clamp_C[wire]);
+        host_sense_supply(host, unit->supply_V[wire]);
+    }
+}
+#endif
+
+bool unit_rest(struct unit *unit)
+{
+    rest_wires(unit);
     for (size_t n = 0; n < N_CELLS; n++)
         if (is_sigmoid(n))
             theta(unit)[n] = lowest(n);
@@ -62,6 +108,25 @@ void unit_rest(struct unit *unit)
     }
     find_stops(unit);
     unit_outputs(unit);
+#if HAS_BOARDS
+    for (size_t b = 0; b < N_BOARDS; b++)
+        if (!host_start(&unit->hosts[b]))
+            return false;
+    sense(unit);
+    for (size_t b = 0; b < N_BOARDS; b++)
+        host_power(&unit->hosts[b]);
+#endif
+    return true;
+}
+
+void unit_moved(struct unit *unit)
+{
+#if HAS_BOARDS
+    for (size_t b = 0; b < N_BOARDS; b++)
+        host_moved(&unit->hosts[b]);
+#else
+    (void)unit;
+#endif
 }
 
 void unit_switch(struct unit *unit)
@@ -86,20 +151,113 @@ void unit_outputs(struct unit *unit)
     }
 }
 
+/* The duties of the cells over the coming period. */
+static void drive_cells(struct unit *unit)
+{
+    memcpy(unit->drive, unit->duty, sizeof unit->drive);
+#if HAS_BOARDS
+    for (size_t b = 0; b < N_BOARDS; b++)
+        host_step(&unit->hosts[b], unit->duty, unit->drive);
+#endif
+    for (size_t n = 0; n < N_CELLS; n++)
+        unit->on[n] = unit->drive[n] >= 0.5;
+}
+
+/* Resistance and current of a wire as its step has left it. */
+static void measure_wire(struct unit *unit, size_t w, double strain)
+{
+    const double *law = unit->law[w];
+    unit->wire[STRAIN][w] = strain;
+    unit->wire[RESISTANCE][w] =
+        law[CELL_OHM_M_AT] * wire_ohm_per_m(law, unit->wire[WIRE_C][w], unit->wire[AUSTENITE][w], strain);
+    unit->wire[CURRENT][w] = unit->drive[CELL_OF_WIRE[w]] * law[CELL_V_AT] / unit->wire[RESISTANCE][w];
+}
+
+/* Wires without a law of stress: hil.mechanics.sma.wire. */
+static void step_free_wires(struct unit *unit)
+{
+    for (size_t w = 0; w < N_WIRES; w++) {
+        size_t n = CELL_OF_WIRE[w];
+        if (KIND[n] != THERMAL)
+            continue;
+        double *xi = &unit->wire[AUSTENITE][w];
+        wire_advance(unit->law[w], unit->drive[n], &unit->wire[WIRE_C][w], xi, PERIOD_S);
+        measure_wire(unit, w, unit->law[w][STRAIN_AT] * (1.0 - *xi));
+        unit->F_N[n] = unit->force_on_N[n] * *xi;
+    }
+}
+
+static void add_stretch(size_t first, const double *values, size_t n, double *stretch_m)
+{
+    for (size_t j = 0; j < n; j++)
+        for (size_t k = 0; k < N_LOADED; k++)
+            stretch_m[k] += STRETCH_PER[first + j][k] * values[j];
+}
+
+/* Wires under stress, with the tension that the array gives them: hil.systems.array.sma.loaded. */
+static void step_loaded_wires(struct unit *unit, const double *before_N)
+{
+    enum { AFTER = N_LINEAR + N_CELLS };
+    double stretch_m[ROOM(N_LOADED)] = {0};
+    add_stretch(0, unit->state, N_LINEAR, stretch_m);
+    add_stretch(N_LINEAR, before_N, N_CELLS, stretch_m);
+    add_stretch(AFTER, unit->F_N, N_CELLS, stretch_m);
+    add_stretch(AFTER + N_CELLS, unit->external, N_EXTERNAL, stretch_m);
+    add_stretch(AFTER + N_CELLS + N_EXTERNAL, unit->external, N_EXTERNAL, stretch_m);
+    for (size_t i = 0; i < N_LOADED; i++) {
+        size_t w = WIRE_OF_LOADED[i], n = CELL_OF_WIRE[w];
+        const double *c = OWN[i];
+        double area = c[AREA_AT], pull = c[PULL_AT], k_ae = c[K_AE_AT], force_on = c[FORCE_ON_AT];
+        double f = unit->tension_N[i], slope, strain = stressed_stroke(c, f / area, &slope), place[4];
+        double *xi = &unit->wire[AUSTENITE][w];
+        stressed_places(c, f / area, slope, place);
+        stressed_advance(unit->law[w], c, place, unit->drive[n], &unit->wire[WIRE_C][w], xi, PERIOD_S);
+        double share = (1.0 - *xi) * force_on / c[REST_AT], eases = 1.0 + k_ae * c[GAIN_AT];
+        double known = pull + k_ae * stretch_m[i];
+        for (int k = 0; k < NEWTON_STEPS; k++) {
+            double off = f - known - eases * (force_on - share * strain);
+            double change = off / (1.0 + eases * share * slope / area);
+            f = fmax(0.0, f - change);
+            if (fabs(change) < SOLVED * (1.0 + pull))
+                break;
+            strain = stressed_stroke(c, f / area, &slope);
+        }
+        unit->tension_N[i] = f;
+        measure_wire(unit, w, (1.0 - *xi) * strain);
+        double force = (f - known) / eases, change = force - unit->F_N[n];
+        for (size_t k = 0; k < N_LOADED; k++) /* the wires that follow feel it */
+            stretch_m[k] += STRETCH_PER[AFTER + n][k] * change;
+        unit->F_N[n] = force;
+    }
+}
+
+/* hil.mechanics.sma.clamp */
+static void step_clamps(struct unit *unit)
+{
+    for (size_t w = 0; w < N_WIRES; w++) {
+        double air_C = unit->law[w][T_A_AT];
+        double settles_C = air_C + CLAMP_SHARE[w] * (unit->wire[WIRE_C][w] - air_C);
+        unit->clamp_C[w] = settles_C + CLAMP_KEEPS[w] * (unit->clamp_C[w] - settles_C);
+    }
+}
+
 void unit_step(struct unit *unit)
 {
     double before_N[ROOM(N_CELLS)], next[ROOM(N_LINEAR)];
+    feed_wires(unit);
+    drive_cells(unit);
     for (size_t n = 0; n < N_CELLS; n++) {
-        unit->on[n] = unit->duty[n] >= 0.5;
         before_N[n] = unit->F_N[n];
-        if (!is_sigmoid(n)) {
+        if (KIND[n] == STEP)
             before_N[n] = unit->on[n] ? unit->force_on_N[n] : 0.0;
+        if (!is_sigmoid(n))
             continue;
-        }
         double change = PERIOD_S * (unit->on[n] ? RATE_PER_S[0][n] : -RATE_PER_S[1][n]);
         theta(unit)[n] = fmin(highest(n), fmax(lowest(n), theta(unit)[n] + change));
     }
     activate(unit);
+    step_free_wires(unit);
+    step_loaded_wires(unit, before_N);
     for (size_t i = 0; i < N_LINEAR; i++) {
         double sum = 0.0;
         for (size_t j = 0; j < N_LINEAR; j++)
@@ -113,7 +271,13 @@ void unit_step(struct unit *unit)
     memcpy(unit->state, next, N_LINEAR * sizeof *next);
     find_stops(unit);
     unit_outputs(unit);
+    step_clamps(unit);
     unit->time_s += PERIOD_S;
+#if HAS_BOARDS
+    sense(unit);
+    for (size_t b = 0; b < N_BOARDS; b++)
+        host_read(&unit->hosts[b]);
+#endif
 }
 
 void unit_derivatives(struct unit *unit, double *derivative)
@@ -150,7 +314,18 @@ bool unit_get(struct unit *unit, uint32_t reference, double *value)
     double derivative[ROOM(N_STATES)];
     if (reference >= VR_END)
         return false;
-    if (reference >= VR_DERIVATIVE) {
+#if HAS_BOARDS
+    if (reference >= VR_BOARDS)
+        return host_get(unit->hosts, reference - VR_BOARDS, value);
+#endif
+    if (reference >= VR_TENSION)
+        *value = unit->tension_N[reference - VR_TENSION];
+    else if (reference >= VR_WIRE) {
+        uint32_t at = reference - VR_WIRE;
+        *value = unit->wire[at / ROOM(N_WIRES)][at % ROOM(N_WIRES)];
+    } else if (reference >= VR_SUPPLY)
+        *value = unit->supply_V[reference - VR_SUPPLY];
+    else if (reference >= VR_DERIVATIVE) {
         unit_derivatives(unit, derivative);
         *value = derivative[reference - VR_DERIVATIVE];
     } else if (reference >= VR_STATE)
@@ -184,10 +359,23 @@ bool unit_set(struct unit *unit, uint32_t reference, double value)
         unit->external[reference - VR_EXTERNAL] = value;
         return true;
     }
-    if (reference >= VR_FORCE_ON && reference < VR_FORCE && unit->mode != RUNNING) {
-        unit->force_on_N[reference - VR_FORCE_ON] = value;
+    if (reference >= VR_FORCE_ON && reference < VR_FORCE) {
+        size_t n = reference - VR_FORCE_ON;
+        if (unit->mode == RUNNING || is_wire(n))
+            return false;
+        unit->force_on_N[n] = value;
         return true;
     }
+    if (reference >= VR_SUPPLY && reference < VR_WIRE) {
+        if (value < 0.0 || value > SUPPLY_MAX_V)
+            return false;
+        unit->supply_V[reference - VR_SUPPLY] = value;
+        return true;
+    }
+#if HAS_BOARDS
+    if (reference >= VR_BOARDS && reference < VR_END)
+        return host_set(unit->hosts, reference - VR_BOARDS, value, unit->mode != RUNNING);
+#endif
     return false;
 }
 

@@ -1,4 +1,5 @@
 /* An array of cells as a functional mock-up unit (FMU): its variables and its motion, whatever the version of FMI.
+ * Cells are switched, or are wires; with boards, the firmware of a driver board is between the commands and the cells.
  *
  * The numbers of the array are in data.h, which hil writes when it exports a model. */
 #ifndef UNIT_H
@@ -9,9 +10,13 @@
 #include <stdint.h>
 
 #include "data.h"
+#include "room.h"
 
-enum { AT_LEAST_ONE = 1 }; /* an array of C has one element or more */
-#define ROOM(n) ((n) > 0 ? (n) : AT_LEAST_ONE)
+#if HAS_BOARDS
+#include "host.h"
+#endif
+
+enum { WIRE_C, AUSTENITE, STRAIN, RESISTANCE, CURRENT, N_WIRE_ROWS };
 
 /* Value references, in blocks of one per cell, input, output or state. */
 enum {
@@ -23,7 +28,15 @@ enum {
     VR_FORCE = VR_FORCE_ON + N_CELLS,
     VR_STATE = VR_FORCE + N_CELLS,
     VR_DERIVATIVE = VR_STATE + N_STATES,
-    VR_END = VR_DERIVATIVE + N_STATES
+    VR_SUPPLY = VR_DERIVATIVE + N_DERIVATIVES,
+    VR_WIRE = VR_SUPPLY + N_WIRES, /* N_WIRE_ROWS blocks: struct wires */
+    VR_TENSION = VR_WIRE + N_WIRE_ROWS * N_WIRES,
+    VR_BOARDS = VR_TENSION + N_LOADED, /* host.h has those of the boards */
+#if HAS_BOARDS
+    VR_END = VR_BOARDS + HOST_VARIABLES
+#else
+    VR_END = VR_BOARDS
+#endif
 };
 
 enum mode { BEFORE, INITIALISING, RUNNING, TERMINATED };
@@ -31,7 +44,8 @@ enum mode { BEFORE, INITIALISING, RUNNING, TERMINATED };
 struct unit {
     enum mode mode;
     double time_s;
-    double duty[ROOM(N_CELLS)];         /* 0 to 1; a cell is on from 0.5 */
+    double duty[ROOM(N_CELLS)];         /* commanded, 0 to 1 */
+    double drive[ROOM(N_CELLS)];        /* of the cells, behind the boards: a wire's duty; another cell is on from 0.5 */
     double external[ROOM(N_EXTERNAL)];  /* forces on free points, motion of driven points */
     double force_on_N[ROOM(N_CELLS)];
     double F_N[ROOM(N_CELLS)];          /* activation forces */
@@ -39,13 +53,24 @@ struct unit {
     double y[ROOM(N_OUTPUTS)];
     bool on[ROOM(N_CELLS)];
     int8_t at_stop[ROOM(N_CELLS)];      /* theta is at its lower (-1) or upper (1) limit */
+    double supply_V[ROOM(N_WIRES)];     /* across the cell while its gate is on */
+    double law[ROOM(N_WIRES)][N_LAW];   /* LAW with the supply of now */
+    double wire[N_WIRE_ROWS][ROOM(N_WIRES)];
+    double clamp_C[ROOM(N_WIRES)];
+    double tension_N[ROOM(N_LOADED)];
+#if HAS_BOARDS
+    struct host hosts[N_BOARDS];
+#endif
 };
 
 /* All variables at their start values, before initialisation. */
 void unit_reset(struct unit *unit);
 
-/* Cold cells, in equilibrium. */
-void unit_rest(struct unit *unit);
+/* In equilibrium with the air, boards armed if that is commanded. False: a board refuses its limits. */
+bool unit_rest(struct unit *unit);
+
+/* Call after the unit's memory has been copied to where it is now. */
+void unit_moved(struct unit *unit);
 
 /* Switches the cells as their duties say, and notes which are at a limit. */
 void unit_switch(struct unit *unit);
@@ -53,7 +78,8 @@ void unit_switch(struct unit *unit);
 /* Computes the outputs from states, forces and external inputs. */
 void unit_outputs(struct unit *unit);
 
-/* One period with constant inputs; see hil.mechanics.discrete and hil.systems.array.activation. */
+/* One period with constant inputs; see hil.mechanics.discrete, hil.systems.array.activation and
+ * hil.systems.array.sma.loaded. */
 void unit_step(struct unit *unit);
 
 /* Time derivatives of all states. */
