@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
+from hil.errors import ConfigError
+from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
 from hil.mechanics.arrays import Array
@@ -99,13 +101,13 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
         done(share)
     theta, zero_N = x[:n], x[n:]
     residual_N = [
-        run.force_N - y - z for run, y, z in zip(box.runs, box.readings(theta), zero_N, strict=True)
+        run.measured - y - z
+        for run, y, z in zip(box.runs, box.readings(theta), zero_N, strict=True)
     ]
     J = _white(noise, with_zeros(box.sensitivities(theta)))
-    edge = np.log(BOUND_FACTOR) - 1e-3
-    at_bound = tuple(
-        key for key, d in zip(box.free, theta - box.start, strict=True) if abs(d) >= edge
-    )
+    (low, _), (high, _) = _bounds(box)
+    at_edge = (theta <= low + 1e-3) | (theta >= high - 1e-3)
+    at_bound = tuple(key for key, at in zip(box.free, at_edge, strict=True) if at)
     white = _white(noise, residual_N)
     return Fit(theta, zero_N, residual_N, white, J, at_bound, np.ones(len(white)))
 
@@ -114,7 +116,7 @@ def _first_zero_N(box: GreyBox, theta: Array, i: int) -> float:
     run = box.runs[i]
     n = max(1, min(50, int(np.searchsorted(run.rows, run.first_on, side="right"))))
     model_N = box.readings(theta, [n] * len(box.runs))[i]
-    return float(np.mean(run.force_N[:n] - model_N[:n]))
+    return float(np.mean(run.measured[:n] - model_N[:n]))
 
 
 def _windows(box: GreyBox) -> list[list[int] | None]:
@@ -149,9 +151,16 @@ def _solve(
     n, n_runs = len(box.free), len(box.runs)
 
     def residuals(x: Array) -> Array:
+        try:
+            readings = box.readings(x[:n], until)
+        except ConfigError:  # no model has these parameters: the step is too long
+            return np.full_like(residuals_at_start, np.nan)
+        return of(x, readings)
+
+    def of(x: Array, readings: list[Array]) -> Array:
         parts = [
-            (run.force_N[: len(y)] - y - z)
-            for run, y, z in zip(box.runs, box.readings(x[:n], until), x[n:], strict=True)
+            (run.measured[: len(y)] - y - z)
+            for run, y, z in zip(box.runs, readings, x[n:], strict=True)
         ]
         prior = np.zeros(0) if towards is None else (x[:n] - towards) / PRIOR
         return np.concatenate([_white(noise, parts) / scale, prior])
@@ -162,12 +171,12 @@ def _solve(
             return J
         return np.vstack((J, np.hstack((np.eye(n) / PRIOR, np.zeros((n, n_runs))))))
 
-    reach = np.concatenate((np.full(n, np.log(BOUND_FACTOR)), np.full(n_runs, np.inf)))
-    middle = np.concatenate((box.start, np.zeros(n_runs)))
-    low, high = middle - reach, middle + reach
+    low, high = (np.append(bound, np.full(n_runs, s * np.inf)) for bound, s in _bounds(box))
+    start_x = np.clip(x0, low + 1e-9, high - 1e-9)
+    residuals_at_start = of(start_x, box.readings(start_x[:n], until))
     found = least_squares(
         residuals,
-        np.clip(x0, low + 1e-9, high - 1e-9),
+        start_x,
         jacobian,
         bounds=(low, high),
         x_scale="jac",
@@ -177,6 +186,14 @@ def _solve(
         max_nfev=15 if towards is None else 8,
     )
     return np.asarray(found.x), 2.0 * float(found.cost) / len(found.fun)
+
+
+def _bounds(box: GreyBox) -> tuple[tuple[Array, int], tuple[Array, int]]:
+    """Least theta with -1, greatest with 1."""
+    reach = np.log(BOUND_FACTOR)
+    with np.errstate(divide="ignore"):
+        least, most = np.log([parameters.limits(key) for key in box.free]).reshape(-1, 2).T
+    return (np.maximum(box.start - reach, least), -1), (np.minimum(box.start + reach, most), 1)
 
 
 def _white(noise: Noise, parts: Sequence[Array]) -> Array:

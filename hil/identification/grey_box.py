@@ -4,7 +4,9 @@
 
 theta are logarithms of the parameters, z_r the zero of the channel in run r. Derivatives are
 central differences of STEP in the logarithm. The time stepping is exact, so the only errors are
-rounding (1e-16 / STEP) and curvature (STEP^2).
+rounding (1e-16 / STEP) and curvature (STEP^2). The law of a wire has corners, so that the error of
+its derivatives falls with the step only in proportion: STEP_OF_WIRES is smaller. Where the air is
+measured, its median over the run is that of the wires.
 """
 
 import copy
@@ -22,7 +24,8 @@ from hil.systems.array.response import response
 from hil.systems.array.system import ArraySystem
 from hil.systems.array.tables import ModelTable
 
-STEP = 1e-6
+STEP, STEP_OF_WIRES = 1e-6, 1e-7
+JUMP = 3.0  # a jump gives 100, a smooth reading 1
 
 
 @dataclass(frozen=True)
@@ -71,21 +74,41 @@ class GreyBox:
         for i, run in enumerate(self.runs):
             n = len(run.cells) if until is None else min(until[i], len(run.cells))
             system = ArraySystem(model, activation, run.period_s)
-            force_N = response(system, model.outputs.index(run.signal), run.cells[:n])
+            if np.isfinite(run.ambient_C):
+                system.wires.set_ambient(run.ambient_C, settled=True)
+            force_N = response(system, model.outputs.index(run.signal), run.cells[:n], run.moves_m)
             rows = run.rows[: np.searchsorted(run.rows, n, side="right")]
             found.append(run.reading.of(force_N, run.period_s)[rows])
         return found
 
-    def sensitivities(self, theta: Array, until: Sequence[int] | None = None) -> list[Array]:
+    def jumping(self, theta: Array) -> tuple[str, ...]:
+        """Free parameters that make the readings of a wire's model jump.
+
+        A difference over a step of 100 times the size then is a much smaller derivative.
+        """
+        if not parameters.has_wires(self.tables):
+            return ()
+        small, large = (
+            np.concatenate(self.sensitivities(theta, size=size))
+            for size in (STEP_OF_WIRES, 100.0 * STEP_OF_WIRES)
+        )
+        ratio = np.linalg.norm(small, axis=0) > JUMP * np.linalg.norm(large, axis=0)
+        return tuple(key for key, jumps in zip(self.free, ratio, strict=True) if jumps)
+
+    def sensitivities(
+        self, theta: Array, until: Sequence[int] | None = None, size: float | None = None
+    ) -> list[Array]:
         """(k, P) derivatives of every run's readings by theta.
 
         Central differences; one-sided differences if `until` selects a part of the runs.
         """
         columns, centre = [], None if until is None else self.readings(theta, until)
-        for step in STEP * np.eye(len(theta)):
+        if size is None:
+            size = STEP_OF_WIRES if parameters.has_wires(self.tables) else STEP
+        for step in size * np.eye(len(theta)):
             up = self.readings(theta + step, until)
             down = self.readings(theta - step) if centre is None else centre
-            width = 2.0 * STEP if centre is None else STEP
+            width = 2.0 * size if centre is None else size
             columns.append([(u - d) / width for u, d in zip(up, down, strict=True)])
         return [
             np.stack([column[i] for column in columns], axis=1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.noise import Noise
 from hil.mechanics.arrays import Array
@@ -60,7 +61,9 @@ class Weak:
 
 
 def short(key: str) -> str:
-    """The last part of a key with the number of its cell or mass."""
+    """The last part of a key with the number of its cell or mass; of a wire, with its branch."""
+    if ".activation." in key:
+        return key.rpartition(".activation.")[2]
     parts = key.split(".")
     number = next((p for p in reversed(parts) if p.isdigit()), "")
     name = next(p for p in reversed(parts) if not p.isdigit())
@@ -103,13 +106,13 @@ def weak_directions(
 ) -> list[Weak]:
     """The directions of the box's parameters that the data determine poorly.
 
-    The structural ones come first: a parameter without effect, and the common scale of all
-    stiffnesses, dampers and masses if only forces are measured (displacements scale inversely,
-    tensions stay the same). The last parameter of such a group counts as held. The weak directions
-    of the others follow.
+    The structural ones come first: a parameter without effect, the common scale of all stiffnesses,
+    dampers and masses if only forces are measured (displacements scale inversely, tensions stay the
+    same), and that of a wire's power and heats. The last parameter of such a group counts as held.
+    The weak directions of the others follow.
     """
     n_readings = sum(len(run.rows) for run in box.runs)
-    span_N = float(max(np.ptp(run.force_N) for run in box.runs))
+    span_N = float(max(np.ptp(run.measured) for run in box.runs))
     centre = box.readings(theta)
     most_curvature = float(np.diag(fisher).max())
 
@@ -135,14 +138,16 @@ def weak_directions(
             if alone.structural:
                 found.append(alone)
                 left.remove(i)
-    scales = [i for i in left if any(p in box.free[i] for p in (".k_", ".b_", "mass_kg"))]
-    if len(scales) > 1:
+    stiff = [any(p in key for p in (".k_", ".b_", "mass_kg")) for key in box.free]
+    for powers in (stiff, [parameters.power_of_scale(key) for key in box.free]):
         together = np.zeros(len(box.free))
-        together[scales] = factor
-        group = weak(together)
-        if group.structural:
-            found.append(group)
-            left.remove(scales[-1])
+        together[left] = factor * np.array(powers, dtype=float)[left]
+        if np.count_nonzero(together) > 1:
+            group = weak(together)
+            if group.structural:
+                found.append(group)
+                left.remove(int(np.flatnonzero(together)[-1]))
+    left = [i for i in left if not parameters.needed(box.free[i])]
     variance, directions = np.linalg.eigh(fisher[np.ix_(left, left)])
     for along, own in zip(variance, directions.T, strict=True):
         if along * LIMIT**2 > 1.0:

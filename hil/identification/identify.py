@@ -115,7 +115,7 @@ def identify_files(
                 f"{other.path}: no cell was on: without excitation no parameter is identifiable: "
                 "give a run that switches cells"
             )
-        if float(np.ptp(other.data.force_N)) <= 3.0 * other.data.reading.step_N:
+        if float(np.ptp(other.data.measured)) <= 3.0 * other.data.reading.step_N:
             raise ConfigError(
                 f"{other.path}: the force does not change by more than three steps of the "
                 "converter: is the transducer connected?"
@@ -168,7 +168,12 @@ def identify(
     tables = parameters.expanded(tables, asked.each)
     known_keys = parameters.candidates(tables)
     fixed = parameters.matching(asked.fix, known_keys, "--fix")
-    offered = [key for key in known_keys if key not in fixed]
+    measured_air = all(np.isfinite(run.ambient_C) for run in runs)
+    offered = [
+        key
+        for key in known_keys
+        if key not in fixed and not (measured_air and key.endswith(".ambient_C"))
+    ]
     if not offered:
         raise ConfigError("--fix leaves no parameter to fit")
     box = GreyBox(tables, tuple(offered), tuple(runs))
@@ -180,13 +185,22 @@ def identify(
     if asked.free:
         free = parameters.matching(asked.free, offered, "--free")
     else:
-        free = identifiability.chosen(offered, fisher)
+        own = [i for i, key in enumerate(offered) if not parameters.needed(key)]
+        free = identifiability.chosen([offered[i] for i in own], fisher[np.ix_(own, own)])
         if not free:
             raise ConfigError(
                 "no parameter is identifiable from these runs: the force hardly changes beyond "
                 "its noise: give runs that switch more cells, more often"
             )
     box = box.with_free(free)
+    jumping = box.jumping(box.start)
+    if jumping:
+        names = ", ".join(identifiability.short(key) for key in jumping)
+        raise ConfigError(
+            f"the model's force jumps if these change by 1e-7 of their value, so that no interval "
+            f"would hold: {names}: its wires reverse within single periods; identify them from "
+            "loops, or from a run that does not make the wires swing"
+        )
     if noise.lines_Hz:
         box = _without_lines(box, noise)
     found = fit(box, noise, done)
@@ -225,7 +239,7 @@ def identify(
 
 def _rough_noise_N(runs: Sequence[RunData]) -> float:
     """Estimate of unknown noise from second differences, which suppress a smooth force [N]."""
-    seconds = np.concatenate([np.diff(run.force_N, 2) for run in runs])
+    seconds = np.concatenate([np.diff(run.measured, 2) for run in runs])
     resampled_theta = float(np.median(np.abs(seconds))) / 0.6745 / np.sqrt(6.0)
     steps = float(np.sqrt(np.mean([run.reading.step_N**2 for run in runs]) / 12.0))
     return float(max(resampled_theta, steps, 1e-12))
@@ -239,7 +253,7 @@ def _without_lines(box: GreyBox, noise: Noise) -> GreyBox:
         runs=tuple(
             replace(
                 run,
-                force_N=run.force_N - lines_in(r, run.t_s, noise.lines_Hz, noise.resolution_Hz),
+                measured=run.measured - lines_in(r, run.t_s, noise.lines_Hz, noise.resolution_Hz),
             )
             for run, r in zip(box.runs, first.residual_N, strict=True)
         ),
@@ -263,7 +277,7 @@ def _with_growth(box: GreyBox, noise: Noise, found: Fit) -> tuple[Growth, Fit]:
 def _forces_N(box: GreyBox, found: Fit) -> list[Array]:
     """The model's force beyond that at rest, at every reading."""
     read = [
-        run.force_N - r - z
+        run.measured - r - z
         for run, r, z in zip(box.runs, found.residual_N, found.zero_N, strict=True)
     ]
     return [y - y[0] for y in read]
@@ -304,7 +318,7 @@ def _bootstrapped(
 def _with_slope(box: GreyBox, found: Fit) -> Array:
     """Covariance of theta including the uncertainty of the transducer's slope."""
     slope = max(run.reading.slope_uncertainty for run in box.runs)
-    scaled = np.concatenate([run.force_N for run in box.runs])
+    scaled = np.concatenate([run.measured for run in box.runs])
     edges = np.cumsum([len(run.rows) for run in box.runs])[:-1]
     lost = len(scaled) - len(found.white)
     if lost:  # the filter removes the first readings of every run

@@ -118,7 +118,7 @@ def stated_rms_N(run: RunData) -> float:
 
 def _rest(run: RunData) -> Array:
     n = int(np.searchsorted(run.rows, run.first_on, side="right"))
-    rest = run.force_N[:n]
+    rest = run.measured[:n]
     return rest - rest.mean() if n else rest
 
 

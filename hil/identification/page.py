@@ -163,7 +163,7 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
     """Figure of force and fitted model, residuals before and after the fit, and intervals."""
     data, box, fit = recorded[0].data, found.box, found.fit
     before_N = box.readings(box.start)[0]
-    after_N = data.force_N - fit.residual_N[0]
+    after_N = data.measured - fit.residual_N[0]
     with styled_figure(9.0, 9.6) as figure:
         grid = figure.add_gridspec(4, 2, height_ratios=(2.4, 1.5, 1.5, 2.0))
         full = figure.add_subplot(grid[0, 0])
@@ -173,16 +173,16 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
         lags = figure.add_subplot(grid[3, 0])
         bars = figure.add_subplot(grid[3, 1])
         for axis in (full, zoom):
-            axis.plot(*decimated(data.t_s, data.force_N), color=MEASURED, lw=0.9, label="measured")
+            axis.plot(*decimated(data.t_s, data.measured), color=MEASURED, lw=0.9, label="measured")
             axis.plot(*decimated(data.t_s, after_N), color=MODEL, lw=0.9, label="fitted model")
             axis.set_xlabel("time [s]")
         full.set_ylabel("force [N]")
         full.margins(y=0.16)
         full.legend(frameon=False, ncols=2, loc="upper left")
-        start_s = _busiest_s(data.t_s, data.force_N)
+        start_s = _busiest_s(data.t_s, data.measured)
         zoom.set_xlim(start_s, start_s + ZOOM_S)
         zoom.set_title("where it moves most", fontsize=9, color="0.3")
-        _residual(first, found, data.t_s, data.force_N - before_N, "as configured")
+        _residual(first, found, data.t_s, data.measured - before_N, "as configured")
         _residual(last, found, data.t_s, fit.residual_N[0], "fitted")
         last.set_xlabel("time [s]")
         _lags(lags, found, data.period_s)

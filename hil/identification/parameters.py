@@ -12,11 +12,35 @@ from typing import Any
 from hil.config.table import as_list
 from hil.errors import ConfigError, one_line
 from hil.systems.array import fingerprint
+from hil.systems.array.activation import WIRES
 from hil.systems.array.tables import ModelTable
 
-# The fit adds parameters in this order while they are identifiable. Masses and k_pe come last:
-# scales and micro-positioners measure them better.
-PREFERENCE = ("force_on_N", "rate_per_s", "delay_s", "b_", "k_ae_", "k_se_", "k_pe_", "mass_kg")
+# The fit adds parameters in this order while they are identifiable. Those that another instrument
+# measures better come last: k_pe (micro-positioners) and masses (scales).
+PREFERENCE = (
+    "force_on_N", "rate_per_s", "delay_s", "convection_W_per_m2_K", "latent_heat_J_per_kg",
+    "specific_heat_J_per_kg_K", "cooling.middle_C", "M_s_C", "M_f_C", "A_f_C", "core_K",
+    "core_share", "shoulder_ratio", "austenite_Ohm_per_m", "b_", "k_ae_", "k_se_", "C_A_MPa_per_K",
+    "C_M_MPa_per_K", "heating.middle_C", "A_s_C", "ambient_C", "martensite_Ohm_per_m", "k_pe_",
+    "mass_kg",
+)  # fmt: skip
+# A force is the same for any scale of power, heat capacity, latent heat and convection together
+# (SCALED, as powers of the scale), and for any zero and scale of the temperature. So an ohmmeter, a
+# thermometer and a loop have to tell these, and they are fitted only where --free names them.
+NEEDED = ("heating.middle_C", "A_s_C", "ambient_C", "martensite_Ohm_per_m")
+SCALED = {
+    "convection_W_per_m2_K": 1, "specific_heat_J_per_kg_K": 1, "latent_heat_J_per_kg": 1,
+    "martensite_Ohm_per_m": -1, "austenite_Ohm_per_m": -1,
+}  # fmt: skip
+# Beyond these a table is refused.
+LOWEST, HIGHEST = {"shoulder_ratio": 1.0}, {"core_share": 1.0}
+OF_WIRE = (
+    "convection_W_per_m2_K", "specific_heat_J_per_kg_K", "latent_heat_J_per_kg", "ambient_C",
+    "martensite_Ohm_per_m", "austenite_Ohm_per_m",
+)  # fmt: skip
+OF_STRESS = ("C_A_MPa_per_K", "C_M_MPa_per_K")
+OF_BRANCH = ("middle_C", "core_K", "core_share", "shoulder_ratio")
+OF_LINES = {"heating": ("A_s_C", "A_f_C"), "cooling": ("M_s_C", "M_f_C")}
 
 Tables = dict[str, Any]
 
@@ -37,9 +61,31 @@ def candidates(tables: Tables) -> list[str]:
     return sorted(found, key=lambda key: (rank(key), key))
 
 
+def needed(key: str) -> bool:
+    """Whether no force tells this value of a wire."""
+    return key.rpartition(".activation.")[2] in NEEDED
+
+
+def power_of_scale(key: str) -> int:
+    """The power of SCALED with which a parameter changes; 0 for one that is not of them."""
+    return SCALED.get(key.rpartition(".activation.")[2], 0)
+
+
+def limits(key: str) -> tuple[float, float]:
+    """The least and the greatest value that a table takes, beside being positive."""
+    last = key.rpartition(".")[2]
+    return LOWEST.get(last, 0.0), HIGHEST.get(last, float("inf"))
+
+
+def has_wires(tables: Tables) -> bool:
+    """Whether a cell is a wire, with or without stress."""
+    return any(array["activation"]["kind"] in WIRES for array in tables["arrays"].values())
+
+
 def rank(key: str) -> int:
     """Place of a key in PREFERENCE."""
-    return next(i for i, part in enumerate(PREFERENCE) if part in key.rpartition(".cell.")[2])
+    own = key.rpartition(".cell.")[2].rpartition(".activation.")[2]
+    return next(i for i, part in enumerate(PREFERENCE) if part in own)
 
 
 def _of_array(path: str, array: Tables) -> Iterator[str]:
@@ -50,9 +96,21 @@ def _of_array(path: str, array: Tables) -> Iterator[str]:
         for key, value in law.items():
             if isinstance(value, float) and key.startswith(("k_", "b_")):
                 yield f"{path}.cell.{n}.{key}" if len(laws) > 1 else f"{path}.cell.{key}"
-    if array["activation"]["kind"] == "sigmoid":
-        yield f"{path}.activation.rate_per_s"
-        yield f"{path}.activation.delay_s"
+    activation = array["activation"]
+    yield from (f"{path}.activation.{key}" for key in _of_activation(activation))
+
+
+def _of_activation(table: Tables) -> Iterator[str]:
+    kind = table["kind"]
+    if kind == "sigmoid":
+        yield from ("rate_per_s", "delay_s")
+    if kind in WIRES:
+        yield from OF_WIRE
+        for side, ends in OF_LINES.items():
+            branch = table.get(side)
+            yield from ends if branch is None else (f"{side}.{key}" for key in OF_BRANCH)
+    if kind == "sma":
+        yield from OF_STRESS
 
 
 def _each(path: str, values: Sequence[float]) -> list[str]:

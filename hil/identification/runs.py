@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import xarray as xr
@@ -17,7 +17,7 @@ from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of, per_tick, range_raw
-from hil.rig.instruments import device_of, force_channel, force_channels
+from hil.rig.instruments import channels_of, device_of, force_channel, outputs_of, signals_of
 from hil.runs.kept_code import config_of
 from hil.systems.array.tables import ModelTable
 
@@ -69,19 +69,32 @@ class RunData:
     ----------
     cells : (n, N) uint8 array, cells on over each period from the first row to the last
     rows : (k,) int array, period after which each reading was taken, 0 for the first row
-    force_N : (k,) array, valid readings
+    measured : (k,) array, valid readings, in `unit`
     signal : the corresponding output of the model, such as `muscle.right_N`
     sha256 : hash of the file
+    ambient_C : median of the measured temperature of the air; NaN if it is not measured
+    channel : name of the channel
+    moves_m : (n, P) array, where every driven point is at the end of each period; P = 0 without any
+    unit : "N" of a force, "m" of a displacement; what fits forces has `_N` in its names
     """
 
     name: str
     period_s: float
     cells: NDArray[np.uint8]
     rows: NDArray[np.int64]
-    force_N: Array
+    measured: Array
     signal: str
     reading: Reading = field(default_factory=Reading)
     sha256: str = ""
+    ambient_C: float = np.nan
+    unit: Literal["N", "m"] = "N"
+    channel: str = ""
+    moves_m: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def quantity(self) -> str:
+        """What is measured, in words."""
+        return "force" if self.unit == "N" else "displacement"
 
     @property
     def t_s(self) -> Array:
@@ -95,8 +108,9 @@ class RunData:
 
     @property
     def first_on(self) -> int:
-        """Period at the start of which the first cell is on; the number of periods if none is."""
-        on = np.flatnonzero(self.cells.any(axis=1))
+        """First period with a cell on or a driven point moved; the number of periods if none is."""
+        moved = self.moves_m[: len(self.cells)] if self.moves_m.shape[1] else self.cells[:, :0]
+        on = np.flatnonzero((np.hstack((self.cells, moved)) != 0).any(axis=1))
         return int(on[0]) if len(on) else len(self.cells)
 
 
@@ -124,8 +138,11 @@ class Recorded:
         return str(self.run.attrs["experiment_file"]).split("/")[0]
 
 
-def read_run(path: Path) -> Recorded:
+def read_run(path: Path, *, displacements: bool = False) -> Recorded:
     """Read a recording of an array.
+
+    Its force is taken; with `displacements`, on a rig without a force channel, the first measured
+    displacement of the model.
 
     Raises
     ------
@@ -136,32 +153,29 @@ def read_run(path: Path) -> Recorded:
     calibrations = calibrations_of(path)
     records = transducers_of(path, calibrations)
     config = config_of(path, run)
-    if not config.force_signal:
+    if not isinstance(config.tables.model, ModelTable):
         kind = config.tables.model.kind
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
-    if "force_measured_N" not in run:
-        raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel")
-    signal = str(run.attrs.get("force_signal", ""))
+    name, column, signal, unit = _measured_channel(path, run, config, displacements)
     if signal not in config.model.outputs:
         raise ConfigError(
             one_line(f"{path}: force_signal = '{signal}': its model has no such output")
         )
-    force = force_channel(config.tables)
-    device = device_of(config.tables.devices, force)
+    device = device_of(config.tables.devices, name)
     require_columns(run, ("cells_reported", f"{device}_t_s", f"{device}_age_s"))
     if DUTY in run:
         raise ConfigError(f"{path}: its cells were modulated: give runs that switch on and off")
     if run.sizes["cell"] != len(config.model.cell_names):
         raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
                           f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
-    there = valid_rows(run, force) & _fresh(run, device)
-    measured = np.where(there, run.force_measured_N.values, np.nan)
+    there = valid_rows(run, name) & _fresh(run, device)
+    measured = np.where(there, run[column].values, np.nan)
     period_s = config.tables.loop.period_s
     row = np.rint(run.t_s.values / period_s).astype(np.int64)
     there = np.isfinite(measured)
     if there.sum() < ROWS_MIN:
         raise ConfigError(
-            f"{path}: {int(there.sum())} readings of the force: at least {ROWS_MIN} are needed"
+            f"{path}: {int(there.sum())} readings of {name}: at least {ROWS_MIN} are needed"
         )
     start = row[0]
     data = RunData(
@@ -171,10 +185,42 @@ def read_run(path: Path) -> Recorded:
         (row - start)[there],
         measured[there],
         signal,
-        _reading(run, config, records, force),
+        _reading(run, config, records, name),
         hashlib.sha256(path.read_bytes()).hexdigest(),
+        _ambient_C(run, config),
+        unit,
+        name,
+        _moves_m(run, config, row - start),
     )
     return Recorded(path, run, config, calibrations, data)
+
+
+def _measured_channel(
+    path: Path, run: xr.Dataset, config: Config, displacements: bool
+) -> tuple[str, str, str, Literal["N", "m"]]:
+    """Channel, column, signal and unit."""
+    force = force_channel(config.tables)
+    if force and "force_measured_N" in run:
+        return force, "force_measured_N", str(run.attrs.get("force_signal", "")), "N"
+    for channel in channels_of(config.tables) if displacements else ():
+        signal = signals_of(config.tables.devices)[channel.name]
+        column = channel.column("measured")
+        if signal in config.model.inputs:  # where a stage is says nothing of the model
+            continue
+        if channel.suffix == "_m" and signal in config.model.outputs and column in run:
+            return channel.name, column, signal, "m"
+    or_what = " and no displacement of its model" if displacements else ""
+    raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel{or_what}")
+
+
+def _ambient_C(run: xr.Dataset, config: Config) -> float:
+    table = config.tables.ambient
+    if table is None or table.ambient_channel is None:
+        return float("nan")
+    name = table.ambient_channel
+    [channel] = [one for one in channels_of(config.tables) if one.name == name]
+    measured = run[channel.column("measured")].values[valid_rows(run, name)]
+    return float(np.median(measured)) if len(measured) else float("nan")
 
 
 def _fresh(run: xr.Dataset, device: str) -> NDArray[np.bool_]:
@@ -184,24 +230,42 @@ def _fresh(run: xr.Dataset, device: str) -> NDArray[np.bool_]:
 
 
 def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Cells on over every period; an unknown state repeats the last one, as in the twin."""
-    known = reported.copy()
-    known[0] = np.where(known[0] == CELL_UNKNOWN, 0, known[0])
-    for k in range(1, len(known)):
-        missing = known[k] == CELL_UNKNOWN
-        if missing.any():
-            known[k, missing] = known[k - 1, missing]
+    """Cells on over every period.
+
+    A report holds since the previous one: a board that is read every few ticks obeyed its commands
+    at the first of them. (The twin has the report at the last, and is late by as much.) After the
+    last report its state stays; before the first, cells are off.
+    """
+    n, known = len(reported), reported != CELL_UNKNOWN
+    ticks = np.arange(n)[:, None]
+    following = np.minimum.accumulate(np.where(known, ticks, n)[::-1])[::-1]
+    last = np.where(known, ticks, -1).max(axis=0)
+    source = np.where(following < n, following, last)
+    states = np.where(source >= 0, np.take_along_axis(reported, np.maximum(source, 0), 0), 0)
     # The report of a row applies to all periods since the previous row.
     at = np.searchsorted(row, np.arange(1, row[-1] + 1))
-    return np.ascontiguousarray(known[at])
+    return np.ascontiguousarray(states[at], dtype=np.uint8)
+
+
+def _moves_m(run: xr.Dataset, config: Config, row: NDArray[np.int64]) -> Array:
+    """Where outputs commanded every driven point; without an output a point stays at 0."""
+    driven = [f"{name}.x_m" for name in config.model.driven]
+    moves = np.zeros((row[-1], len(driven)))
+    # The command of a row holds for all periods until the next row.
+    at = np.searchsorted(row, np.arange(row[-1]), side="right") - 1
+    for column, output in outputs_of(config.tables.devices).items():
+        if output.drives in driven:
+            require_columns(run, (column,))
+            moves[:, driven.index(output.drives)] = run[column].values[at]
+    return moves
 
 
 def _reading(
     run: xr.Dataset, config: Config, records: dict[str, Calibration], name: str
 ) -> Reading:
-    """Of the force channel of this name."""
+    """Of the channel of this name."""
     device = device_of(config.tables.devices, name)
-    channel = force_channels(config.tables.devices)[name]
+    channel = config.tables.devices[device].channels[name]
     delay_s = float(np.median(run[f"{device}_age_s"].values))
     if "imported" in run.attrs:  # another program's instruments: what they filter is not known
         return Reading(delay_s)

@@ -45,7 +45,10 @@ def coulomb_impulses(G: ArrayLike, u: ArrayLike, mu: float) -> Array:
     impulse = np.zeros(len(u))
     finite = np.isfinite(G).all() and np.isfinite(u).all()
     if not finite or not _sweep(G, u, float(mu), impulse):
-        raise ModelError(f"friction = {mu:g}: the impulses of points that land do not settle")
+        raise ModelError(
+            f"friction = {mu:g}: the impulses of points on the ground do not settle: "
+            "lower the friction, or leave out supports that are close together"
+        )
     return impulse.reshape(-1, 3)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, missing_file, one_line
 from hil.record import superblock
 from hil.record.content import refuse_malformed
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, text_of
@@ -43,7 +43,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     if path.is_dir():
         raise ConfigError(f"{path}: a folder: give a recording made by hil run")
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file: give a recording made by hil run")
+        raise missing_file(path, "give a recording made by hil run")
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
     try:

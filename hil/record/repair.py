@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, missing_file
 from hil.record import superblock
 from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_recorded, text_of
 from hil.record.read import (
@@ -38,7 +38,7 @@ def recover(path: Path) -> int | None:
         A run still writes to it.
     """
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file: give a recording made by hil run")
+        raise missing_file(path, "give a recording made by hil run")
     _wait_for_writer(path)
     partial = path.with_name(path.name + ".recovering")
     try:

@@ -320,7 +320,7 @@ def vaf_text(figures: dict[str, Any]) -> str:
 
 def calibration_lines(found: dict[str, list[str]]) -> list[str]:
     """Calibrations expired, contradicted, departed from or missing, and wires not described."""
-    keys = ("expired", "ambiguous", "departed", "rehearsed", "unprotected")
+    keys = ("expired", "ambiguous", "departed", "rehearsed", "unprotected", "not_brought_up")
     lines = [line for key in keys for line in found.get(key, ())]
     if missing := found.get("without_record"):
         lines.append(f"no calibration record: {', '.join(missing)}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from hil.errors import ConfigError, ModelError
 from hil.experiment.kind import Description, ModelAsked
-from hil.experiment.load import array_of, load_built, period_of
+from hil.experiment.load import array_of, load_boards, load_built, period_of
 from hil.experiment.registry import loaded, system_kind
 
 
@@ -16,6 +16,7 @@ def described(
     order: int | None = None,
     out: Path | None = None,
     fmi: int = 3,
+    with_boards: bool = False,
 ) -> tuple[dict[str, Any], str]:
     """Describe the model of a file, as facts and as text.
 
@@ -24,6 +25,7 @@ def described(
     order : order of a model reduction; only for arrays of cells
     out : file for the matrices or for an FMU; only for arrays of cells
     fmi : major version of the FMU's interface
+    with_boards : whether the FMU has the firmware of the rig's boards
 
     Raises
     ------
@@ -34,7 +36,10 @@ def described(
     if order is not None or out is not None:
         array_of(path, table, model)
     kind = system_kind(table)
-    asked = ModelAsked(model, kind.activation(table), period_of(path, sets), order, out, fmi)
+    boards = load_boards(path, sets) if with_boards else {}
+    asked = ModelAsked(
+        model, kind.activation(table), period_of(path, sets), order, out, fmi, boards
+    )
     description = Description({}, [])
     if kind.description is not None:
         try:

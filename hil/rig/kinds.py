@@ -19,7 +19,13 @@ from hil.loop.channels import RigLayout
 from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy, installed
 from hil.rig.run_tables import RigConfig
-from hil.rig.sensor_tables import FutekTable, IndicatorTable, LabJackTable, PhidgetTable
+from hil.rig.sensor_tables import (
+    FutekTable,
+    IndicatorTable,
+    LabJackTable,
+    PhidgetTable,
+    RemoteNidaqTable,
+)
 from hil.rig.streams import stream
 from hil.rig.supply_table import SupplyTable
 from hil.rig.tables import (
@@ -126,6 +132,9 @@ BUILT_IN: Mapping[str, DeviceKind] = {
     ),
     "phidget_bridge": DeviceKind(
         PhidgetTable, "hil.rig.sensors:phidget_bridge", "hil.rig.sensors:phidget_bridge_missing"
+    ),
+    "nidaq_remote": DeviceKind(
+        RemoteNidaqTable, "hil.rig.sensors:nidaq_remote", "hil.rig.sensors:nidaq_remote_missing"
     ),
     "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
 }

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.base import Device, PowerSource, Sampler
+from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
 from hil.devices.injection import FaultySystem, Injection
 from hil.devices.nidaq import plant_card
 from hil.devices.nidaq.emulated import EmulatedBench
 from hil.devices.rate_divider import RateDivider
-from hil.devices.sim.plant import SimPlant
+from hil.devices.sim.plant import CURRENT_ON_A, SimPlant
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
@@ -40,7 +41,6 @@ BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
 # Boards first: a simulated plant behind a real board follows what that board reports.
 ORDER: tuple[Role, ...] = ("board", "card", "instrument", "supply")
-CURRENT_ON_A = 0.2  # current of a simulated cell that is on and has no wire model; assumed
 
 
 def _never() -> bool:
@@ -276,6 +276,11 @@ class Rig:
             if not device.ready():
                 return False
         return True
+
+    def identities(self) -> dict[str, protocol.Message]:
+        """What every open board has reported of itself, by its name."""
+        boards = self._all_boards
+        return {board.name: board.identity for board in boards if board.identity is not None}
 
     def has_cooled(self) -> bool:
         """Return whether all boards can be armed without waiting."""

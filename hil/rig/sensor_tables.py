@@ -1,4 +1,4 @@
-"""`[devices.NAME]` of instruments that measure: serial indicators, FUTEK, LabJack, Phidgets."""
+"""`[devices.NAME]` of instruments that measure: serial indicators, FUTEK, LabJack, Phidgets, NI."""
 
 import re
 from typing import Annotated, ClassVar, Literal
@@ -14,6 +14,7 @@ from hil.rig.tables import (
     DisplacementReadingTable,
     ForceReadingTable,
     InstrumentTable,
+    Wiring,
     kind_of_channel,
 )
 
@@ -108,6 +109,47 @@ class PhidgetTable(InstrumentTable):
     outputs: NoOutputs = {}
 
 
+class VoltsForceTable(ForceReadingTable):
+    """A force transducer on an analogue input.
+
+    Its amplifier gives volts, which `record`, the file of a calibration, converts, or
+    force_N = newtons_per_V (volts - zero_V).
+    """
+
+    newtons_per_V: float | None = None
+    zero_V: float = 0.0
+    raw_unit = "V"
+
+    @property
+    def on_bridge(self) -> bool:
+        """Whether the instrument excites the bridge itself and gives mV/V."""
+        return False
+
+    @model_validator(mode="after")
+    def _has_calibration(self) -> "VoltsForceTable":
+        if (self.record is None) == (self.newtons_per_V is None):
+            raise ValueError("give either record, the file of its calibration, or newtons_per_V")
+        if self.record is None and self.on_bridge:
+            raise ValueError("excitation_V: a bridge needs record, the file of its calibration")
+        return self
+
+    def chain(self, calibration: Calibration | None) -> Chain | None:
+        if calibration is not None:
+            return calibration.chain(bridge=self.on_bridge)
+        return None if self.newtons_per_V is None else Chain.linear(self.newtons_per_V, self.zero_V)
+
+
+class VoltsDisplacementTable(DisplacementReadingTable):
+    """A displacement sensor on an analogue input: metres = metres_per_V (volts - zero_V)."""
+
+    metres_per_V: float
+    zero_V: float = 0.0
+    raw_unit = "V"
+
+    def chain(self, calibration: Calibration | None) -> Chain:
+        return Chain.linear(self.metres_per_V, self.zero_V)
+
+
 class LabJackInputTable(Table):
     """An analogue input: against ground, or against the input `negative`; `range_V` as in LJM."""
 
@@ -116,7 +158,7 @@ class LabJackInputTable(Table):
     range_V: Positive | None = None
 
 
-class LabJackForceTable(LabJackInputTable, ForceReadingTable):
+class LabJackForceTable(LabJackInputTable, VoltsForceTable):
     """A force transducer on a LabJack.
 
     With `excitation_V`, the bridge is connected directly and needs `record`, the file of its
@@ -125,34 +167,16 @@ class LabJackForceTable(LabJackInputTable, ForceReadingTable):
     """
 
     excitation_V: Positive | None = None
-    newtons_per_V: float | None = None
-    zero_V: float = 0.0
-    raw_unit = "V"
 
-    @model_validator(mode="after")
-    def _has_calibration(self) -> "LabJackForceTable":
-        if (self.record is None) == (self.newtons_per_V is None):
-            raise ValueError("give either record, the file of its calibration, or newtons_per_V")
-        if self.record is None and self.excitation_V is not None:
-            raise ValueError("excitation_V: a bridge needs record, the file of its calibration")
-        return self
-
-    def chain(self, calibration: Calibration | None) -> Chain | None:
-        if calibration is not None:
-            return calibration.chain(bridge=self.excitation_V is not None)
-        return None if self.newtons_per_V is None else Chain.linear(self.newtons_per_V, self.zero_V)
+    @property
+    def on_bridge(self) -> bool:
+        return self.excitation_V is not None
 
 
-class LabJackDisplacementTable(LabJackInputTable, DisplacementReadingTable):
+class LabJackDisplacementTable(LabJackInputTable, VoltsDisplacementTable):
     """A displacement sensor on a LabJack: metres = metres_per_V (volts - zero_V)."""
 
-    metres_per_V: float
-    zero_V: float = 0.0
-    raw_unit = "V"
     excitation_V: ClassVar[None] = None
-
-    def chain(self, calibration: Calibration | None) -> Chain:
-        return Chain.linear(self.metres_per_V, self.zero_V)
 
 
 LabJackChannel = Annotated[
@@ -173,4 +197,42 @@ class LabJackTable(InstrumentTable):
     connection: Literal["ANY", "USB", "ETHERNET", "WIFI"] = "ANY"
     identifier: Address = "ANY"
     channels: Annotated[dict[Name, LabJackChannel], Field(min_length=1, max_length=16)]
+    outputs: NoOutputs = {}
+
+
+class RemoteInputTable(Table):
+    """A voltage input of a card in another computer, between -`range_V` and `range_V`."""
+
+    terminal: Annotated[str, Field(pattern="^ai[0-9]{1,3}$")]
+    wiring: Wiring = "default"
+    range_V: Positive = 10.0
+
+
+class RemoteForceTable(RemoteInputTable, VoltsForceTable):
+    """A force transducer whose amplifier gives volts to a card in another computer."""
+
+
+class RemoteDisplacementTable(RemoteInputTable, VoltsDisplacementTable):
+    """A displacement sensor on a card in another computer."""
+
+
+RemoteChannel = Annotated[
+    Annotated[RemoteForceTable, Tag("force")]
+    | Annotated[RemoteDisplacementTable, Tag("displacement")],
+    Discriminator(kind_of_channel),
+]
+
+
+class RemoteNidaqTable(InstrumentTable):
+    """Voltage inputs of an NI card in another computer, such as one with Windows.
+
+    `server` is the address of NI's gRPC Device Server there, such as "192.168.1.20:31763"; `card`
+    is the card's name in NI's tools on that computer. The inputs are read on demand, as fast as the
+    server answers.
+    """
+
+    kind: Literal["nidaq_remote"]
+    server: Annotated[str, Field(pattern=r"^[^\s/]+:[0-9]{1,5}$")]
+    card: Address
+    channels: Annotated[dict[Name, RemoteChannel], Field(min_length=1, max_length=32)]
     outputs: NoOutputs = {}

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from hil.devices.futek import Futek
 from hil.devices.indicator_port import SerialIndicator
 from hil.devices.labjack import LabJack
+from hil.devices.nidaq.remote import RemoteCard
 from hil.devices.phidget import PhidgetBridge
 from hil.rig.plugin import instrument
 
@@ -34,3 +35,5 @@ labjack = instrument(LabJack)
 labjack_missing = _needs("labjack", "instruments", "LabJackM")
 phidget_bridge = instrument(PhidgetBridge)
 phidget_bridge_missing = _needs("Phidget22", "instruments")
+nidaq_remote = instrument(RemoteCard)
+nidaq_remote_missing = _needs("nidaqmx", "daq")

@@ -117,6 +117,9 @@ class CellBoardTable(DeviceTable):
     `fuses = "as_delivered"` the board may have the fuses of an Arduino, which no boot loader can
     change.
 
+    `record` names the record of its first power-up, which `hil board bring-up` writes: a run on
+    the bench needs that of this board and firmware.
+
     With `limits.sense_every_ms` the board measures the resistance of every cell, on or off;
     `resistance` describes how.
     """
@@ -129,6 +132,7 @@ class CellBoardTable(DeviceTable):
     every: Every = 1
     estop: Literal["proved", "none"] = "proved"
     firmware: Annotated[str, Field(pattern="^[0-9a-f]{8}$")] | None = None
+    record: Records = None
     build: Literal["board", "arduino"] = "board"
     fuses: Literal["required", "as_delivered"] = "required"
     limits: Annotated[dict[str, int], BeforeValidator(without_replaced)] = {}

@@ -80,7 +80,7 @@ def draw_again(
             cells[row:end] = on
         if cells_open is not None:
             cells[: len(cells_open)][cells_open[:n] != 0] = 0
-        force_N = response(ArraySystem(model, activation, data.period_s), at, cells)
+        force_N = response(ArraySystem(model, activation, data.period_s), at, cells, data.moves_m)
         forces[i] = data.reading.of(force_N, data.period_s)[data.rows]
         done(1)
     low, high = np.quantile(forces, (0.025, 0.975), axis=0)

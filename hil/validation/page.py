@@ -31,6 +31,7 @@ from hil.validation.validate import Z_95, Validated, drawn_band
 
 NAMES = {
     "rms_max_N": ("RMS", "N", 1.0),
+    "rms_max_m": ("RMS", "m", 1.0),
     "nrmse_max": ("NRMSE", "%", 100.0),
     "vaf_min": ("VAF", "%", 100.0),
     "coverage_min": ("coverage of the 95 % band", "%", 100.0),
@@ -50,6 +51,21 @@ def as_dict(runs: Sequence[Validated], page: Path) -> dict[str, Any]:
 
 
 def _one(v: Validated) -> dict[str, Any]:
+    found = _with_keys_of_force(v)
+    if v.data.unit == "N":
+        return found
+    found["comparisons"] = [_in_metres(one) for one in found["comparisons"]]
+    return _in_metres(found)
+
+
+def _in_metres(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key.removesuffix("_N") + "_m" if key.endswith("_N") else key: value
+        for key, value in table.items()
+    }
+
+
+def _with_keys_of_force(v: Validated) -> dict[str, Any]:
     figures, ripple = v.figures, v.ripple
     return {
         "run": str(v.recorded.path),
@@ -103,7 +119,8 @@ def as_text(runs: Sequence[Validated]) -> str:
         f = v.figures
         lines += [
             f"{v.recorded.path}: {v.verdict()}",
-            f"  RMS {_range(f.rms_N, 1e3, 1)} mN, NRMSE {_range(f.nrmse, 100, 2)} %, "
+            f"  RMS {_range(f.rms_N, 1e3, _places(v))} m{v.data.unit}, "
+            f"NRMSE {_range(f.nrmse, 100, 2)} %, "
             f"VAF {_range(f.vaf, 100, 3)} %",
             f"  {100 * v.coverage:.1f} % of the readings within the 95 % band; "
             f"{len(v.data.rows)} readings are worth {f.n_effective:.0f} independent ones",
@@ -118,6 +135,11 @@ def as_text(runs: Sequence[Validated]) -> str:
     if len({v.recorded.simulated for v in runs}) > 1:
         lines.append("simulated and measured runs are mixed: their figures are not comparable")
     return "\n".join(lines)
+
+
+def _places(v: Validated) -> int:
+    """Places of mN or mm in the terminal."""
+    return 1 if v.data.unit == "N" else 3
 
 
 def _range(figure: Interval, scale: float, places: int) -> str:
@@ -167,19 +189,19 @@ def _force(axis: Axes, v: Validated) -> None:
     axis.fill_between(t_s, found.simulated_N - wide, found.simulated_N + wide, color=MODEL,
                       alpha=0.18, lw=0, label="95 % band of parameters and channel")  # fmt: skip
     axis.plot(*decimated(t_s, found.simulated_N), color=MODEL, lw=1.2, label="simulated")
-    axis.plot(*decimated(t_s, v.data.force_N), color=MEASURED, lw=0.8, label="measured")
-    axis.set_ylabel("force [N]")
+    axis.plot(*decimated(t_s, v.data.measured), color=MEASURED, lw=0.8, label="measured")
+    axis.set_ylabel(f"{v.data.quantity} [{v.data.unit}]")
     axis.margins(y=0.18)
     axis.legend(frameon=False, ncols=3, loc="upper right", fontsize=8)
 
 
 def _error(axis: Axes, v: Validated) -> None:
     t_s = v.data.t_s
-    error_mN = 1e3 * (v.data.force_N - v.uncertainty.simulated_N)
+    error_mN = 1e3 * (v.data.measured - v.uncertainty.simulated_N)
     noise = Z_95 * 1e3 * v.uncertainty.u_D_N
     axis.fill_between(t_s, -noise, noise, color="0.88", lw=0, label="95 % of the channel alone")
     axis.plot(*decimated(t_s, error_mN), color=RESIDUAL, lw=0.6)
-    axis.set(ylabel="measured −\nsimulated [mN]", xlabel="time [s]")
+    axis.set(ylabel=f"measured −\nsimulated [m{v.data.unit}]", xlabel="time [s]")
     most = 1.5 * float(np.abs(error_mN).max())
     axis.set_ylim(-most, most)
     axis.legend(frameon=False, loc="upper right", fontsize=8)
@@ -194,7 +216,7 @@ def _recruitment(axis: Axes, v: Validated) -> None:
     axis.fill_between(t_s, drawn.low_N, drawn.high_N, color=CELL, alpha=0.35, lw=0,
                       label="95 % of recruitment")  # fmt: skip
     axis.plot(*decimated(t_s, drawn.mean_N), color=CELL, lw=1.2, label="mean of all draws")
-    axis.plot(*decimated(t_s, v.data.force_N), color=MEASURED, lw=0.8, label="measured")
+    axis.plot(*decimated(t_s, v.data.measured), color=MEASURED, lw=0.8, label="measured")
     axis.set(ylabel="force with cells\ndrawn again [N]", xlabel="time [s]")
     axis.margins(y=0.22)
     axis.legend(frameon=False, ncols=4, loc="upper right", fontsize=8)
@@ -225,7 +247,7 @@ def _comparisons(axis: Axes, v: Validated) -> None:
                       capsize=3, lw=1.0)  # fmt: skip
     axis.set_yticks(-np.arange(len(v.comparisons)), [_what(c) for c in v.comparisons], fontsize=8)
     axis.set_ylim(-len(v.comparisons) + 0.4, 0.6)
-    axis.set_xlabel("[mN]")
+    axis.set_xlabel(f"[m{v.data.unit}]")
 
 
 def _what(c: Any) -> str:
@@ -253,7 +275,7 @@ def _trend(runs: Sequence[Validated]) -> Figure:
         left, right = figure.subplots(1, 2)
         at = np.arange(1, len(runs) + 1)
         for axis, label, scale, figures in (
-            (left, "RMS [mN]", 1e3, [v.figures.rms_N for v in runs]),
+            (left, f"RMS [m{runs[0].data.unit}]", 1e3, [v.figures.rms_N for v in runs]),
             (right, "VAF [%]", 100.0, [v.figures.vaf for v in runs]),
         ):
             value = np.array([f.value for f in figures]) * scale
@@ -281,7 +303,9 @@ def _run(v: Validated) -> dict[str, Any]:
         "simulated": v.recorded.simulated,
         "accepted": v.accepted,
         "verdict": f"{v.verdict()[0].upper()}{v.verdict()[1:]}",
-        "rms": _range(f.rms_N, 1e3, 1),
+        "rms": _range(f.rms_N, 1e3, _places(v)),
+        "unit": v.data.unit,
+        "quantity": v.data.quantity,
         "nrmse": _range(f.nrmse, 100, 2),
         "vaf": _range(f.vaf, 100, 2),
         "coverage": f"{100 * v.coverage:.1f} %",
@@ -310,7 +334,7 @@ def _run(v: Validated) -> dict[str, Any]:
                 short(key),
                 f"{values[key]:.6g}",
                 f"{100 * s:.3g} %",
-                f"{1e3 * v.uncertainty.alone_N[key]:.3g} mN",
+                f"{1e3 * v.uncertainty.alone_N[key]:.3g} m{v.data.unit}",
             )
             for key, s in zip(known.keys, sigma, strict=True)
         ],
@@ -344,10 +368,10 @@ def _figure_rows(v: Validated) -> list[tuple[str, str, str]]:
         return name, f"{scale * figure.value:.{places}f} {unit}", ends
 
     rows = [
-        row("RMS of measured − simulated", f.rms_N, 1e3, "mN", 2),
+        row("RMS of measured − simulated", f.rms_N, 1e3, f"m{v.data.unit}", _places(v) + 1),
         row("NRMSE (of the measured range)", f.nrmse, 100.0, "%", 3),
         row("VAF", f.vaf, 100.0, "%", 3),
-        row("mean of measured − simulated", f.bias_N, 1e3, "mN", 2),
+        row("mean of measured − simulated", f.bias_N, 1e3, f"m{v.data.unit}", _places(v) + 1),
         ("readings within the 95 % band", f"{100 * v.coverage:.1f} %", ""),
     ]
     if v.recruitment is not None:

@@ -1,9 +1,11 @@
-"""Standard uncertainties of the simulated and the measured force.
+"""Standard uncertainties of the simulated and the measured force or displacement.
+
+Values of a displacement are in m, although their names here end with _N.
 
 - u_input: uncertainty due to the model's parameters, by Monte Carlo simulation with the covariances
   of the run's calibration records (JCGM 101:2008).
 - u_D: uncertainty of the readings: coefficients of the transducer's polynomial (JCGM 100:2008,
-  eq. 13), noise, and the converter's step over sqrt(12).
+  eq. 13) or the slope of a displacement sensor, noise, and the converter's step over sqrt(12).
 - u_num: numerical uncertainty: the difference to the same model at half the period.
 
     u_val = sqrt(u_input^2 + u_D^2 + u_num^2)
@@ -62,6 +64,7 @@ def uncertainty_of(
     known: Known,
     transducer: Calibration | None,
     noise_N: float,
+    u_slope: float = 0.0,
     seed: int = 0,
     done: Callable[[int], None] = lambda n_more: None,
 ) -> Uncertainty:
@@ -72,6 +75,7 @@ def uncertainty_of(
     known : covariance of the parameters, from calibration records
     transducer : record of the force channel; None if it has none
     noise_N : RMS noise of the channel; NaN if unknown
+    u_slope : relative standard uncertainty of the slope of a displacement sensor
     done : is called after every draw
     """
     box = GreyBox(tables, known.keys, (run,))
@@ -88,11 +92,11 @@ def uncertainty_of(
             done(1)
     # RMS, because relative uncertainties near or above 1 give a few large deviations.
     u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
-    systematic = np.zeros(len(simulated))
+    systematic = u_slope * np.abs(run.measured)
     if transducer is not None:
-        forces = np.linspace(run.force_N.min(), run.force_N.max(), 33)
+        forces = np.linspace(run.measured.min(), run.measured.max(), 33)
         systematic = np.interp(
-            run.force_N, forces, [transducer.force_uncertainty_N(F) for F in forces]
+            run.measured, forces, [transducer.force_uncertainty_N(F) for F in forces]
         )
     random_N = np.hypot(noise_N if np.isfinite(noise_N) else 0.0, run.reading.step_N / np.sqrt(12))
     return Uncertainty(
@@ -122,5 +126,10 @@ def _at_half_the_period(box: GreyBox, run: RunData) -> Array:
     table = box.table_at(box.start)
     model = build_model(table)
     system = ArraySystem(model, build_activation(table), run.period_s / 2.0)
-    force_N = response(system, model.outputs.index(run.signal), np.repeat(run.cells, 2, axis=0))
+    if np.isfinite(run.ambient_C):
+        system.wires.set_ambient(run.ambient_C, settled=True)
+    cells, moves_m = np.repeat(run.cells, 2, axis=0), np.repeat(run.moves_m, 2, axis=0)
+    # A driven point moves evenly within a period, so it is half way after half of it.
+    moves_m[::2] = 0.5 * (run.moves_m + np.vstack((0.0 * run.moves_m[:1], run.moves_m[:-1])))
+    force_N = response(system, model.outputs.index(run.signal), cells, moves_m)
     return np.asarray(run.reading.of(force_N[::2], run.period_s)[run.rows])

@@ -139,7 +139,7 @@ def validate_files(
     ConfigError
         A file is not a recording of an array, or is of another rig than the others.
     """
-    recorded = [read_run(path) for path in paths]
+    recorded = [read_run(path, displacements=True) for path in paths]
     first = recorded[0]
     seen: dict[str, Path] = {}
     for other in recorded:
@@ -172,10 +172,12 @@ def validate(
     rest_N = float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
     noise_N = rest_N if noise.source == "rest" else stated_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
-    found = uncertainty_of(tables, data, known, transducer, noise_N, done=done)
-    notes += _messages(recorded, data, known, found, transducer is None)
-    figures = figures_of(data.force_N, found.simulated_N)
-    inside = np.abs(data.force_N - found.simulated_N) <= Z_95 * found.u_val_N
+    u_slope = _slope_uncertainty(recorded, sources) if data.unit == "m" else 0.0
+    found = uncertainty_of(tables, data, known, transducer, noise_N, u_slope or 0.0, done=done)
+    uncalibrated = transducer is None if data.unit == "N" else u_slope is None
+    notes += _messages(recorded, data, known, found, uncalibrated)
+    figures = figures_of(data.measured, found.simulated_N)
+    inside = np.abs(data.measured - found.simulated_N) <= Z_95 * found.u_val_N
     box = GreyBox(tables, (), (data,))
     ripple = _ripple(recorded, data, found, noise_N)
     recruitment, within = None, float("nan")
@@ -185,13 +187,13 @@ def validate(
             apart = recorded.run.cells_open.values if "cells_open" in recorded.run else None
             recruitment = draws.draw_again(box, data, messages, done=done, cells_open=apart)
             low, high = drawn_band(recruitment, found)
-            within = float(np.mean((low <= data.force_N) & (data.force_N <= high)))
+            within = float(np.mean((low <= data.measured) & (data.measured <= high)))
     table, basis, sha256 = _acceptance(recorded, acceptance)
     coverage = float(inside.mean())
     return Validated(
         recorded, data, known, found, figures, ripple, recruitment, coverage, within,
         tuple(_comparisons(data, found, noise_N)),
-        tuple(_criteria(table, figures, ripple, coverage)),
+        tuple(_criteria(table, figures, ripple, coverage, data.unit)),
         basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
     )  # fmt: skip
 
@@ -215,7 +217,7 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
     n = int(np.searchsorted(data.rows, period))
     if n < 2:
         raise ConfigError(f"{recorded.path}: tripped at its start: no readings to compare")
-    cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], force_N=data.force_N[:n])
+    cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], measured=data.measured[:n])
     return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
 
 
@@ -233,7 +235,8 @@ def _messages(
             f"no calibration states the uncertainty of these, so the band omits them: {names}"
         )
     if no_transducer:
-        messages.append("the transducer has no calibration: the band omits its slope")
+        what = "transducer" if data.unit == "N" else "displacement sensor"
+        messages.append(f"the {what} has no calibration: the band omits its slope")
     if "imported" in recorded.run.attrs:
         messages.append("readings are imported: hil did not measure them")
     if recorded.simulated:
@@ -241,7 +244,7 @@ def _messages(
     calibration = json.loads(recorded.run.attrs.get("summary", "{}")).get("calibration", {})
     messages += calibration.get("expired", [])
     messages += calibration.get("departed", [])
-    if "force_model_N" in recorded.run:
+    if "force_model_N" in recorded.run and data.unit == "N":
         twin_N = recorded.run.force_model_N.values
         ideal = data.reading.delay_s == 0.0 and data.reading.bandwidth_Hz > 10.0 / data.period_s
         at = np.flatnonzero(np.isfinite(twin_N))[: len(found.simulated_N)]
@@ -254,11 +257,23 @@ def _messages(
     return messages
 
 
+def _slope_uncertainty(
+    recorded: Recorded, sources: Sequence[tuple[Source, list[str]]]
+) -> float | None:
+    """Relative standard uncertainty of a displacement sensor's slope; None without a record."""
+    key = f".channels.{recorded.data.channel}"
+    for source, tables in sources:
+        if "metres_per_V" in source.names and any(table.endswith(key) for table in tables):
+            at = source.names.index("metres_per_V")
+            return float(np.sqrt(source.covariance[at][at]) / abs(source.values[at]))
+    return None
+
+
 def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: float) -> Ripple | None:
     grid = np.arange(data.rows[0], data.rows[-1] + 1)
     if len(data.rows) < 0.99 * len(grid):
         return None
-    measured = np.interp(grid, data.rows, data.force_N)
+    measured = np.interp(grid, data.rows, data.measured)
     simulated = np.interp(grid, data.rows, found.simulated_N)
     poles = np.linalg.eigvals(recorded.config.model.A)
     modes_Hz = np.abs(poles.imag) / (2.0 * np.pi)
@@ -290,7 +305,7 @@ def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comp
                 what,
                 float(data.t_s[at.stop - 1]),
                 simulated,
-                float(data.force_N[at].mean()),
+                float(data.measured[at].mean()),
                 u_input,
                 float(np.hypot(found.systematic_N[at].mean(), white / np.sqrt(count))),
                 float(found.u_num_N[at].max()),
@@ -317,20 +332,25 @@ def _acceptance(recorded: Recorded, path: Path | None) -> tuple[ValidationTable 
 
 
 def _criteria(
-    table: ValidationTable | None, figures: Figures, ripple: Ripple | None, coverage: float
-) -> list[Criterion]:
+    table: ValidationTable | None, figures: Figures, ripple: Ripple | None, coverage: float,
+    unit: str,
+) -> list[Criterion]:  # fmt: skip
     if table is None:
         return []
     timing = float("nan") if ripple is None else ripple.rms_s
     late = float("nan") if ripple is None else ripple.upper_s()
+    none = float("nan")
+    rms = {"N": (none, none), "m": (none, none)}
+    rms[unit] = figures.rms_N.value, figures.rms_N.high
     limits = (
-        ("rms_max_N", table.rms_max_N, figures.rms_N.value, figures.rms_N.high, 1.0),
+        ("rms_max_N", table.rms_max_N, *rms["N"], 1.0),
+        ("rms_max_m", table.rms_max_m, *rms["m"], 1.0),
         ("nrmse_max", table.nrmse_max, figures.nrmse.value, figures.nrmse.high, 1.0),
         ("vaf_min", table.vaf_min, figures.vaf.value, figures.vaf.low, -1.0),
         ("coverage_min", table.coverage_min, coverage, coverage, -1.0),
         ("peak_timing_max_s", table.peak_timing_max_s, timing, late, 1.0),
     )
-    # A missing ripple gives NaN, which meets no limit.
+    # A missing ripple, or a limit of another quantity, gives NaN, which meets no limit.
     return [
         Criterion(key, limit, value, worst, bool(sign * worst <= sign * limit))
         for key, limit, value, worst, sign in limits

@@ -5,10 +5,15 @@ import os
 import re
 
 import h5py
+import numpy as np
 import pytest
 
 import hil
 from hil.__main__ import main
+from hil.experiment.acceptance import ValidationTable
+from hil.identification.runs import read_run
+from hil.validation.figures import figures_of
+from hil.validation.validate import _criteria, validate_files
 
 KEPT = "[validation]\nrms_max_N = 0.05\nvaf_min = 0.99\ncoverage_min = 0.5\n"
 
@@ -185,3 +190,73 @@ def test_bad_input_is_one_line(runs, configs, tmp_path, capsys):
         assert code == 2
         assert line in err
         assert "Traceback" not in err
+
+
+@pytest.fixture(scope="module")
+def lifted(configs, tmp_path_factory):
+    """A weight on a wire, whose displacement alone is measured."""
+    sets = ["experiment.duration_s=2.0", "validation.rms_max_m=1e-3"]
+    sets += ["controller.steps=[{t_s = 0.3, on = 'all'}, {t_s = 1.6, off = 'all'}]"]
+    config = hil.load(configs / "isotonic/pulse.toml", sets)
+    return hil.run(config, out=tmp_path_factory.mktemp("lifted") / "lifted.h5")
+
+
+def test_a_displacement_is_judged_as_a_force_is(lifted, tmp_path, capsys):
+    words = ["report", lifted, "--validate", "--out", tmp_path]
+    code, out, _ = said([*words, "--json"], capsys)
+    found = json.loads(out, parse_constant=pytest.fail)["runs"][0]
+    with h5py.File(lifted) as file:
+        ticks = file["ticks"]
+        apart_m = ticks["displacement_measured_m"][:] - ticks["displacement_model_m"][:]
+    # The twin hears of a switching 3 ms later, and the laser's low-pass is 0.2 ms.
+    assert found["rms_m"]["value"] == pytest.approx(np.sqrt(np.mean(apart_m**2)), rel=0.1)
+    assert "rms_N" not in found
+    settled = next(c for c in found["comparisons"] if c["what"] == "settled")
+    assert settled["E_m"] == pytest.approx(settled["S_m"] - settled["D_m"])
+    code, out, _ = said(words, capsys)
+    assert code == 0
+    assert " mm, NRMSE" in out
+    assert "the displacement sensor has no calibration" in out
+    page = (tmp_path / "lifted-validation.html").read_text()
+    assert "Measured displacement over the model" in page
+    assert "S [m]" in page
+
+
+def test_a_limit_of_a_force_is_not_met_by_a_displacement(lifted):
+    recorded = read_run(lifted, displacements=True)
+    figures = figures_of(recorded.data.measured, recorded.data.measured)
+    table = ValidationTable(rms_max_N=1.0, rms_max_m=1e-3)
+    force, displacement = _criteria(table, figures, None, 1.0, "m")
+    assert (force.key, force.met) == ("rms_max_N", False)
+    assert (displacement.key, displacement.met) == ("rms_max_m", True)
+
+
+@pytest.fixture(scope="module")
+def pulled(configs, tmp_path_factory):
+    """A cold wire that the stage stretches by 1 mm; the wire of the plant is that of the model."""
+    ramp = (
+        "controller.outputs.stage={kind = 'ramp', t_s = [0.0, 0.5, 1.5], value = [0.0, 0.0, 0.001]}"
+    )
+    sets = [ramp, "controller.steps=[{t_s = 1.9, on = 'all'}]", "experiment.duration_s=2.0"]
+    sets += ["plant.arrays.wire.activation.ambient_C=25.0"]
+    folder = tmp_path_factory.mktemp("pulled")
+    return hil.run(hil.load(configs / "stage/pull.toml", sets), out=folder / "pulled.h5")
+
+
+def test_the_model_of_a_validation_is_stretched_by_the_stage_as_the_twin_is(pulled):
+    [found] = validate_files([pulled], None)
+    # The channel's noise is 1 mN. `hil test isothermal` measures 1.03 N/mm of the cold wire.
+    assert found.figures.rms_N.value < 0.002
+    assert np.ptp(found.uncertainty.simulated_N) == pytest.approx(1.03, rel=0.02)
+    # The rest ends where the stage starts: its motion is no noise.
+    assert found.data.first_on == pytest.approx(500, abs=2)
+    assert np.max(found.uncertainty.u_D_N) < 0.01
+    # Half steps of an even motion arrive where whole steps do.
+    assert np.max(found.uncertainty.u_num_N) < 5e-6
+
+
+def test_where_a_stage_is_says_nothing_of_the_model(pulled, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("hil.identification.runs.force_channel", lambda tables: None)
+    code, _, err = said(["report", pulled, "--validate", "--out", tmp_path], capsys)
+    assert code == 2
+    assert "no displacement of its model" in err

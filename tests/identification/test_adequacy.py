@@ -207,10 +207,10 @@ def test_the_covariance_of_a_fit_is_that_of_noise_which_grows():
 
 def test_a_rig_with_hum_and_growing_noise_is_identified_without_an_alarm():
     rig, rng = make_rig(21, 2), np.random.default_rng(11)
-    at, sigma = rig.data.force_N - rig.data.force_N[:1000].mean(), rig.noise.total_rms_N
+    at, sigma = rig.data.measured - rig.data.measured[:1000].mean(), rig.noise.total_rms_N
     hum = 2.0 * sigma * np.sin(2.0 * np.pi * 50.03 * rig.data.t_s)
-    noisy = rig.data.force_N + hum + sigma * at * rng.standard_normal(len(at))
-    found = identify(TABLES, [replace(rig.data, force_N=noisy)], Asked(bootstrap=0))
+    noisy = rig.data.measured + hum + sigma * at * rng.standard_normal(len(at))
+    found = identify(TABLES, [replace(rig.data, measured=noisy)], Asked(bootstrap=0))
     assert found.adequacy.adequate
     assert found.noise.lines_Hz == pytest.approx([50.03], abs=0.1)
     assert found.noise.lines_rms_N == pytest.approx(np.sqrt(2.0) * sigma, rel=0.2)

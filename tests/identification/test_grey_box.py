@@ -33,7 +33,7 @@ def test_with_the_configured_parameters_it_says_what_the_twin_recorded(all_on):
     np.testing.assert_allclose(said, recorded.run.force_model_N.values, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["step", "sigmoid", "thermal"])
+@pytest.mark.parametrize("kind", ["step", "sigmoid", "thermal", "sma"])
 def test_a_response_is_the_system_stepped_period_by_period(kind):
     tables = parameters.expanded(TABLES, ())
     tables["arrays"]["muscle"]["activation"] = {"kind": kind}

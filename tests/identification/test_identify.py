@@ -78,7 +78,7 @@ def test_a_model_that_lacks_an_effect_is_called_so(effect):
 def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
     """What the report states as not visible: the model's force is proportional to force_on_N."""
     rig = make_rig(21, 1)
-    wrong = replace(rig.data, force_N=1.1 * rig.data.force_N)
+    wrong = replace(rig.data, measured=1.1 * rig.data.measured)
     right, found = (identify(TABLES, [d], Asked(bootstrap=0)) for d in (rig.data, wrong))
     of, off = (
         {p.key: p.value for p in f.parameters}["arrays.muscle.force_on_N"] for f in (right, found)
@@ -108,7 +108,7 @@ def test_two_runs_say_more_than_one():
     # The same array, other noise: twice the information.
     again = np.random.default_rng(5).permutation(one.fit.residual_N[0])
     other = type(rig.data)(
-        **(vars(rig.data) | {"force_N": rig.data.force_N - one.fit.residual_N[0] + again})
+        **(vars(rig.data) | {"measured": rig.data.measured - one.fit.residual_N[0] + again})
     )
     two = identify(TABLES, [rig.data, other], Asked(bootstrap=0))
     for a, b in zip(one.parameters, two.parameters, strict=True):
@@ -130,7 +130,7 @@ def test_a_rest_on_one_code_says_nothing_of_the_noise():
     run = make_rig(21, 0).data
     coarse = type(run)(
         **vars(run) | {"reading": Reading(step_N=0.02, noise_rms_N=0.001),
-                       "force_N": 0.02 * np.round(run.force_N / 0.02)}
+                       "measured": 0.02 * np.round(run.measured / 0.02)}
     )  # fmt: skip
     found = noise_of([coarse])
     assert found.source == "channel"

@@ -131,7 +131,7 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     rms_N = np.sqrt(np.mean(found.simulated_N**2))
     assert found.alone_N == pytest.approx({FORCE: 0.05 * rms_N}, rel=1e-6)
     # GUM: 5 mN of zero and 0.25 % of slope, with noise and step.
-    F = run.force_N[-1]
+    F = run.measured[-1]
     r = F / 4.75
     expected = np.sqrt(2.5e-5 + 1.4e-4 * r**2 + 0.002**2 + run.reading.step_N**2 / 12.0)
     assert found.u_D_N[-1] == pytest.approx(expected, rel=1e-3)

@@ -35,6 +35,11 @@ class Clamps:
     Parameters
     ----------
     T_C : (N,) array, their temperatures, changed in place
+
+    Attributes
+    ----------
+    share : (n,) array, of the clamps of n wires: n g / (n g + G_c), how far they follow the wires
+    keeps : (n,) array, share of their distance to where they settle that is left after a period
     """
 
     def __init__(
@@ -46,10 +51,10 @@ class Clamps:
         from_wire = np.array([end_loss_W_per_K(wire) for wire in there])
         total = from_wire + np.array([wire.clamp_loss_W_per_K for wire in there])
         capacity = np.array([wire.clamp_capacity_J_per_K for wire in there])
-        self._share = from_wire / total
-        self._keeps = np.exp(-total / capacity * period_s)
+        self.share = from_wire / total
+        self.keeps = np.exp(-total / capacity * period_s)
 
     def step(self, wire_C: NDArray[np.float64], air_C: NDArray[np.float64]) -> None:
         """Advance one period beside wires (N,) in airs (of the cells with a wire) this hot."""
-        settles_C = air_C + self._share * (wire_C[self._where] - air_C)
-        self._T_C[self._where] = settles_C + self._keeps * (self._T_C[self._where] - settles_C)
+        settles_C = air_C + self.share * (wire_C[self._where] - air_C)
+        self._T_C[self._where] = settles_C + self.keeps * (self._T_C[self._where] - settles_C)

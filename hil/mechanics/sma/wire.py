@@ -49,7 +49,7 @@ which gives 2.5 mW/K to the air and its leads: it follows the wires with 36 s, a
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from math import pi
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -309,22 +309,14 @@ class SmaWires:
         F: NDArray[np.float64],
     ) -> None:
         """Advance one period with these duties held (clipped to 0..1, NaN is 0)."""
-        if not len(self._own):
-            return
-        _step(
-            drive,
-            period_s,
-            self._own,
-            self._where,
-            self._laws,
-            self._force_on,
-            self.T_C,
-            self.xi,
-            self.current_A,
-            self.resistance_Ohm,
-            F_before,
-            F,
-        )
+        if len(self._own):
+            step_wires(drive, period_s, self.arrays, F_before, F)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What `step_wires` takes of the cells that it steps."""
+        own = (self._own, self._where, self._laws, self._force_on)
+        return (*own, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
 
 
 def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
@@ -371,9 +363,9 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _step(  # type: ignore[no-untyped-def]
-    drive, h, own, where, laws, force_on, T, xi, current, resistance, F_before, F
-):
+def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
+    """Advance the wires that no stress moves by a period."""
+    own, where, laws, force_on, T, xi, current, resistance = arrays
     for k in own:
         n = where[k]
         law = laws[k]
