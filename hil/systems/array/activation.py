@@ -122,6 +122,11 @@ class Activation:
         own = (self._force_on, self._kind, self._stop, self._step)
         return (*own, self.theta, self.F_before_N, self.F_N)
 
+    @property
+    def only_wires(self) -> bool:
+        """Whether every cell is a wire, with or without stress."""
+        return not self._switched
+
     def reset(self) -> None:
         """Set all cells cold."""
         self.theta[:] = -self._stop[0]

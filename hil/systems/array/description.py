@@ -10,7 +10,9 @@ from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
 from hil.systems.array import analysis
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.fmu import build_boards
 from hil.systems.array.fmu.export import export as export_fmu
+from hil.systems.array.fmu.variables import Boards
 from hil.systems.array.reduction import Reduced, reduce
 
 GAINS_SHOWN_MAX = 20
@@ -28,12 +30,27 @@ def describe(asked: ModelAsked) -> Description:
     if asked.out is not None and asked.out.suffix == ".fmu":
         if reduced is not None:
             raise ConfigError("--reduce: an FMU has the whole model: leave it out")
-        platforms = export_fmu(model, asked.activation, asked.period_s, asked.out, asked.fmi)
+        platforms = export_fmu(
+            model, asked.activation, asked.period_s, asked.out, asked.fmi, boards_of(asked)
+        )
         lines.append(f"FMI {asked.fmi}.0 unit for {', '.join(platforms)}: {asked.out}")
+        if asked.boards:
+            lines.append(f"with the firmware of {', '.join(asked.boards)}: co-simulation only")
+        elif any(cell.has_wire for cell in asked.activation):
+            lines.append("with wires, which have hysteresis: co-simulation only")
     elif asked.out is not None:
         export(model, asked.out, reduced)
         lines.append(f"matrices and names are in {asked.out}")
     return Description(facts, lines, whole=True)
+
+
+def boards_of(asked: ModelAsked) -> Boards | None:
+    """The driver boards that the unit has; None: it has the model alone."""
+    if not asked.boards:
+        return None
+    names = asked.model.cell_names
+    wires = [name for name, cell in zip(names, asked.activation, strict=True) if cell.has_wire]
+    return build_boards.build(asked.boards, names, wires, asked.period_s)
 
 
 def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ A standing point that the ground would have to pull is released. One whose force
 friction slides: it is not held, and its impact with the ground is solved again in every step.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -297,7 +298,7 @@ class BodyMotion:
         A, names = self.A, [self.skeleton.supports[i].name for i in at]
         rows = support_rows(self.skeleton, A, names)
         M = mass_matrix(self.skeleton, A)
-        L = rows @ scipy.linalg.solve(M, rows.T, assume_a="pos")
+        L = rows @ self._carried(M, rows)
         needed = L @ held.ravel()
         force = coulomb_impulses(L, -needed, self.friction)
         left = (L @ force.ravel() - needed).reshape(-1, 3)  # acceleration that is not prevented
@@ -306,6 +307,19 @@ class BodyMotion:
         slipping[at] = moves[:, :2].any(axis=1) & ~moves[:, 2]
         self.support_N[at] = force
         return pulled, slipping
+
+    def _carried(self, M: Array, rows: Array) -> Array:
+        """Return M^-1 rows^T; ModelError if rounding leaves nothing of it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+            try:
+                carried: Array = scipy.linalg.solve(M, rows.T, assume_a="pos")
+            except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+                raise ModelError(
+                    f"modules: masses or moments of inertia differ too much at t = {self.t_s:.4g} "
+                    "s to solve for the ground's forces: make the lightest links heavier"
+                ) from None
+        return carried
 
     def _outside(self, force: Array) -> NDArray[np.bool_]:
         """Return which of these forces or impulses (k, 3) the friction cannot give."""
@@ -376,7 +390,7 @@ class BodyMotion:
         split = decompose(M, basis.T @ rows, v)
         after, impulse = split.qdot_after, (basis @ split.impulse).reshape(-1, 3)
         if self._outside(impulse).any() or self.slides[at].any():
-            carried = scipy.linalg.solve(M, rows.T, assume_a="pos")
+            carried = self._carried(M, rows)
             u = rows @ v
             sliding = self.slides[at]
             # A sliding point returns to the ground at beta, from the height that it will have.

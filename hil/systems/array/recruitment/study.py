@@ -1,9 +1,11 @@
-"""`hil study recruitment`: all controllers on arrays of 6, 14 and 100 cells with unknown errors.
+"""`hil study recruitment`: all controllers on arrays of 6 and 14 cells with unknown errors.
 
 Every plant is commissioned first: each cell is pulsed twice (`study_commission`). Every
-controller except UNTOLD uses the result; "optimal" also learns the wires during the trial. Trials
-run on the same plant on another day. One procedure tunes all controllers (`study_tuning`): it
-searches the least mean error over the tuning plants and the three set points, without dead cells,
+controller except UNTOLD and EXACT uses the result; "optimal" also learns the wires during the
+trial. Trials run on the same plant on another day, in two series: with a lead-in, in which the
+set point moves from rest to its first value, and from rest, where cold wires should pull at once.
+One procedure tunes all controllers (`study_tuning`): it searches the least mean cost, error plus
+weighted wear, over the tuning plants and the three set points, with a lead-in, without dead cells,
 on a grid that widens until the optimum is inside. The evaluation uses other plants. Dead cells die
 after commissioning, and no controller knows of them. `study_optimum` computes the optimum for the
 plant and set point of each trial. `study_law` compares controllers by two laws of the wires.
@@ -12,30 +14,37 @@ plant and set point of each trial. `study_law` compares controllers by two laws 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hil.control.reference import Reference
+from hil.platform.provenance import software
 from hil.record.progress import count_progress
 from hil.systems.array.recruitment import study_failures as failures
 from hil.systems.array.recruitment import study_law as laws
 from hil.systems.array.recruitment import study_page as page
+from hil.systems.array.recruitment import study_scores as scores
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_bound import least_possible
-from hil.systems.array.recruitment.study_commission import commissioned_plant
+from hil.systems.array.recruitment.study_commission import commissioned_plant, exact_array
 from hil.systems.array.recruitment.study_controllers import (
+    EXACT,
     OLD_LAW,
     UNTOLD,
     Setting,
     control_of,
     law_known,
 )
-from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
+from hil.systems.array.recruitment.study_optimum import GRID_S, least_error, simulated
 from hil.systems.array.recruitment.study_plant import (
+    LEAD_S,
     PERIOD_S,
     SET_POINTS,
+    Led,
     WireLaw,
     dead_cells,
     later,
@@ -44,12 +53,20 @@ from hil.systems.array.recruitment.study_plant import (
     reference,
 )
 from hil.systems.array.recruitment.study_tuning import AXES, tune
-from hil.systems.array.recruitment.study_values import Judged, Optimum, Values
+from hil.systems.array.recruitment.study_values import (
+    Bounds,
+    Judged,
+    Optima,
+    Optimum,
+    Score,
+    Start,
+    Values,
+)
 
 SWEEPS = {6: 12, 14: 12, 100: 2}  # largest number of sweeps of the descent to the optimum
 BOUND_ROUNDS = 60  # largest number of rounds of the search for a lower bound
-BOUND_CELLS_MAX = 14  # a plant of 100 cells takes ten minutes
 N_TICKS = 1600  # length of a trial
+LATE_TICKS = 200  # after these an error is late
 TUNING_SEED = 100_000
 
 
@@ -60,35 +77,51 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         each = partial(_in_parallel, pool)
         tuned = _tune(values, each)
         judged = _judge(values, tuned, each)
-        optimum = _optimum(values, each)
-        bounds = _bounds(values, optimum, each)
+        optima = _optima(values, each)
+        bounds = _bounds(values, optima, each)
         found = failures.failures(values, tuned, each)
-    ratios = _ratios(values, judged, optimum)
-    at_most = _ratios(values, judged, bounds)
-    at_least = _ratios(values, judged, {job: optimum[job] for job in bounds})
+    ratios = scores.ratios(judged, optima, bounds)
     return {
         "title": "Recruitment: every controller on plants with unknown errors"
         + ", wires under stress" * (values.plant == "sma"),
-        "figures": page.figures(out, values, tuned, judged, optimum, found),
-        "tables": [*page.tables(values, tuned, judged, optimum, bounds, found),
-                   *laws.tables(values, judged)],
-        "notes": [*page.notes(values, ratios, found),
-                  *page.bracket(values, optimum, bounds, at_least, at_most)],
-        "judged": {f"{n} cells, {dead:g} % dead, {name}": rows
-                   for (n, dead, name), rows in judged.items()},
-        "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
-                    for (n, seed), error in optimum.items()},
+        "made_by": software(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "figures": page.figures(out, values, tuned, judged, optima, found),
+        "tables": [*scores.tables(values, judged, optima, bounds, ratios),
+                   *page.tables(values, tuned, found), *laws.tables(judged)],
+        "notes": [*page.notes(values, found), *scores.notes(ratios, optima, bounds)],
+        "judged": {_key(start): rows for start, rows in judged.items()},
+        "judged_columns": Score._fields,
+        "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": best._asdict()
+                    for (n, seed), best in optima.items()},
         "bound": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
                   for (n, seed), error in bounds.items()},
-        "law_without_stress": laws.differences(values, judged),
-        "ratio_to_optimum": ratios,
-        "ratio_to_bound": at_most,
+        "law_without_stress": laws.differences(judged),
+        "ratios": {f"{n} cells, {name}": {what: mean._asdict() for what, mean in row.items()}
+                   for (n, name), row in ratios.items()},
         "failures": found,
         "settings": {f"{n} cells, {name}": setting for (n, name), setting in tuned.items()},
     }  # fmt: skip
 
 
-Job = tuple[int, float, str, Setting, str, int, WireLaw]
+def _key(start: Start) -> str:
+    told = "with lead-in" if start.led else "from rest"
+    return f"{start.n_cells} cells, {start.dead:g} % dead, {start.name}, {told}"
+
+
+class Job(NamedTuple):
+    """One trial."""
+
+    n_cells: int
+    dead_percent: float
+    name: str
+    setting: Setting
+    kind: str
+    seed: int
+    law: WireLaw
+    led: bool = False
+
+
 Each = Callable[..., Iterable[Any]]
 
 
@@ -109,57 +142,83 @@ def _in_parallel(
             yield result
 
 
-def one(job: Job) -> tuple[float, float, float]:
-    """Return a trial's relative error, switches per second and cell, and energy in J."""
-    n_cells, dead_percent, name, setting, kind, seed, law = job
-    truth, commissioned = commissioned_plant(n_cells, seed, law, law_known(law, name))
-    know = nominal(n_cells) if name == UNTOLD else commissioned
+def one(job: Job) -> Score:
+    """Return the figures of a trial."""
+    n_cells, seed = job.n_cells, job.seed
+    truth, know = commissioned_plant(n_cells, seed, job.law, law_known(job.law, job.name))
+    if job.name == UNTOLD:
+        know = nominal(n_cells)
+    elif job.name == EXACT:
+        know = exact_array(truth, seed)
     total_N = nominal(n_cells).total_N
+    lead_s = LEAD_S if job.led else 0.0
+    follow = _follow(job.kind, total_N, job.led)
+    dead = dead_cells(n_cells, seed, round(job.dead_percent * n_cells / 100.0))
+    control = control_of(know, job.name, job.setting, follow, seed)
+    found = trial.run(
+        know, control, truth, follow, seed, dead=dead,
+        duration_s=N_TICKS * PERIOD_S + lead_s, counted_from_s=lead_s,
+    )  # fmt: skip
+    late_N = (found.force_N - found.reference_N)[LATE_TICKS:]
+    return Score(
+        found.rmse_N / total_N, found.switches_per_s / n_cells, found.energy_J,
+        float(np.sqrt(np.mean(late_N**2))) / total_N, found.wear_per_s,
+    )  # fmt: skip
+
+
+def _follow(kind: str, total_N: float, led: bool) -> Reference:
     follow = reference(kind, total_N)
-    dead = dead_cells(n_cells, seed, round(dead_percent * n_cells / 100.0))
-    control = control_of(know, name, setting, follow, seed)
-    found = trial.run(know, control, truth, follow, seed, dead=dead)
-    return found.rmse_N / total_N, found.switches_per_s / n_cells, found.energy_J
+    return Led(follow) if led else follow
 
 
 def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
-    def errors(n: int, name: str, settings: list[Setting]) -> list[float]:
+    def costs(n: int, name: str, settings: list[Setting]) -> list[float]:
         jobs = [
-            (n, 0.0, name, setting, kind, TUNING_SEED + seed, values.plant)
+            Job(n, 0.0, name, setting, kind, TUNING_SEED + seed, values.plant, led=True)
             for seed in range(values.tuning_seeds)
             for setting in settings
             for kind in SET_POINTS
         ]
-        found = [error for error, _, _ in each(f"tuning {name}", one, jobs, len(SET_POINTS))]
-        return list(np.reshape(found, (values.tuning_seeds, len(settings), -1)).mean(axis=(0, 2)))
+        scores_of = each(f"tuning {name}", one, jobs, len(SET_POINTS))
+        cost = [score.cost(values.wear_weight_s) for score in scores_of]
+        return list(np.reshape(cost, (values.tuning_seeds, len(settings), -1)).mean(axis=(0, 2)))
 
-    return {
-        (n, name): tune(name, AXES[name.removesuffix(OLD_LAW)], partial(errors, n, name))
+    tuned: dict[tuple[int, str], Setting] = {
+        (n, name): tune(name, AXES[name.removesuffix(OLD_LAW)], partial(costs, n, name))
         for n in values.cells
         for name in values.names
+        if name != EXACT
     }
+    for n in values.cells:
+        if EXACT in values.names_for(n):
+            tuned[n, EXACT] = tuned[n, "optimal"]
+    return tuned
 
 
 def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) -> Judged:
-    """Run one trial per seed; the set points alternate."""
-    jobs = [
-        (n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed, values.plant)
-        for n in values.cells
-        for seed in range(values.seeds if n < 100 else values.seeds_of_100)
-        for dead in values.dead_percent
-        for name in values.names
-    ]
-    together = len(values.dead_percent) * len(values.names)
+    """Run both series; the set points alternate with the seeds. From rest no cell is dead."""
+    series = [(dead, True) for dead in values.dead_percent] + [(0.0, False)]
     judged: Judged = {}
-    for job, row in zip(jobs, each("trials", one, jobs, together), strict=True):
-        judged.setdefault(job[:3], []).append(row)
+    for n in values.cells:
+        names = values.names_for(n)
+        jobs = [
+            Job(n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed, values.plant, led)
+            for seed in range(values.seeds if n < 100 else values.seeds_of_100)
+            for dead, led in series
+            for name in names
+        ]
+        rows = each(f"trials of {n} cells", one, jobs, len(series) * len(names))
+        for job, row in zip(jobs, rows, strict=True):
+            start = Start(n, job.dead_percent, job.name, job.led)
+            judged.setdefault(start, []).append(row)
     return judged
 
 
-def _optimum(values: Values, each: Each) -> Optimum:
+def _optima(values: Values, each: Each) -> Optima:
     jobs = [
         (n, seed)
-        for n in values.cells
+        for n in values.optimum_cells
+        if n in values.cells
         if values.plant == "thermal"  # its search and bound take wires that do not load each other
         for seed in range(min(values.optimum_seeds, values.seeds if n < 100
                               else values.seeds_of_100))
@@ -167,19 +226,29 @@ def _optimum(values: Values, each: Each) -> Optimum:
     return dict(zip(jobs, each("optimum", _one_optimum, jobs), strict=True))
 
 
-def _one_optimum(job: tuple[int, int]) -> float:
+def _one_optimum(job: tuple[int, int]) -> Optimum:
     n_cells, seed = job
     total_N = nominal(n_cells).total_N
-    follow = reference(SET_POINTS[seed % 3], total_N)
-    start = np.zeros((round(N_TICKS * PERIOD_S / GRID_S), n_cells), dtype=np.uint8)
     truth = later(plant(n_cells, seed), seed)
-    error_N, _ = least_error(truth, follow, start, sweeps=SWEEPS[n_cells])
-    return error_N / total_N
+
+    def best(led: bool) -> tuple[float, float, float]:
+        lead_s = LEAD_S if led else 0.0
+        follow = _follow(SET_POINTS[seed % 3], total_N, led)
+        start = np.zeros((round((N_TICKS * PERIOD_S + lead_s) / GRID_S), n_cells), dtype=np.uint8)
+        error_N, on = least_error(
+            truth, follow, start, sweeps=SWEEPS[n_cells], counted_from_s=lead_s
+        )
+        all_N, wear_per_s = simulated(truth, follow, on)
+        late_N = all_N[round(lead_s / PERIOD_S) + LATE_TICKS :]
+        return error_N / total_N, float(np.sqrt(np.mean(late_N**2))) / total_N, wear_per_s
+
+    (error, late, _), (led, _, wear_per_s) = best(False), best(True)
+    return Optimum(error, late, led, wear_per_s)
 
 
-def _bounds(values: Values, optimum: Optimum, each: Each) -> Optimum:
+def _bounds(values: Values, optima: Optima, each: Each) -> Bounds:
     """Compute lower bounds on the error of any sequence, on the plants with an optimum."""
-    jobs = [(n, seed) for n, seed in optimum if n <= BOUND_CELLS_MAX and seed < values.bound_seeds]
+    jobs = [(n, seed) for n, seed in optima if seed < values.bound_seeds]
     return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
 
 
@@ -189,23 +258,3 @@ def _one_bound(job: tuple[int, int]) -> float:
     follow = reference(SET_POINTS[seed % 3], total_N)
     truth = later(plant(n_cells, seed), seed)
     return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
-
-
-def _ratios(values: Values, judged: Judged, optimum: Optimum) -> dict[str, float]:
-    """Return, averaged over set points, mean error over mean optimum on the same plants."""
-    ratios = {}
-    for n in values.cells:
-        for name in values.names:
-            rows = judged.get((n, 0.0, name))
-            if rows is None:
-                continue
-            own = []
-            for i in range(len(SET_POINTS)):
-                seeds = [seed for (m, seed) in optimum if m == n and seed % 3 == i]
-                if not seeds:
-                    continue
-                error = np.mean([rows[seed][0] for seed in seeds])
-                own.append(float(error / np.mean([optimum[n, seed] for seed in seeds])))
-            if own:
-                ratios[f"{n} cells, {name}"] = float(np.mean(own))
-    return ratios

@@ -31,6 +31,7 @@ from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import T_A_AT, SmaWire, wire_laws
 from hil.systems.array import cells
 from hil.systems.array.cell_array import CellArray
+from hil.systems.array.force_levels import static_gains_N
 from hil.systems.array.recruitment.study_plant import (
     ARRAYS,
     CELLS,
@@ -213,3 +214,10 @@ def commissioned_plant(
     """
     first = plant(n_cells, seed, law)
     return later(first, seed), commission(first, seed, known_by)
+
+
+def exact_array(truth: Plant, seed: int) -> KnownArray:
+    """Return the plant on the day of its trials as known to the last digit."""
+    F_N = np.array([a.force_on_N for a in truth.activation])
+    gains_N = static_gains_N(truth.model, F_N, RIGHT)
+    return KnownArray(truth.model, truth.activation, gains_N, Transducer(seed).zero_N)

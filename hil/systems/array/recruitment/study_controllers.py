@@ -45,9 +45,18 @@ BROADCASTS: dict[str, Law] = {
 ROTATE_S, REST_S = 6.0, 1.0
 Setting = tuple[float, ...]
 UNTOLD = "optimal, not commissioned"
-CONTROLLERS = ("PID", *BROADCASTS, "size principle", "preview", UNTOLD, "optimal")
+EXACT = "optimal, exact plant"
+CONTROLLERS = ("PID", *BROADCASTS, "size principle", "preview", UNTOLD, "optimal", EXACT)
 OLD_LAW = ", law without stress"  # a controller commissioned by it, on wires under stress
-AHEAD = frozenset({"preview", UNTOLD, "optimal"})  # these know the set point in advance
+_AHEAD = "set point ahead"
+KNOWS = {
+    **dict.fromkeys(("PID", *BROADCASTS, "size principle"), "forces"),
+    "preview": f"forces, delay, {_AHEAD}",
+    UNTOLD: f"nominal array, {_AHEAD}",
+    "optimal": f"forces, wires, {_AHEAD}; learns",
+    EXACT: f"the plant of the day, {_AHEAD}",
+}
+"""What a controller knows before the trial; "forces" are the cells' static forces."""
 
 
 class PidControl:
@@ -176,11 +185,11 @@ def names_of(plant: WireLaw, controllers: Sequence[str]) -> tuple[str, ...]:
     """Return the controllers of a plant's tables.
 
     On wires under stress every controller is commissioned by either law, and UNTOLD, whose nominal
-    array has a sigmoid that resembles a wire without stress, has no place.
+    array has a sigmoid that resembles a wire without stress, has no place; nor has EXACT.
     """
     if plant == "thermal":
         return tuple(controllers)
-    told = [name for name in controllers if name != UNTOLD]
+    told = [name for name in controllers if name not in {UNTOLD, EXACT}]
     return tuple(each for name in told for each in (name, name + OLD_LAW))
 
 

@@ -11,19 +11,23 @@ from scipy.stats import ttest_1samp
 
 from hil.pages.study import as_table
 from hil.systems.array.recruitment.study_controllers import OLD_LAW
-from hil.systems.array.recruitment.study_values import Judged, Values
+from hil.systems.array.recruitment.study_values import Judged
 
 Differences = dict[str, dict[str, float]]
 
 
-def differences(values: Values, judged: Judged) -> Differences:
-    """Return mean errors by both laws, relative to the force of all cells, and their difference."""
+def differences(judged: Judged) -> Differences:
+    """Return mean errors by both laws, relative to the force of all cells, and their difference.
+
+    Of the trials with a lead-in.
+    """
     found: Differences = {}
-    for (n, dead, name), rows in judged.items():
-        if not name.endswith(OLD_LAW):
+    for start, rows in judged.items():
+        n, dead, name, led = start
+        if not name.endswith(OLD_LAW) or not led:
             continue
         base = name.removesuffix(OLD_LAW)
-        new, old = (np.array(r)[:, 0] for r in (judged[n, dead, base], rows))
+        new, old = (np.array(r)[:, 0] for r in (judged[start._replace(name=base)], rows))
         interval = ttest_1samp(old - new, 0.0).confidence_interval()
         found[f"{n} cells, {dead:g} % dead, {base}"] = {
             "under_stress": float(new.mean()), "without_stress": float(old.mean()),
@@ -34,7 +38,7 @@ def differences(values: Values, judged: Judged) -> Differences:
     return found
 
 
-def tables(values: Values, judged: Judged) -> list[dict[str, Any]]:
+def tables(judged: Judged) -> list[dict[str, Any]]:
     """Return the differences as a table; none if the plants have no stress."""
     rows = [
         [
@@ -42,7 +46,7 @@ def tables(values: Values, judged: Judged) -> list[dict[str, Any]]:
             f"{100 * d['lost']:+.2f} % ({100 * d['low']:+.2f} to {100 * d['high']:+.2f})",
             f"{d['worse_on']:.0f} of {d['plants']:.0f}",
         ]
-        for what, d in differences(values, judged).items()
+        for what, d in differences(judged).items()
     ]  # fmt: skip
     columns = ["", "law under stress", "law without stress", "lost (95 %)", "worse on"]
     title = "Wires under stress, commissioned and planned by either law: RMS error over full force"

@@ -27,13 +27,14 @@ TOLERANCE = 1e-3
 
 
 def least_error(
-    truth: Plant, follow: Reference, start: Mask, *, sweeps: int = 12
+    truth: Plant, follow: Reference, start: Mask, *, sweeps: int = 12, counted_from_s: float = 0.0
 ) -> tuple[float, Mask]:
     """Return the RMS error (N) of the best sequence found, and the sequence (blocks, N).
 
     Parameters
     ----------
     start : (blocks, N) array, initial sequence
+    counted_from_s : errors before it, in a lead-in, do not count
     """
     laws = wire_laws([a.wire for a in truth.activation])
     F_N = np.array([a.force_on_N for a in truth.activation])
@@ -43,38 +44,47 @@ def least_error(
     sub = round(GRID_S / PERIOD_S)
     n_ticks = len(start) * sub
     wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(n_ticks)])
+    counts = (np.arange(n_ticks) >= round(counted_from_s / PERIOD_S)).astype(float)
     able = np.flatnonzero(np.abs(gains_N) > 1e-12)
     on = start.copy()
     parts = np.zeros((len(gains_N), n_ticks))
     for n in able:
         parts[n] = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, on[:, n])
-    now = float(((wanted - parts.sum(axis=0)) ** 2).sum())
+    now = float(counts @ (wanted - parts.sum(axis=0)) ** 2)
     for finer in FINER:
         for _ in range(sweeps):
             before = now
             for n in able:
                 rest = wanted - (parts.sum(axis=0) - parts[n])
                 own = _best(
-                    laws[n], gains_N[n], blend[n], PERIOD_S, sub, rest, T_BIN_C / finer,
+                    laws[n], gains_N[n], blend[n], PERIOD_S, sub, rest, counts, T_BIN_C / finer,
                     T_BINS * finer, XI_BINS * finer, LAG_BINS * finer,
                 )  # fmt: skip
                 part = _response(laws[n], gains_N[n], blend[n], PERIOD_S, sub, own)
-                left = float(((rest - part) ** 2).sum())
+                left = float(counts @ (rest - part) ** 2)
                 if left < now:
                     now, on[:, n], parts[n] = left, own, part
             if now > before * (1.0 - TOLERANCE):
                 break
-    return _simulated(truth, on, wanted, sub), on
+    error_N = simulated(truth, follow, on)[0][counts > 0.0]
+    return float(np.sqrt(np.mean(error_N**2))), on
 
 
-def _simulated(truth: Plant, on: Mask, wanted: Array, sub: int) -> float:
+def simulated(truth: Plant, follow: Reference, on: Mask) -> tuple[Array, float]:
+    """Return the error (N) after every tick under a sequence (blocks, N), on the plant itself.
+
+    Also return its wear: full cycles of transformation a second, mean over the wires.
+    """
+    sub = round(GRID_S / PERIOD_S)
     system = ArraySystem(truth.model, truth.activation, PERIOD_S)
     output = truth.model.outputs.index(RIGHT)
-    error = np.empty(len(wanted))
-    for k in range(len(wanted)):
+    error, turned = np.empty(len(on) * sub), 0.0
+    for k in range(len(error)):
+        before = system.wires.xi.copy()
         system.step(on[k // sub])
-        error[k] = wanted[k] - system.y[output]
-    return float(np.sqrt(np.mean(error**2)))
+        turned += float(np.abs(system.wires.xi - before).mean())
+        error[k] = follow.at((k + 1) * PERIOD_S) - system.y[output]
+    return error, 0.5 * turned / (len(error) * PERIOD_S)
 
 
 @njit(cache=True)
@@ -91,7 +101,7 @@ def _response(law, gain_N, blend, period_s, sub, on):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _best(law, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
+def _best(law, gain_N, blend, period_s, sub, rest, counts, T_bin, n_T, n_xi, n_lag):  # type: ignore[no-untyped-def]
     """Return the on/off sequence with the least error against `rest` (dynamic programming)."""
     n_blocks = len(rest) // sub
     n_bins = n_T * (n_xi + 1) * (n_lag + 1)
@@ -114,7 +124,7 @@ def _best(law, gain_N, blend, period_s, sub, rest, T_bin, n_T, n_xi, n_lag):  # 
                     t, x = advance(law, float(action), t, x, period_s)
                     z += blend * (x - z)
                     e = rest[b * sub + i] - gain_N * z
-                    c += e * e
+                    c += counts[b * sub + i] * e * e
                 i_T = min(n_T - 1, max(0, int((t - law[T_A_AT]) / T_bin)))
                 i_x, i_z = int(x * n_xi), int(min(1.0, z) * n_lag)
                 key = (i_T * (n_xi + 1) + i_x) * (n_lag + 1) + i_z

@@ -53,6 +53,7 @@ STRESSED = SmaTable(
 """The nominal wire under stress: Flexinol as in configs/wires4."""
 OFF = 0.2  # largest relative error of a parameter
 SET_POINTS = ("steps", "sine", "reach")
+LEAD_S = 4.0  # lead-in of a trial with a warm start
 NOISE_N, ZERO_N, STEP_N, DELAY_TICKS = 0.002, 0.01, 0.0003, 2
 
 
@@ -218,6 +219,25 @@ def reference(kind: str, total_N: float) -> Reference:
             return Reach(0.1 * total_N, 0.55 * total_N, 2.0, 3.0, 3.0, True)
 
 
+@dataclass(frozen=True)
+class Led:
+    """A set point after a lead-in, so that it starts where the force is already.
+
+    From 0, it moves with least jerk to its first value, and waits there for a second.
+    """
+
+    reference: Reference
+
+    def at(self, t_s: float) -> float:
+        if t_s >= LEAD_S - 1e-9:
+            return self.reference.at(t_s - LEAD_S)
+        return Reach(0.0, self.reference.at(0.0), 0.0, LEAD_S - 1.0, LEAD_S, False).at(t_s)
+
+    def extremes(self, duration_s: float) -> tuple[float, float]:
+        low, high = self.reference.extremes(max(0.0, duration_s - LEAD_S))
+        return min(0.0, low), max(0.0, high)
+
+
 class Transducer:
     """Force reading: delayed, quantised, with noise and a zero offset.
 
@@ -227,11 +247,11 @@ class Transducer:
     """
 
     def __init__(self, seed: int, turn: int = 0) -> None:
-        self._zero_N = float(np.random.default_rng([seed, 77]).uniform(-ZERO_N, ZERO_N))
+        self.zero_N = float(np.random.default_rng([seed, 77]).uniform(-ZERO_N, ZERO_N))
         self._rng = np.random.default_rng([seed, 78, turn])
         self._late = deque([0.0] * DELAY_TICKS, maxlen=DELAY_TICKS + 1)
 
     def read(self, force_N: float) -> float:
         self._late.append(force_N)
-        noisy = self._late[0] + self._zero_N + NOISE_N * self._rng.standard_normal()
+        noisy = self._late[0] + self.zero_N + NOISE_N * self._rng.standard_normal()
         return float(round(noisy / STEP_N) * STEP_N)

@@ -42,11 +42,19 @@ class Control(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """Figures of one trial; the error refers to the true force."""
+    """Figures of one trial; the error refers to the true force.
+
+    Attributes
+    ----------
+    wear_per_s : full transformations there and back of a wire a second, mean over all wires
+
+    Figures and arrays start at `counted_from_s`.
+    """
 
     rmse_N: float
     switches_per_s: float
     energy_J: float
+    wear_per_s: float
     force_N: Array
     reference_N: Array
     log_odds: Array
@@ -63,6 +71,7 @@ def run(
     *,
     dead: tuple[int, ...] = (),
     duration_s: float = 16.0,
+    counted_from_s: float = 0.0,
     tests: WireFailures | None = None,
     diagnosis: Diagnosis | None = None,
     fails_s: float = np.inf,
@@ -73,6 +82,7 @@ def run(
     Parameters
     ----------
     dead : cells that are dead from the start
+    counted_from_s : start of what is counted, a lead-in before it
     tests : tests for failed cells; the controller gets their findings
     diagnosis : switches suspects
     fails_s : time at which a random cell that is on dies
@@ -95,7 +105,9 @@ def run(
     sensor = Transducer(seed)
     n_ticks = round(duration_s / PERIOD_S)
     force, wanted, log_odds = np.zeros((3, n_ticks))
-    switches, energy_J = 0, 0.0
+    first = round(counted_from_s / PERIOD_S)
+    switches, energy_J, turned = 0, 0.0, 0.0
+    before = np.zeros(n_cells)
     is_dead = np.isin(np.arange(n_cells), dead)
     for k in range(n_ticks):
         t_s = k * PERIOD_S
@@ -118,7 +130,7 @@ def run(
         control.step(t_s, wanted[k], read_N, estimate, on)
         if diagnosis is not None and tests is not None:
             diagnosis.step(t_s, tests.suspicion, estimate.usable, on)
-        switches += int((on != estimate.cells).sum())
+        switched = int((on != estimate.cells).sum())
         if t_s >= fails_s and failed < 0 and ((on != 0) & ~is_dead).any():
             failed = int(lot.choice(np.flatnonzero((on != 0) & ~is_dead)))
             if breaks:
@@ -126,15 +138,21 @@ def run(
             else:
                 is_dead[failed] = True
         drive[:] = np.where(is_dead, 0, on)
+        before[:] = system.wires.xi
         system.step(drive)
-        energy_J += float((system.wires.supply_V * system.wires.current_A).sum()) * PERIOD_S
+        if k >= first:
+            switches += switched
+            energy_J += float((system.wires.supply_V * system.wires.current_A).sum()) * PERIOD_S
+            turned += float(np.abs(system.wires.xi - before).sum())
     found: tuple[tuple[float, tuple[int, ...]], ...] = ()
     if tests is not None:
         found = tuple((f.t_s, f.cells) for f in tests.findings)
+    counted_s = duration_s - counted_from_s
+    force, wanted, log_odds = force[first:], wanted[first:], log_odds[first:]
     return Result(
         float(np.sqrt(np.mean((force - wanted) ** 2))),
-        switches / duration_s, energy_J, force, wanted, log_odds, failed,
-        found,
+        switches / counted_s, energy_J, 0.5 * turned / n_cells / counted_s, force, wanted,
+        log_odds, failed, found,
     )  # fmt: skip
 
 

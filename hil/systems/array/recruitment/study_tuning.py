@@ -69,11 +69,11 @@ AXES: dict[str, tuple[Axis, ...]] = {
 def tune(
     name: str,
     axes: Sequence[Axis],
-    errors: Callable[[list[Setting]], list[float]],
+    costs: Callable[[list[Setting]], list[float]],
 ) -> Setting:
-    """Return the setting with the least error.
+    """Return the setting with the least cost.
 
-    Raises ModelError if the least error is at the edge of what MOVES_MAX moves evaluated.
+    Raises ModelError if the least cost is at the edge of what MOVES_MAX moves evaluated.
     """
 
     def setting(place: tuple[int, ...]) -> Setting:
@@ -83,7 +83,7 @@ def tune(
 
     def evaluate(places: list[tuple[int, ...]]) -> None:
         new = [s for s in map(setting, places) if s not in found]
-        found.update(zip(new, errors(new), strict=True))
+        found.update(zip(new, costs(new), strict=True))
 
     here = tuple(axis.start for axis in axes)
     evaluate([here])

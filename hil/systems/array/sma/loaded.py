@@ -26,7 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
-from hil.mechanics.discrete import LinearStepper
+from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import (
@@ -112,7 +112,7 @@ class LoadedWires:
         self._bank = bank
         cells = np.array([n for n, *_ in wires], dtype=np.int64)
         self._where = np.stack([cells, bank.rows(cells)])
-        found = [_row(model, stepper, *one) for one in wires]
+        found = [constants(model, stepper.discrete, *one) for one in wires]
         self._own = np.array([own for own, _ in found])
         # What the stretches after a period (m,) follow from: the state, forces before and after,
         # motion of driven points before and after. Wires are columns, for vector instructions.
@@ -133,12 +133,13 @@ class LoadedWires:
 
         `moves` has position and velocity of every driven point, before and after the period.
         """
-        bank = self._bank
-        laws, state = bank.laws, bank.state
-        _step(
-            drive, period_s, x, self._from, self._free, self._where, self._own, laws, state,
-            self.tension_N, F_before_N, F_N, moves,
-        )  # fmt: skip
+        step_loaded(drive, period_s, x, self.arrays, F_before_N, F_N, moves)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What `step_loaded` takes of these wires."""
+        of_bank = (self._bank.laws, self._bank.state)
+        return (self._from, self._free, self._where, self._own, *of_bank, self.tension_N)
 
     def branches_C(self, fraction: NDArray[np.float64], into: NDArray[np.float64]) -> None:
         """Write the branches of these wires at their present stress over those of no stress.
@@ -148,11 +149,11 @@ class LoadedWires:
         _branches(fraction, self._where[1], self._own, self.tension_N, into)
 
 
-def _row(
-    model: CellArray, stepper: LinearStepper, n: int, wire: SmaWire, loaded: Loaded, on_N: float
+def constants(
+    model: CellArray, d: Discrete, n: int, wire: SmaWire, loaded: Loaded, on_N: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Parameters of the wire of cell n for the kernel, and what its stretch follows from."""
-    d, at, law = stepper.discrete, stretch_state(model, n), row(loaded.law)
+    at, law = stretch_state(model, n), row(loaded.law)
     n_cells = model.n_cells
     after = d.B1[at, :n_cells].copy()
     own, after[n] = after[n], 0.0
@@ -172,7 +173,9 @@ def stretch_state(model: CellArray, cell: int) -> int:
 
 
 @njit(cache=True)
-def _step(drive, h, x, origin, free, where, own, laws, state, tension, F_before, F, moves):  # type: ignore[no-untyped-def]
+def step_loaded(drive, h, x, arrays, F_before, F, moves):  # type: ignore[no-untyped-def]
+    """Advance the wires under stress by a period; see `LoadedWires.step`."""
+    origin, free, where, own, laws, state, tension = arrays
     T, xi, current, resistance = state[0], state[1], state[2], state[3]
     for i in range(len(tension)):
         F_before[where[0, i]] = F[where[0, i]]

@@ -185,3 +185,66 @@ def test_unlike_shares_expect_no_error_next_under_dead_beat():
     caster = Broadcaster(BroadcastLaw("dead_beat"), gains_N)
     caster.step(0.0, 0.9, 0.6, np.ones(6, dtype=np.uint8))
     assert caster.p_on * (gains_N.sum() - 0.6) == pytest.approx(0.9 - 0.6)
+
+
+def ten_cells(law="dead_beat", dead_zone_N=0.0):
+    return Broadcaster(BroadcastLaw(law, dead_zone_N=dead_zone_N), np.full(10, 2.0))
+
+
+ALL_TEN = np.ones(10, dtype=np.uint8)
+
+
+def test_a_broadcast_that_was_missed_is_not_made_up_for():
+    """After ticks that never came there is one message, and the next a period later."""
+    one = ten_cells()
+    times = (0.0, 0.5, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0)
+    sent = [t_s for t_s in times if one.step(t_s, 1.0, 0.0, ALL_TEN)]
+    assert sent == [0.0, 5.25, 6.0, 7.0]
+    assert one.tick == 4
+
+
+def test_a_force_beyond_all_cells_counts_as_all_of_them_on():
+    """An outside load of 3 N on 20 N of cells: 5 N too much are 2.5 of the 10 that are on."""
+    one = ten_cells()
+    one.step(0.0, 18.0, 23.0, ALL_TEN)
+    assert (one.p_on, one.q_off) == (0.0, pytest.approx(0.25))
+
+
+def test_a_force_below_none_counts_as_none_of_them_on():
+    """The load pulls with 3 N: 5 N too little are 2.5 of the 10 that are off."""
+    one = ten_cells()
+    one.step(0.0, 2.0, -3.0, ALL_TEN)
+    assert (one.p_on, one.q_off) == (pytest.approx(0.25), 0.0)
+
+
+def test_cells_that_have_failed_are_not_among_those_that_can_switch():
+    one, usable = ten_cells(), ALL_TEN.copy()
+    usable[:5] = 0
+    one.step(0.0, 20.0, 2.0, usable)  # nine cells too few, four that can come on
+    assert one.p_on == 1.0
+    one.step(1.0, 4.0, 2.0, usable)  # one too few, of four
+    assert one.p_on == pytest.approx(0.25)
+
+
+def test_without_a_reading_or_a_cell_nobody_switches():
+    for force_N, usable in ((np.nan, ALL_TEN), (1.0, np.zeros(10, dtype=np.uint8))):
+        one = ten_cells()
+        assert one.step(0.0, 9.0, force_N, usable)
+        assert (one.p_on, one.q_off, one.demand_N) == (0.0, 0.0, 9.0)
+
+
+def test_an_error_of_the_dead_zone_itself_is_left_alone():
+    for error_N, moves in ((2.0, False), (-2.0, False), (2.125, True), (-2.125, True)):
+        one = ten_cells(dead_zone_N=2.0)
+        one.step(0.0, 8.0 + error_N, 8.0, ALL_TEN)
+        assert (one.p_on + one.q_off > 0.0) == moves
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_where_no_cell_is_left_to_switch_nothing_is_asked_of_any(law):
+    one = ten_cells(law)
+    one.step(0.0, 22.0, 20.0, ALL_TEN)  # all are on, and it is too little
+    assert (one.p_on, one.q_off) == (0.0, 0.0)
+    one.step(1.0, -2.0, 0.0, ALL_TEN)  # all are off, and it is too much
+    assert (one.p_on, one.q_off) == (0.0, 0.0)
+    assert [probability(n, 0.1, 0.0, 5.0, 10.0) for n in range(4)] == [0.0] * 4

@@ -114,3 +114,55 @@ def test_a_lost_reading_changes_nothing():
     before = cells.copy()
     law.step(0.1, 1.0, np.nan, 0.0, ALL, cells)
     assert np.array_equal(cells, before)
+
+
+def test_a_cell_that_fails_while_it_is_on_goes_off_and_its_force_is_no_longer_counted():
+    law, cells = SizePrinciple(GroupRules(dwell_s=0.0), GROUPS, SHARES), np.zeros(6, dtype=np.uint8)
+    law.step(0.0, 6.0, 6.0, 0.0, ALL, cells)
+    assert cells.tolist() == [1, 1, 1, 1, 0, 0]
+    usable = np.array([1, 1, 0, 1, 1, 1], dtype=np.uint8)
+    law.step(0.01, 6.0, 6.0, 0.0, usable, cells)
+    assert cells.tolist() == [1, 1, 0, 1, 0, 0]  # 2 N are missing, and 4 N would be too much
+    law.step(0.02, 8.0, 8.0, 0.0, usable, cells)
+    assert cells.tolist() == [1, 1, 0, 1, 1, 0]
+
+
+def test_the_demand_is_never_more_than_the_cells_that_are_left_nor_below_none():
+    """More would wind up: the array could not follow it back down at once."""
+    usable = np.array([1, 1, 1, 0, 0, 1], dtype=np.uint8)
+    law, cells = SizePrinciple(GroupRules(k_p=2.0), GROUPS, SHARES), np.zeros(6, dtype=np.uint8)
+    for reference_N, demand_N in ((99.0, 8.0), (-99.0, 0.0), (5.0, 5.0)):
+        law.step(0.0, reference_N, reference_N, 0.0, usable, cells)
+        assert law.demand_N == demand_N
+
+
+def test_whole_groups_switch_without_their_failed_cells_and_come_back_without_them():
+    usable = np.array([1, 1, 1, 0, 1, 1], dtype=np.uint8)
+    rules = GroupRules(hysteresis=0.0, dwell_s=0.0, whole=True)
+    rows = cells_for([4.0, 4.0, 12.0, 0.0], rules, usable=usable)
+    assert rows.tolist() == [
+        [1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cell_joins_and_leaves_beyond_half_its_force_and_the_hysteresis(whole):
+    """Of 1 N and a tenth: on above 0.6 N, off below 0.4 N, the first cell as any other."""
+    rules = GroupRules(hysteresis=0.1, dwell_s=0.0, whole=whole)
+    for cell, groups in ((0, [[0]]), (1, [[1]])):
+        rows = cells_for([0.55, 0.65, 0.45, 0.55, 0.35, 0.55], rules, groups=groups)
+        assert rows[:, cell].tolist() == [0, 1, 1, 1, 0, 0]
+
+
+def test_the_first_group_comes_first_though_its_cell_has_rested_for_a_shorter_time():
+    rules = GroupRules(hysteresis=0.0, dwell_s=0.0)
+    rows = cells_for([1.0, 0.0, 1.0], rules, groups=[[0], [1]])
+    assert rows[:, :2].tolist() == [[1, 0], [0, 0], [1, 0]]
+    rows = cells_for([2.0, 1.0, 0.0], rules, groups=[[0], [1]])  # and leaves last
+    assert rows[:, :2].tolist() == [[1, 1], [1, 0], [0, 0]]
+
+
+def test_a_cell_comes_on_again_as_soon_as_it_has_rested():
+    rules = GroupRules(hysteresis=0.0, dwell_s=0.0, rest_s=3 * PERIOD_S)
+    rows = cells_for([1.0, 0.0, 1.0, 1.0, 1.0, 1.0], rules, groups=[[0]])
+    assert rows[:, 0].tolist() == [1, 0, 0, 0, 1, 1]

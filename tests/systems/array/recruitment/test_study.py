@@ -8,11 +8,12 @@ import pytest
 from hil.errors import ConfigError, ModelError
 from hil.mechanics.sma.wire import wire_laws
 from hil.runs.study import run_study
-from hil.systems.array.recruitment import study, study_failures, study_law
+from hil.systems.array.recruitment import study, study_failures, study_law, study_scores
 from hil.systems.array.recruitment import study_plant as plants
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commission, commissioned_plant, seconds
 from hil.systems.array.recruitment.study_controllers import (
+    EXACT,
     OLD_LAW,
     UNTOLD,
     control_of,
@@ -21,7 +22,13 @@ from hil.systems.array.recruitment.study_controllers import (
 )
 from hil.systems.array.recruitment.study_optimum import GRID_S, least_error
 from hil.systems.array.recruitment.study_tuning import AXES, Axis, tune
-from hil.systems.array.recruitment.study_values import Values
+from hil.systems.array.recruitment.study_values import (
+    WEAR_WEIGHT_S,
+    Optimum,
+    Score,
+    Start,
+    Values,
+)
 from hil.systems.array.system import ArraySystem
 
 SETTINGS = {"PID": (0.4, 0.8, 0.2), "broadcast, LMS": (0.2, 1.5, 0.0),
@@ -106,7 +113,7 @@ def test_commissioning_by_the_law_of_stress_finds_what_every_cell_gives():
 
 def test_planning_by_the_law_of_the_wires_leaves_less_than_by_the_one_without_stress():
     left = [
-        study.one((6, 0.0, name, SETTINGS["optimal"], "reach", 2, "sma"))[0]
+        study.one(study.Job(6, 0.0, name, SETTINGS["optimal"], "reach", 2, "sma")).error
         for name in ("optimal", "optimal" + OLD_LAW)
     ]
     assert left[0] < 0.75 * left[1]
@@ -136,10 +143,10 @@ def test_every_told_controller_has_a_row_by_either_law():
 def test_the_cost_of_a_law_has_the_interval_of_its_pairs():
     """Of differences 1, 2, 3 %: mean 2 %, standard error 1 / sqrt(3) %, Student's t 4.303."""
     judged = {
-        (6, 0.0, name): [(error, 1.0, 1.0) for error in errors]
+        Start(6, 0.0, name, True): [Score(error, 1.0, 1.0, 0.0, 0.0) for error in errors]
         for name, errors in (("PID", (0.10, 0.20, 0.30)), ("PID" + OLD_LAW, (0.11, 0.22, 0.33)))
     }
-    [found] = study_law.differences(Values(plant="sma"), judged).values()
+    [found] = study_law.differences(judged).values()
     assert found["lost"] == pytest.approx(0.02)
     assert found["high"] - found["lost"] == pytest.approx(0.01 * 4.3027 / np.sqrt(3.0), rel=1e-4)
     assert found["worse_on"] == 3
@@ -148,6 +155,121 @@ def test_the_cost_of_a_law_has_the_interval_of_its_pairs():
 def test_an_unknown_controller_is_named_with_those_there_are():
     with pytest.raises(ConfigError, match=r"no controller 'PDI': choose PID, broadcast"):
         run_study("recruitment", ["controllers=['PDI']"], None)
+
+
+def test_a_lead_in_ends_where_the_set_point_begins():
+    for kind in plants.SET_POINTS:
+        follow = plants.reference(kind, TOTAL_N)
+        led = plants.Led(follow)
+        ticks = plants.PERIOD_S * np.arange(round(plants.LEAD_S / plants.PERIOD_S))
+        levels = np.array([led.at(t) for t in ticks])
+        assert levels[0] == 0.0
+        assert levels[ticks > plants.LEAD_S - 0.99] == pytest.approx(follow.at(0.0))
+        # the steepest slope of a movement of least jerk: 15/8 of its mean
+        steepest = 15.0 / 8.0 * follow.at(0.0) / (plants.LEAD_S - 1.0) * plants.PERIOD_S
+        assert np.abs(np.diff(levels)).max() <= steepest * (1.0 + 1e-6)
+        for t_s in (0.0, 1.0, 5.0, 12.34):
+            assert led.at(t_s + plants.LEAD_S) == pytest.approx(follow.at(t_s), abs=1e-9)
+        assert led.extremes(16.0)[0] == 0.0
+
+
+class Scripted:
+    """All cells on in an interval of time."""
+
+    def __init__(self, from_s, to_s):
+        self.between = from_s, to_s
+
+    def step(self, t_s, reference_N, force_N, estimate, on):
+        on[:] = self.between[0] <= t_s < self.between[1]
+
+
+def test_a_wire_that_is_heated_and_cooled_through_wears_by_one_cycle():
+    """And what happens before the count starts is not in it."""
+    truth, know = commissioned_plant(6, 1)
+    follow = plants.reference("steps", TOTAL_N)
+
+    def figures(from_s, to_s, counted_from_s):
+        return trial.run(
+            know, Scripted(from_s, to_s), truth, follow, 1, duration_s=16.0,
+            counted_from_s=counted_from_s, dead=(2,),
+        )  # fmt: skip
+
+    once = figures(4.5, 8.5, 4.0)
+    assert 12.0 * once.wear_per_s == pytest.approx(5.0 / 6.0, abs=0.01)  # the dead cell does not
+    assert 12.0 * once.switches_per_s == pytest.approx(12.0)
+    error = once.force_N - once.reference_N
+    assert len(error) == 1200
+    assert once.reference_N[0] == pytest.approx(follow.at(4.0))
+    assert once.rmse_N == pytest.approx(np.sqrt(np.mean(error**2)))
+    half = figures(0.5, 4.2, 4.0)
+    assert 12.0 * half.wear_per_s == pytest.approx(2.5 / 6.0, abs=0.01)
+    assert 12.0 * half.switches_per_s == pytest.approx(6.0)
+    assert half.energy_J < 0.1 * once.energy_J
+    assert figures(0.5, 1.5, 8.0).wear_per_s == 0.0
+
+
+def judged_by(ratios, late):
+    """Scores of one controller on plants whose optimum is 1 %."""
+    pairs = zip(ratios, late, strict=True)
+    rows = [Score(0.01 * a, 1.0, 1.0, 0.01 * b, 0.0) for a, b in pairs]
+    optima = {(6, seed): Optimum(0.01, 0.01, 0.01, 0.0) for seed in range(len(rows))}
+    return {Start(6, 0.0, "optimal", led): rows for led in (True, False)}, optima
+
+
+def test_what_is_proven_is_an_interval_over_plants():
+    """Ratios e^0, e^0.1, e^0.2: mean e^0.1, and e^(0.1 ± 4.303 x 0.1 / sqrt(3))."""
+    judged, optima = judged_by(np.exp([0.0, 0.1, 0.2]), [2.0, 3.0, 4.0])
+    found = study_scores.ratios(judged, optima, {})[6, "optimal"]
+    half = 0.1 * 4.3027 / np.sqrt(3.0)
+    for what in (study_scores.WHOLE, study_scores.LED):
+        assert found[what][:3] == pytest.approx(np.exp([0.1, 0.1 - half, 0.1 + half]), rel=1e-5)
+    assert [found[f"after 2 s, {kind}"].mean for kind in plants.SET_POINTS] == pytest.approx(
+        [2.0, 3.0, 4.0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratios", "over_bound", "verdict"),
+    [
+        ((1.01, 1.02, 1.03), (1.05, 1.06, 1.07), "proven"),
+        ((1.01, 1.02, 1.03), (1.05, 1.06, 1.15), "open"),  # the mean is 1.09, its interval wider
+        ((1.01, 1.02, 1.03), (1.2, 1.21, 1.22), "open"),
+        ((1.20, 1.21, 1.22), (1.3, 1.31, 1.32), "refuted"),
+    ],
+)
+def test_the_verdict_needs_the_whole_interval(ratios, over_bound, verdict):
+    judged, optima = judged_by(ratios, (1.1, 1.15, 1.19))
+    bounds = {
+        (6, seed): 0.01 * a / b for seed, (a, b) in enumerate(zip(ratios, over_bound, strict=True))
+    }
+    found = study_scores.ratios(judged, optima, bounds)
+    [sentence, _] = study_scores.notes(found, optima, bounds)
+    assert f": {verdict}. After 2 s" in sentence
+    assert sentence.endswith("within 1.2: not reached.")
+
+
+def test_one_plant_proves_nothing():
+    assert study_scores.mean_of([1.0])[1:3] == (-np.inf, np.inf)
+
+
+def test_tuning_pays_for_wear():
+    """The set points' own wear, 0.04 cycles a second, costs one per cent of full force."""
+    totals = []
+    for kind in plants.SET_POINTS:
+        follow = plants.reference(kind, 1.0)
+        level = [0.0] + [follow.at(t) for t in np.arange(0.0, 16.0, plants.PERIOD_S)]
+        totals.append(0.5 * np.abs(np.diff(level)).sum() / 16.0)
+    assert np.mean(totals) == pytest.approx(0.04, rel=0.05)
+    assert 0.04 * WEAR_WEIGHT_S == pytest.approx(0.01)
+    assert Score(0.05, 1.0, 1.0, 0.0, 0.04).cost(WEAR_WEIGHT_S) == pytest.approx(0.06)
+
+
+def test_the_exact_plant_runs_with_the_settings_of_optimal():
+    with pytest.raises(ConfigError, match=r"'optimal, exact plant' runs .*: add 'optimal'"):
+        run_study("recruitment", ["controllers=['PID', 'optimal, exact plant']"], None)
+    values = Values(cells=(6, 14), optimum_cells=(6,))
+    assert EXACT in values.names_for(6)
+    assert EXACT not in values.names_for(14)
 
 
 def test_preview_leaves_less_than_half_of_the_error_of_a_pid():
@@ -221,25 +343,35 @@ def test_commissioning_tells_slow_wires_from_late_readings():
 @pytest.mark.slow
 def test_the_study_runs_and_says_what_was_reached(tmp_path, monkeypatch):
     """With one setting a controller and short waits, so that it takes seconds."""
-    names = ("PID", UNTOLD, "optimal")
-    fixed = {name: tuple(Axis(x, x, 1.0, 0) for x in SETTINGS[name]) for name in names}
+    names = ("PID", UNTOLD, "optimal", EXACT)
+    fixed = {name: tuple(Axis(x, x, 1.0, 0) for x in SETTINGS[name]) for name in names[:-1]}
     monkeypatch.setattr(study, "AXES", fixed)
     monkeypatch.setattr(study_failures, "FAILURE_CONTROLLERS", ("optimal",))
     monkeypatch.setattr(study, "SWEEPS", {6: 1})
     monkeypatch.setattr(study, "BOUND_ROUNDS", 10)
     monkeypatch.setattr(study_failures, "FIRST_S", 3.0)
     monkeypatch.setattr(study_failures, "HEALTHY_S", 3.0)
-    sets = ["cells=[6]", "seeds=3", "failure_seeds=1", "healthy_hours=0.001", "workers=1",
-            "dead_percent=[0.0]", "bound_seeds=1",
-            "controllers=['PID', 'optimal, not commissioned', 'optimal']"]  # fmt: skip
+    sets = [
+        "cells=[6]",
+        "seeds=3",
+        "failure_seeds=1",
+        "healthy_hours=0.001",
+        "workers=1",
+        "dead_percent=[0.0]",
+        "bound_seeds=2",
+        "tuning_seeds=1",
+        f"controllers={list(names)}",
+    ]
     found = run_study("recruitment", sets, tmp_path)
     stored = json.loads((tmp_path / "results.json").read_text())
-    assert stored["ratio_to_optimum"] == found["ratio_to_optimum"]
-    assert set(found["ratio_to_optimum"]) == {f"6 cells, {name}" for name in names}
+    assert stored["ratios"] == found["ratios"]
+    assert set(found["ratios"]) == {f"6 cells, {name}" for name in names}
     for figure in found["figures"]:
         assert (tmp_path / figure["file"]).stat().st_size > 10_000
-    assert any("of the optimum:" in note for note in found["notes"])
-    assert any("with a bound from below" in note for note in found["notes"])
+    assert any("Within 1.1 of the optimum" in note for note in found["notes"])
+    assert any("above the lower bound" in note for note in found["notes"])
     assert stored["bound"].keys() <= stored["optimum"].keys()
     for plant, least in stored["bound"].items():
-        assert 0.0 < least < stored["optimum"][plant]
+        assert 0.0 < least < stored["optimum"][plant]["error"]
+    rows = stored["judged"]["6 cells, 0 % dead, PID, with lead-in"]
+    assert [len(row) for row in rows] == [len(stored["judged_columns"])] * 3

@@ -243,3 +243,21 @@ def test_the_descent_ends_where_no_cell_alone_can_better_it(n_cells, seed, monke
         alone_N = np.sqrt(np.mean((left + own[at] - own) ** 2, axis=1)).min()
         # of its bins: halving those of the study finds up to 3 % less
         assert alone_N > 0.97 * found_N
+
+
+def test_errors_of_a_lead_in_do_not_count_in_the_descent(monkeypatch):
+    monkeypatch.setattr(study_optimum, "GRID_S", HOLD * PERIOD_S)
+    truth, first = small(2, 2), 6 * HOLD  # the step down is then free, 0.1 s before
+    follow = set_point(truth)
+    ways = trajectories(truth)
+    start = np.zeros((N_BLOCKS, 2), dtype=np.uint8)
+    found_N, on = study_optimum.least_error(truth, follow, start, counted_from_s=first * PERIOD_S)
+    left = (wanted_by(follow) - force_of(truth, on, HOLD))[first:]
+    assert found_N == pytest.approx(np.sqrt(np.mean(left**2)), rel=1e-12)
+    for n, own in enumerate(ways):
+        at = np.flatnonzero((on[:, n] == SEQUENCES).all(axis=1))[0]
+        alone_N = np.sqrt(np.mean((left + (own[at] - own)[:, first:]) ** 2, axis=1)).min()
+        assert alone_N > 0.97 * found_N  # as in the test above
+    _, whole = study_optimum.least_error(truth, follow, start)
+    error_N, _ = study_optimum.simulated(truth, follow, whole)
+    assert found_N < 0.9 * np.sqrt(np.mean(error_N[first:] ** 2))
