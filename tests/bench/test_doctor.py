@@ -2,11 +2,14 @@
 
 import json
 import platform
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 
 from hil.__main__ import main
-from hil.bench import doctor
+from hil.bench import doctor, install
 
 MACHINE = {
     "a real-time kernel": ("#1 SMP PREEMPT_RT Debian 6.1", "", "good", "PREEMPT_RT"),
@@ -59,3 +62,30 @@ def test_every_finding_has_a_state_and_one_that_is_not_good_a_remedy(capsys):
         assert finding["found"]
         assert finding["state"] in ("good", "could be better", "unfit")
         assert finding["remedy"] or finding["state"] == "good", finding["what"]
+
+
+def test_what_is_not_installed_is_named_with_its_purpose_and_its_command(monkeypatch, capsys):
+    def version(name):
+        if name in ("pyqtgraph", "h5py"):
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(install, "version", version)
+    monkeypatch.setattr(install, "find_library", lambda name: None if name == "EGL" else name)
+    assert main(["doctor", "--install"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"missing {install.CORE}: h5py", "        pip install hil-arrays"]
+    at = lines.index("missing the window (gui): pyqtgraph")
+    assert lines[at + 1] == "        pip install 'hil-arrays[gui]'"
+    at = lines.index("missing libraries of the window: EGL")
+    assert lines[at + 1] == "        sudo apt-get install libegl1"
+    assert "ok      NI cards in this computer" in lines
+    assert main(["doctor", "--install", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["purposes"]
+    assert [row["missing"] for row in rows if row["missing"]] == [["h5py"], ["pyqtgraph"], ["EGL"]]
+
+
+def test_every_extra_has_a_purpose():
+    project = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    assert set(install.EXTRAS) == set(extras) - {"all"}

@@ -207,3 +207,53 @@ def test_a_noise_unlike_commissioning_is_told(rms_V, share):
 def test_without_commissioning_figures_nothing_is_said():
     unknown = {"zero_ratio": None, "zero_tolerance_N": None, "noise_rms": None}
     assert check_zero(samples(3.0, 1.0), CHAIN, **unknown).messages == ()
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_zero_that_has_drifted_either_way_is_told_beyond_its_tolerance(sign):
+    """4.75 N per mV/V and 5 V per mV/V: 0.05 N are 0.0526 V."""
+    for volts, told in ((0.052, False), (0.053, True)):
+        found = check_zero(samples(sign * volts), CHAIN, **USUAL)
+        assert bool(found.messages) == told
+
+
+@pytest.mark.parametrize(
+    ("share", "told"), [(1.99, False), (2.01, True), (0.26, False), (0.24, True)]
+)
+def test_noise_is_told_beyond_twice_and_below_a_quarter_of_commissioning(share, told):
+    found = check_zero(samples(rms_V=0.002 * share), CHAIN, **USUAL)
+    assert bool(found.messages) == told
+
+
+@pytest.mark.parametrize(("n", "frozen"), [(4, False), (5, True), (6, True)])
+def test_a_channel_is_frozen_from_its_number_of_equal_samples_on_and_a_change_starts_anew(
+    n, frozen
+):
+    """As many as the rig says never come from a working channel: one fewer may."""
+    one = block_filter(frozen_after=[5])
+    one.take(np.array([[0.5, *[1.0] * n]]), n + 1)
+    assert one.troubles[0] == (FROZEN if frozen else 0)
+    one.take(np.array([[2.0]]), 1)
+    assert one.troubles[0] == 0
+
+
+def test_troubles_are_of_each_channel_and_of_this_block_alone():
+    one = block_filter(3, low=[-1.0] * 3, high=[1.0] * 3, frozen_after=[0, 0, 2])
+    one.take(np.array([[2.0, 0.0], [0.0, np.nan], [0.5, 0.5]]), 2)
+    assert one.troubles.tolist() == [AT_RAIL, NOT_A_NUMBER, FROZEN]
+    one.take(np.array([[0.0, 0.0], [0.0, 0.0], [0.5, 0.25]]), 2)
+    assert one.troubles.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_an_encoder_s_chain_gives_its_angle_from_its_offset_on(direction):
+    """A quarter of a turn is a quarter of the counts; the count 0 is at the offset."""
+    encoder = Encoder(counts_per_turn=400, direction=direction, offset_rad=0.25)
+    for count, angle_rad in ((0, 0.25), (100, 0.25 + direction * np.pi / 2)):
+        assert encoder.angle_rad(count) == pytest.approx(angle_rad)
+        assert encoder.chain.value(count) == pytest.approx(angle_rad)
+
+
+def test_a_zero_without_its_tolerance_is_not_judged():
+    assert check_zero(samples(3.0), CHAIN, **{**USUAL, "zero_tolerance_N": None}).messages == ()
+    assert check_zero(samples(3.0), CHAIN, **{**USUAL, "zero_ratio": None}).messages == ()

@@ -109,6 +109,7 @@ def clone(tmp_path):
         {
             "scripts/environment": there,
             "scripts/emulation": "",
+            "scripts/circuit": "",
             "pyproject.toml": "",
             "bin/mypy": "#!/bin/sh\ntrue\n",
             "tests/test_one.py": "def test_one():\n    assert True\n",
@@ -136,7 +137,7 @@ def test_what_it_does_not_know_is_one_line_and_exit_2(clone, words, line):
 def without(tmp_path, *missing):
     """A PATH with what the environment's script needs, except these."""
     binaries = tmp_path / "few"
-    binaries.mkdir()
+    binaries.mkdir(exist_ok=True)
     needed = {"bash", "dirname", "cat", "sha256sum", "cut", "id", "python3", "cc", "make"}
     for name in needed - set(missing):
         (binaries / name).symlink_to(shutil.which(name))
@@ -165,6 +166,7 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
     write(tmp_path, {"scripts/environment": (ROOT / "scripts/environment").read_text()})
     write(tmp_path, {"requirements.lock": "", "pyproject.toml": ""})
     made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
+    made[".venv/extras"] = ",gui,daq,all"
     write(tmp_path, made)  # an environment that is set up
     done = subprocess.run(
         [shutil.which("bash"), script],
@@ -173,6 +175,56 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "expected"),
+    [
+        ("", "gui,daq", "add gui,daq: pyqtgraph"),
+        (",gui,daq", "gui,daq", "there"),
+        (",all", "export", "there"),
+        (",gui,daq", "export", "add export: mcap"),
+        (",gui,daq", "", "add everything"),
+        ("", "windows", "no extra 'windows': choose gui, daq,"),
+    ],
+)
+def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, asked, expected):
+    """`uv` and the window's libraries are replaced; the interpreter of .venv is this one."""
+    names = ("scripts/environment", "scripts/requirements.py", "pyproject.toml")
+    write(tmp_path, {name: (ROOT / name).read_text() for name in names})
+    write(tmp_path, {"requirements.lock": "numpy==2\n", "firmware/Makefile": "host:"})
+    uv = "#!/bin/bash\nfor word; do [[ $word = -* ]] || last=$word; done\necho uv $last >> uv.log\n"
+    write(tmp_path, {"few/uv": uv})
+    (tmp_path / "few/uv").chmod(0o755)
+    environment = without(tmp_path)
+    for name in ("rm", "bash", "mkdir"):
+        link = tmp_path / "few" / name
+        link.exists() or link.symlink_to(shutil.which(name))
+    script, lock, project = (
+        tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
+    )
+    made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
+    write(tmp_path, {**made, ".venv/extras": there, ".venv/bin/python": "#!/bin/sh\n"})
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    words = ["-c", f"extras={asked}; source scripts/environment"]
+    done = subprocess.run(
+        ["bash", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    said, asked_of_uv = done.stdout + done.stderr, tmp_path / "uv.log"
+    if expected == "there":
+        assert (done.returncode, said, asked_of_uv.exists()) == (0, "", False)
+    elif expected == "add everything":
+        assert asked_of_uv.read_text() == "uv requirements.lock\n"
+        assert (tmp_path / ".venv/extras").read_text() == ",gui,daq,all\n"
+    elif expected.startswith("add"):
+        assert asked_of_uv.read_text() == "uv .venv/requirements.txt\n"
+        wanted = (tmp_path / ".venv/requirements.txt").read_text()
+        assert expected.rpartition(" ")[2] in wanted
+        assert "sphinx" not in wanted
+        assert (tmp_path / ".venv/extras").read_text() == f"{there},{asked}\n"
+    else:
+        assert done.returncode == 2
+        assert expected in done.stderr
 
 
 def test_without_git_the_choice_of_tests_says_what_to_install(tmp_path, monkeypatch):

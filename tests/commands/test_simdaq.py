@@ -57,10 +57,35 @@ def test_a_waiting_program_gets_its_keyboard_interrupt(tmp_path):
         [sys.executable, "-m", "hil", "simdaq", "--run", str(program)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert runs.stdout.readline() == "waits\n"
-    runs.send_signal(signal.SIGINT)
-    assert runs.communicate(timeout=300) == ("interrupted\n", "")
+    try:
+        assert runs.stdout.readline() == "waits\n"
+        runs.send_signal(signal.SIGINT)
+        assert runs.communicate(timeout=300) == ("interrupted\n", "")
+    finally:
+        runs.kill()
     assert runs.returncode == 0
+
+
+def test_an_interrupt_between_c_and_the_simulation_is_not_lost(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import nidaqmx\n"
+        "def interrupt(frame, event, _):\n"
+        "    if frame.f_code.co_qualname == 'Marshal.guarded.<locals>.handler':\n"
+        "        sys.settrace(None)\n"
+        "        raise KeyboardInterrupt\n"
+        "sys.settrace(interrupt)\n"
+        "try:\n"
+        "    nidaqmx.Task()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "hil", "simdaq", "--run", str(program)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
 
 
 def test_the_environment_alone_is_enough(tmp_path):

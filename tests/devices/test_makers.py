@@ -27,7 +27,7 @@ from hil.experiment.load import load_with
 from hil.loop.frame import Frame
 from hil.rig.kinds import device_kinds
 from hil.rig.rig import build_rig
-from hil.rig.sensor_tables import FutekTable, LabJackTable, PhidgetTable
+from hil.rig.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
 from hil.runs.imports.guess import IDLE
 
 WAIT_S = 120.0
@@ -317,7 +317,8 @@ def test_a_channel_without_its_calibration_is_refused(table, channel, expected):
 def test_every_table_of_their_page_is_valid():
     page = (ROOT / "docs/how-to/instruments.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(\[devices.*?)```", page, re.DOTALL)
-    kinds = [device_kinds()[tomllib.loads(b)["devices"]["cell"]["kind"]] for b in blocks]
-    assert {kind.table for kind in kinds} == {FutekTable, LabJackTable, PhidgetTable}
-    for kind, block in zip(kinds, blocks, strict=True):
-        kind.table.model_validate(tomllib.loads(block)["devices"]["cell"])
+    devices = [device for b in blocks for device in tomllib.loads(b)["devices"].values()]
+    tables = [device_kinds()[device["kind"]].table for device in devices]
+    assert set(tables) == {FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable}
+    for table, device in zip(tables, devices, strict=True):
+        table.model_validate(device)

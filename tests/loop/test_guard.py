@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hil.loop.channels import RigLayout
 from hil.loop.frame import Column
-from hil.loop.guard import CAUSES, FAULTS, Envelope, Guard, Limits, SignalLimits, names_of
+from hil.loop.guard import CAUSES, FAULTS, CellHeat, Envelope, Guard, Limits, SignalLimits, names_of
 from rows import BoundGuard, row_of
 
 FORCE_MAX_N = 9.0
@@ -414,3 +414,228 @@ def test_a_board_without_link_bits_is_refused_when_the_guard_is_bound():
 
 def fresh_without_channels():
     return armed(Limits(cell_on_max_s=0.05, reading_age_max_s=0.02, overruns_max=5), 0, PERIOD_S)
+
+
+BOARD = (("board",), ("board",))  # devices, boards
+
+
+def test_a_trip_leaves_nothing_on_whatever_was_commanded():
+    """Cells, duties, outputs, supplies and a broadcast, in which boards would draw on."""
+    limits = Limits(1.0, 1.0, 9, signals=(FORCE,), outputs=(Envelope(-1.0, 2.0, 1e3, rest=0.25),))
+    guard = armed(limits, 2, PERIOD_S)
+    row = BoundGuard(guard, 1, n_cells=2, n_outputs=1, modulates=True)
+    commands = row.commands
+    assert not commands.enabled[0]
+    for force_N, on in ((0.0, True), (9.1, False), (0.0, False)):
+        row.readings.measured[0] = force_N
+        commands.duty[:], commands.outputs[:], commands.broadcast.tick = 1.0, 1.0, 7
+        guard.step(0)
+        assert commands.cells.tolist() == [on, on]
+        assert commands.duty.tolist() == [on, on]
+        assert commands.outputs[0] == (1.0 if on else 0.25)
+        assert commands.enabled[0] == on
+        assert commands.broadcast.tick == (7 if on else 0)
+
+
+def test_until_it_is_armed_and_once_it_is_disarmed_nothing_is_commanded():
+    guard = Guard(Limits(1.0, 1.0, 9, outputs=(Envelope(-1.0, 2.0, 1e3, rest=0.5),)), 1, PERIOD_S)
+    commands = BoundGuard(guard, n_cells=1, n_outputs=1).commands
+    for act, on in ((None, False), (guard.arm, True), (guard.disarm, False)):
+        if act is not None:
+            act()
+        commands.cells[:], commands.outputs[:], commands.broadcast.tick = 1, 1.0, 3
+        assert guard.step(0) == 0
+        assert (commands.cells[0], commands.enabled[0]) == (on, on)
+        assert commands.outputs[0] == (1.0 if on else 0.5)
+        assert commands.broadcast.tick == (3 if on else 0)
+        assert guard.commands_anything == on
+
+
+@pytest.mark.parametrize("other", [0, 1 << FAULTS.index("force_high")])
+def test_an_open_emergency_stop_ends_in_its_own_state_whatever_else_has_tripped(other):
+    """The operator sees that the e-stop is open, before, with and after another fault."""
+    estop = 1 << FAULTS.index("estop_open")
+    guard = fresh()
+    BoundGuard(guard, 2)
+    guard.trip(other | estop)
+    assert guard.states.now == "estop"
+    guard.trip(1 << FAULTS.index("force_nan"))
+    assert guard.states.now == "estop"
+    guard = fresh()
+    BoundGuard(guard, 2)
+    guard.trip(1 << FAULTS.index("force_nan"))
+    assert guard.states.now == "fault"
+    guard.trip(other | estop)
+    assert guard.states.now == "estop"
+    assert not guard.armed
+    assert not guard.arm()
+
+
+def test_boards_that_answer_after_the_last_tick_still_trip_and_anything_else_waits_for_a_tick():
+    guard = fresh_without_channels()
+    row = BoundGuard(guard, 0, *BOARD, supplies=("s",))
+    row.set_bits("s_fault_bits", 1)
+    guard.trip_when_boards_failed()
+    assert guard.fault_bits == 0
+    row.set_bits("board_fault_bits", 1)
+    guard.trip_when_boards_failed()
+    assert names_of(guard.first_bits) == ["board_fault"]
+    seen = guard.seen
+    row.set_bits("board_link_bits", row.frame.flag("board_link_bits", "board_reset"))
+    guard.trip_when_boards_failed()
+    assert names_of(guard.fault_bits) == ["board_fault", "board_reset"]
+    assert names_of(guard.first_bits) == ["board_fault"]
+    assert guard.seen is not seen
+    seen = guard.seen
+    guard.trip_when_boards_failed()  # nothing new: the values of the trip are kept
+    assert guard.seen is seen
+
+
+def test_an_output_alone_or_a_cell_alone_counts_as_driven():
+    """No tare then."""
+    for cell, output, driven in ((0, 0.5, False), (1, 0.5, True), (0, 0.6, True), (0, 0.4, True)):
+        limits = Limits(1.0, 1.0, 9, outputs=(Envelope(-1.0, 2.0, 1e3, rest=0.5),))
+        guard = armed(limits, 2, PERIOD_S)
+        commands = BoundGuard(guard, n_cells=2, n_outputs=1).commands
+        commands.cells[1], commands.outputs[0] = cell, output
+        assert guard.commands_anything == driven
+
+
+def test_an_output_whose_idle_value_lies_outside_its_range_is_brought_into_it_at_once():
+    """The range holds in every tick; the rate only within it."""
+    found, _ = outputs([5.0, 5.0], envelope=Envelope(1.0, 2.0, rate_max_per_s=10.0, rest=0.0))
+    assert found == [1.0, pytest.approx(1.1)]
+
+
+def test_a_device_without_new_reading_may_stay_the_same_for_exactly_as_long_as_allowed():
+    """0.04 s of 0.01 s periods: the fifth tick without a change trips, not the fourth."""
+    limits = SignalLimits(frozen_s=0.04)
+    faults = channel_faults([0.2] * 6, limits)
+    assert faults == [[]] * 5 + [["sensor_frozen"]]
+    faults = channel_faults([0.2, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4], limits)
+    assert not any(faults)
+
+
+def test_an_output_that_is_no_number_leaves_no_other_output_without_its_limits():
+    """Before the trip puts all to rest, in the tick itself: the second one may not jump."""
+    limits = Limits(1.0, 1.0, 9, outputs=(OUTPUT, OUTPUT), hold_s={"output_invalid": 1.0})
+    guard = armed(limits, 0, PERIOD_S)
+    commands = BoundGuard(guard, n_outputs=2).commands
+    commands.outputs[:] = math.nan, 99.0
+    guard.step(0)
+    assert commands.outputs[1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("overruns", range(8))
+def test_periods_missed_after_the_last_tick_trip_from_their_number_on(overruns):
+    guard = armed(Limits(cell_on_max_s=0.05, reading_age_max_s=7.0, overruns_max=5), 0, PERIOD_S)
+    BoundGuard(guard)
+    assert guard.trip_when_late(overruns) == (overruns >= 5)
+    assert names_of(guard.fault_bits) == (["loop_late"] if overruns >= 5 else [])
+    assert (guard.seen is None) == (overruns < 5)
+    assert guard.seen is None or guard.seen.overruns == overruns
+
+
+def test_before_any_trip_nothing_is_known_of_one_and_afterwards_what_the_guard_saw():
+    limits = Limits(1e9, 0.5, 99, (SignalLimits(jump_max=1e9), SignalLimits(-9.0, 9.0)))
+    guard = armed(limits, 3, PERIOD_S)
+    row = BoundGuard(guard, 2, devices=("b", "d"), boards=("b",), n_cells=3, model=True)
+    assert (guard.fault_bits, guard.first_bits, guard.seen) == (0, 0, None)
+    row.set(row.models[0], 0.75)
+    row.set(row.models[1], 0.25)
+    row.set("b_age_s", 0.125)
+    for force, cells in ((1.0, (1, 0, 0)), (1.0, (1, 0, 0)), (9.5, (1, 1, 0))):
+        row.readings.measured[:] = 2.0, force
+        row.commands.cells[:] = cells
+        guard.step(3)
+    seen = guard.seen
+    assert seen.measured.tolist() == [2.0, 9.5]
+    assert seen.model.tolist() == [0.75, 0.25]
+    assert seen.change.tolist() == [0.0, 8.5]
+    assert seen.same_s == pytest.approx([0.02, 0.0])
+    assert seen.ages_s.tolist() == [0.125, 0.0]
+    # the time before this tick: on for two periods, just switched on, and off
+    assert seen.on_s == pytest.approx([0.02, 0.0, 0.0])
+    assert seen.cells.tolist() == [1, 1, 0]
+    assert seen.overruns == 3
+    row.set_bits("b_fault_bits", 1)
+    guard.trip_when_boards_failed()
+    assert guard.seen.overruns == 0
+
+
+def test_a_channel_without_a_model_shows_none():
+    guard = armed(Limits(1e9, 1e9, 99, (SignalLimits(-9.0, 9.0),)), 0, PERIOD_S)
+    row = BoundGuard(guard, 1)
+    row.readings.measured[0] = 9.5
+    guard.step(0)
+    assert np.isnan(guard.seen.model).all()
+
+
+@pytest.mark.parametrize("model", [3.0, -3.0])
+def test_a_residual_is_the_distance_from_the_model_on_either_side(model):
+    limits, hold_s = SignalLimits(is_force=True, residual_max=0.5), {"force_residual_high": 0.0}
+    for away, trips in ((0.0, False), (0.5, False), (-0.5, False), (0.625, True), (-0.625, True)):
+        (faults,) = channel_faults([model + away], limits, model=[model], hold_s=hold_s)
+        assert bool(faults) == trips
+
+
+def test_a_slope_or_a_heat_at_its_limit_is_allowed():
+    # a step of 0.25 in one period of 0.0625 s, filtered: 0.0625 / (0.01 + 0.0625) of 4 per s
+    limit = 0.0 + 0.0625 / (0.01 + 0.0625) * 4.0
+    for rate_max, trips in ((limit, False), (math.nextafter(limit, 0.0), True)):
+        limits = Limits(
+            1e9, 1e9, 9, (SignalLimits(rate_max_per_s=rate_max),), hold_s={"signal_fast": 0.0}
+        )
+        guard = armed(limits, 0, 0.0625)
+        readings = BoundGuard(guard, 1).readings
+        guard.step(0)
+        readings.measured[0] = 0.25
+        assert names_of(guard.step(0)) == (["signal_fast"] if trips else [])
+    for rise_max_K, trips in ((8.0, False), (7.75, True)):
+        guard = armed(
+            Limits(1e9, 1e9, 9, heat=(CellHeat(0.0, math.inf, rise_max_K, rise_K=8.0),)), 1, 0.5
+        )
+        BoundGuard(guard, n_cells=1)
+        assert names_of(guard.step(0)) == (["cell_energy_high"] if trips else [])
+
+
+def test_what_has_no_limit_never_trips():
+    """Of a rig that sets nothing but what it must: all cells on, at any duty, however hot."""
+    limits = Limits(1e9, 1e9, 9, (SignalLimits(),), heat=(CellHeat(),) * 300)
+    guard = armed(limits, 300, PERIOD_S)
+    row = BoundGuard(guard, 1, n_cells=300, modulates=True)
+    for value, duty in ((-1e12, 1.0), (1e12, 0.01), (1e12, 0.01)):
+        row.readings.measured[0], row.commands.duty[:] = value, duty
+        assert guard.step(8) == 0
+        assert row.commands.cells.all()
+    assert Envelope(-1.0, 1.0, 1.0).rest == 0.0
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_a_resistance_that_a_board_finds_out_of_range_trips(bit):
+    layout = RigLayout((), (), ("b",), ("b",), 0)
+    flags = ("low", "high")
+    frame = row_of(layout, Column("b_resistance_bits", "1", "fault", "", flags=flags))
+    guard = fresh_without_channels()
+    guard.bind(frame, layout, *layout.bind(frame))
+    frame.bits[frame.bit_index("b_resistance_bits")] = 1 << bit
+    assert names_of(guard.step(0)) == ["resistance_out_of_range"]
+
+
+def test_what_the_guard_saw_is_of_the_tick_that_brought_something_new():
+    """The report tells of the cause, not of a later tick in which it still lasts."""
+    guard = fresh()
+    row = BoundGuard(guard, 2)
+    for force_N in (9.5, 9.75):
+        row.readings.measured[0] = force_N
+        guard.step(0)
+    assert guard.seen.measured[0] == 9.5
+    row.readings.measured[1] = math.nan
+    guard.step(0)
+    assert np.isnan(guard.seen.measured[1])
+
+
+@pytest.mark.parametrize("step_N", [0.5, -0.5, 0.625, -0.625])
+def test_a_jump_in_either_direction_trips_beyond_its_limit(step_N):
+    faults = channel_faults([1.0, 1.0 + step_N], SignalLimits(is_force=True, jump_max=0.5))
+    assert faults == [[], ["force_jump"] if abs(step_N) > 0.5 else []]

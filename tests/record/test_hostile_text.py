@@ -128,7 +128,11 @@ def test_names_of_cells_are_looked_at_too(name, hostile, capsys):
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-@pytest.mark.parametrize("escape", ["../../escaped", "{tmp_path}/escaped"])
+@pytest.mark.parametrize(
+    "escape",
+    ["../../escaped", pytest.param("{tmp_path}/escaped", marks=pytest.mark.slow)],
+    ids=["relative", "absolute"],
+)
 def test_names_in_attributes_make_no_file_elsewhere(escape, words, ends, hostile, tmp_path):
     with h5py.File(hostile, "r+", libver=LIBVER) as file:
         texts_of(file, escape.format(tmp_path=tmp_path))

@@ -4,6 +4,7 @@ Whatever stands in them, a command answers with one line and exit code 2, or doe
 wrong with a file is no internal error.
 """
 
+import itertools
 import json
 import tomllib
 
@@ -74,12 +75,22 @@ def answered(opener, path, configs, capsys):
     return code, said
 
 
-@pytest.mark.parametrize("wrong", WRONG_JSON)
-def test_an_attribute_of_another_kind_is_one_line_in_every_command(wrong, path, configs, capsys):
+# Every command with one of them and each of them with one command; all with all in ./slow-tests.
+PAIRED = zip(WRONG_JSON, itertools.cycle(OPENERS), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "openers"),
+    [pytest.param(wrong, (opener,), id=f"{wrong}-{opener}") for wrong, opener in PAIRED]
+    + [pytest.param(wrong, tuple(OPENERS), marks=pytest.mark.slow) for wrong in WRONG_JSON],
+)
+def test_an_attribute_of_another_kind_is_one_line_in_every_command(
+    wrong, openers, path, configs, capsys
+):
     key, value, expected = WRONG_JSON[wrong]
     with h5py.File(path, "r+", libver=LIBVER) as file:
         set_attribute(file, key, value)
-    for opener in OPENERS:
+    for opener in openers:
         code, said = answered(opener, path, configs, capsys)
         assert code == 2
         assert said.startswith(f"{path}: attribute '{key}' ")

@@ -132,7 +132,7 @@ def test_report_and_exports_say_imported(lab):
 
 def test_identification_reads_it_without_a_conditioner_of_the_rig(lab):
     data = read_run(imported(lab)).data
-    assert len(data.force_N) == 1000
+    assert len(data.measured) == 1000
     assert data.reading.delay_s == 0.0
     assert data.reading.slope_uncertainty == 0.0
 

@@ -1,0 +1,82 @@
+"""The generated reference is committed, current and complete."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+sys.path.insert(0, str(DOCS))
+import reference_pages  # noqa: E402
+
+GENERATED = DOCS / "reference" / "generated"
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return reference_pages.pages()
+
+
+def rows(text):
+    """Key and description of every row of a table of keys."""
+    found = re.findall(r"^\| `(.+?)` \| .* \| (.*) \|$", text, re.M)
+    assert len(found) > 20
+    return found
+
+
+def test_the_committed_reference_is_current(pages):
+    committed = {path.name: path.read_text(encoding="utf-8") for path in GENERATED.glob("*.md")}
+    compared = {*pages, *committed}
+    if sys.version_info[:2] != (3, 11):  # argparse's help differs by version
+        compared.remove("command-line.md")
+    stale = sorted(name for name in compared if pages.get(name) != committed.get(name))
+    assert not stale, "run: python docs/reference_pages.py"
+
+
+def test_few_keys_are_without_a_description(pages):
+    found = rows(pages["configuration.md"]) + rows(pages["campaign.md"])
+    without = sorted({key for key, text in found if not text.strip()})
+    assert len(without) <= 74, without
+
+
+def test_every_description_of_keys_is_of_a_key(pages):
+    keys = {key for name in ("configuration.md", "campaign.md") for key, _ in rows(pages[name])}
+    assert set(reference_pages.known_keys()) <= keys
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("period_s", "s"), ("b_N_s_per_m", "N s/m"), ("rate_max_per_s", "1/s"), ("k_p", ""),
+        ("C_A_MPa_per_K", "MPa/K"), ("A_s_C", "°C"), ("conductivity_W_per_m_K", "W/(m K)"),
+        ("disturbance_N_per_sqrt_s", "N/√s"), ("C", ""), ("I_1_kg_m2", "kg m²"),
+        ("newtons_per_V", "N/V"), ("k_i_N_m_per_rad_s", "N m/(rad s)"),
+    ],
+)  # fmt: skip
+def test_the_unit_of_a_key_is_the_end_of_its_name(name, unit):
+    assert reference_pages._unit(name) == unit
+
+
+def test_every_link_between_pages_leads_to_a_file():
+    """As a file browser follows it, without a build."""
+    broken = []
+    for page in [*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md")]:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            elsewhere = "://" in link or link.startswith("mailto:")
+            if not elsewhere and not (page.parent / link).exists():
+                broken.append((str(page.relative_to(DOCS.parent)), link))
+    assert not broken
+
+
+def test_every_page_is_on_the_front_page():
+    front = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = {(DOCS / link).resolve() for link in re.findall(r"^- \[.*?\]\((.*?)\)", front, re.M)}
+    apart = ("decisions", "slow-tests")
+    pages = {
+        page.resolve() for page in DOCS.rglob("*.md")
+        if page.name != "index.md" and not set(page.parts) & set(apart)
+    }  # fmt: skip
+    included = {p for p in pages if p.read_text(encoding="utf-8").startswith("```{include}")}
+    assert pages - included <= listed

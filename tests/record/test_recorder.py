@@ -1,0 +1,207 @@
+"""The recorder within this process: what it writes, when it is safe on disk, and when it ends."""
+
+import os
+import shutil
+import signal
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from hil.loop import tap as taps
+from hil.loop.frame import Column, Frame
+from hil.platform.processes import STOP_SIGNALS, parent_watch
+from hil.record import layout, recorder
+
+
+class Bench:
+    """A tap, and the file that the recorder fills from it."""
+
+    def __init__(self, folder, capacity=64):
+        cells = Column("cells", "1", "commanded", "", n_cells=3)
+        self.frame = Frame([*(Column(name, "s", "timing", "") for name in ("t_s", "x")), cells])
+        self.path = folder / "run.h5"
+        layout.create(
+            self.path, self.frame.columns, {}, rows_per_chunk=16, calibration={}, model={}
+        )
+        self.tap = taps.create(self.frame.dtype, capacity)
+
+    def push(self, n, first=0):
+        for k in range(first, first + n):
+            self.frame.values[:] = k, -k
+            self.frame.cells("cells")[:] = k, k + 1, k + 2
+            self.tap.ticks.push(self.frame.row)
+
+    def record(self, flush_s=0.0, fsync_s=1e9, parent=None):
+        recorder.record(self.tap, self.path, flush_s, fsync_s, parent or os.getppid())
+        with h5py.File(self.path, swmr=True) as file:
+            assert file["ticks/x"][:].tolist() == (-file["ticks/t_s"][:]).tolist()
+            rows = [[t_s, t_s + 1, t_s + 2] for t_s in file["ticks/t_s"][:]]
+            assert file["ticks/cells"][:].tolist() == rows
+            return file["ticks/t_s"][:].tolist(), file[layout.RECORDED][:].tolist()
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = Bench(tmp_path)
+    yield made
+    made.tap.unlink()
+
+
+def stuck(seconds):
+    raise AssertionError("it waits for a loop that is over")
+
+
+def test_when_the_loop_has_closed_the_tap_all_rows_are_there_and_on_disk(bench, monkeypatch):
+    """On disk: a power cut after the run loses nothing of it."""
+    synced, fsync = [], os.fsync
+
+    def noted(number):
+        fsync(number)
+        synced.append(os.fstat(number).st_ino)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(recorder.time, "sleep", stuck)
+    bench.push(40)
+    event = np.zeros(1, dtype=taps.EVENT)
+    bench.tap.events.push(event)
+    bench.tap.close_writer()
+    rows, counts = bench.record()
+    assert rows == list(range(40))
+    assert counts == [40, 1, 0]
+    assert (bench.tap.recorded, bench.tap.lost, bench.tap.recorder_ready) == (40, 0, True)
+    assert synced == [bench.path.stat().st_ino]
+
+
+@pytest.mark.parametrize("fsync_s", [0.0, 1e9])
+def test_a_recording_is_synced_to_disk_as_often_as_asked_while_the_run_goes_on(
+    bench, monkeypatch, fsync_s
+):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(bench.tap.recorded))
+    times = []
+
+    def watch(pid):
+        """The loop writes three rows at each look, and is gone at the fourth."""
+
+        def lives():
+            times.append(len(times))
+            bench.push(3, 3 * times[-1])
+            return len(times) < 4
+
+        return lives
+
+    monkeypatch.setattr(recorder, "parent_watch", watch)
+    monkeypatch.setattr(recorder.time, "sleep", stuck)
+    assert bench.record(fsync_s=fsync_s)[1] == [12, 0, 0]
+    assert synced == ([3, 6, 9, 12] if fsync_s == 0.0 else [12])
+
+
+def test_a_recorder_whose_loop_is_dead_writes_what_is_left_and_ends(bench, monkeypatch):
+    """Nobody closes the tap of a loop that was killed."""
+    monkeypatch.setattr(recorder.time, "sleep", stuck)
+    bench.push(7)
+    rows, counts = bench.record(flush_s=1e9, parent=os.getpid())  # its parent is another process
+    assert (rows, counts) == (list(range(7)), [7, 0, 0])
+
+
+def test_a_process_knows_its_parent_from_another():
+    assert parent_watch(os.getppid())()
+    assert not parent_watch(os.getpid())()
+
+
+def test_between_flushes_it_waits_until_the_ring_fills(bench, monkeypatch):
+    waits = []
+
+    def later(seconds):
+        waits.append((seconds, bench.tap.recorded, bench.tap.ticks.written))
+        # bit 2 of the superblock's flags: a reader may open it while it grows, or after a kill
+        assert bench.path.read_bytes()[11] & 4
+        bench.push(4, bench.tap.ticks.written)
+        if len(waits) == 6:
+            bench.tap.close_writer()
+
+    monkeypatch.setattr(recorder.time, "sleep", later)
+    rows, counts = bench.record(flush_s=1e9)
+    assert rows == list(range(24))
+    assert counts == [24, 0, 0]
+    assert all(0.0 < seconds <= 0.1 for seconds, _, _ in waits)
+    # 64 rows, of which an eighth is 8: it waits with 0 and with 4 rows, and writes 8
+    assert [written - recorded for _, recorded, written in waits] == [0, 4, 0, 4, 0, 4]
+
+
+def test_rows_are_flushed_and_synced_as_often_as_asked(bench, monkeypatch):
+    """A kill loses no more than flush_s, a power cut no more than fsync_s."""
+    clock, recorded, synced = [100.0], [], []
+    monkeypatch.setattr(recorder.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(clock[0]))
+
+    def later(seconds):
+        recorded.append(bench.tap.recorded)
+        shutil.copy(bench.path, killed := bench.path.with_name("killed.h5"))
+        with h5py.File(killed, swmr=True) as file:  # what a kill would leave now
+            assert file["ticks/x"][:].tolist() == [-k for k in range(recorded[-1])]
+            assert file[layout.RECORDED][0] == recorded[-1]
+        bench.push(1, len(recorded) - 1)
+        clock[0] += 0.25
+        if len(recorded) == 14:
+            bench.tap.close_writer()
+
+    monkeypatch.setattr(recorder.time, "sleep", later)
+    assert bench.record(flush_s=1.0, fsync_s=2.0)[1] == [14, 0, 0]
+    assert recorded == [0] * 4 + [4] * 4 + [8] * 4 + [12] * 2
+    assert synced == [102.0, 103.5]
+
+
+def test_rows_that_the_ring_has_lost_are_counted_and_the_rest_is_in_order(bench):
+    bench.push(100)
+    bench.tap.close_writer()
+    rows, counts = bench.record()
+    assert rows == list(range(100 - len(rows), 100))
+    assert 0 < len(rows) <= 64
+    assert counts == [len(rows), 0, 0]
+    assert (bench.tap.recorded, bench.tap.lost) == (100, 100 - len(rows))
+
+
+@pytest.fixture
+def signals():
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    yield before
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_signals_that_stop_the_loop_do_not_stop_its_recorder(bench, monkeypatch, signals):
+    """Ctrl-C, a hang-up or a shutdown ends the loop, whose last rows must still be recorded."""
+
+    def interrupted(tap, path, flush_s, fsync_s, parent):
+        assert (tap.path, path, flush_s, fsync_s, parent) == (
+            bench.tap.path, bench.path, 0.5, 5.0, 12,
+        )  # fmt: skip
+        for number in STOP_SIGNALS:
+            os.kill(os.getpid(), number)
+        done.append(True)
+
+    done = []
+    monkeypatch.setattr(recorder, "record", interrupted)
+    words = ["recorder", str(bench.tap.path), str(bench.path), "0.5", "5.0", "12"]
+    monkeypatch.setattr(sys, "argv", words)
+    for number in STOP_SIGNALS:  # what would be noticed is an exception, not the end of the tests
+        signal.signal(number, lambda *_: pytest.fail("interrupted"))
+    assert recorder.main() == 0
+    assert done
+
+
+def test_a_write_that_fails_is_one_line_with_the_file(bench, monkeypatch, signals, capsys):
+    words = ["recorder", str(bench.tap.path), str(bench.path), "0.5", "5.0", "12"]
+    monkeypatch.setattr(sys, "argv", words)
+    for error in (OSError("no space\nleft"), RuntimeError("no space left")):
+
+        def fails(*_, error=error):
+            raise error
+
+        monkeypatch.setattr(recorder, "record", fails)
+        assert recorder.main() == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"{bench.path}: no space")
