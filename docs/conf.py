@@ -1,5 +1,6 @@
 """The documentation site: scripts/site builds it into build/site."""
 
+import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -48,7 +49,27 @@ def _equation(display):
     return visit, None
 
 
+OUTSIDE = {  # files of the repository, and the pages that include them
+    "../ARCHITECTURE": "architecture",
+    "../CHANGELOG": "changelog",
+    "../CONTRIBUTING": "contributing",
+    "../firmware/README": "reference/board",
+}
+
+
+def _with_contents(app, docname, source):
+    """The front page is a plain list of links; the tree of contents is made from it."""
+    if docname != "index":
+        return
+    for caption, part in re.findall(r"^## (.+)\n((?:.|\n)*?)(?=^## |\Z)", source[0], re.M):
+        linked = re.findall(r"^- \[.*?\]\(([\w./-]+)\.md\)", part, re.M)
+        if linked:
+            names = "\n".join(OUTSIDE.get(page, page) for page in linked)
+            source[0] += f"\n```{{toctree}}\n:caption: {caption}\n:hidden:\n\n{names}\n```\n"
+
+
 def setup(app):
     """Equations are MathML, for a bench without internet; pages made of the code come first."""
     app.add_html_math_renderer("mathml", _equation("inline"), _equation("block"))
+    app.connect("source-read", _with_contents)
     app.connect("builder-inited", lambda app: reference_pages.write(Path(app.srcdir)))

@@ -1,11 +1,17 @@
-"""Pages of the reference that are made of the code: command line, configuration, columns."""
+"""Pages of the reference that are made of the code: command line, configuration, columns.
+
+`python docs/reference_pages.py` writes them; a test compares them with the code.
+"""
 
 import argparse
 import inspect
 import os
+import re
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -17,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import hil
+import hil.errors as hil_errors
 from hil.commands.command_line import command_line as whole_command_line
 from hil.experiment.schema import RunTables
 from hil.plugins.load import PluginTable
@@ -26,15 +33,20 @@ ROOT = Path(__file__).resolve().parents[1]
 COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
 
 
-def write(docs: Path) -> None:
-    """Write the pages into reference/; those that have not changed are left alone."""
-    pages = {
+def pages() -> dict[str, str]:
+    """The generated pages, by their file in reference/generated/."""
+    return {
         "command-line.md": command_line(),
         "configuration.md": configuration(),
         "campaign.md": campaign(),
+        "python.md": python(),
         "recordings-columns.md": columns(),
     }
-    for name, text in pages.items():
+
+
+def write(docs: Path) -> None:
+    """Write the pages into reference/generated/; those that have not changed are left alone."""
+    for name, text in pages().items():
         path = docs / "reference" / "generated" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -172,13 +184,69 @@ def _described(table: type[BaseModel], *, alone: bool) -> list[str]:
     own = table.__dict__.get("__doc__")
     lines = [inspect.cleandoc(own), ""] if own else []
     rows = [
-        f"| `{key.alias or name}` | {_type(key.annotation, key.metadata)} | {_default(key)} |"
+        f"| `{key.alias or name}` | {_unit(key.alias or name)} | "
+        f"{_type(key.annotation, key.metadata)} | {_default(key)} | {_about(table, name, key)} |"
         for name, key in table.model_fields.items()
         if not _below(key.annotation)[1] and (alone or name != "kind")
     ]
     if rows:
-        lines += ["| key | type | default |", "|---|---|---|", *rows, ""]
+        lines += ["| key | unit | type and range | default | what it is |", "|---|---|---|---|---|"]
+        lines += [*rows, ""]
     return lines
+
+
+UNITS = {
+    "s": "s", "ms": "ms", "Hz": "Hz", "N": "N", "mN": "mN", "m": "m", "mm": "mm", "kg": "kg",
+    "V": "V", "mV": "mV", "A": "A", "mA": "mA", "Ohm": "Ω", "C": "°C", "K": "K", "K2": "K²",
+    "rad": "rad", "Nm": "N m", "Pa": "Pa", "MPa": "MPa", "TPa": "TPa", "W": "W", "J": "J",
+    "MB": "MB", "m2": "m²", "m3": "m³", "s2": "s²", "turn": "turn", "newtons": "N", "metres": "m",
+    "counts": "counts", "units": "unit of the signal", "day": "day", "deg": "°",
+}  # fmt: skip
+ALONE = ("C", "A")  # also letters of symbols such as A_s_C
+
+
+def _unit(name: str) -> str:
+    """The unit that ends a key's name, as in `k_N_per_m`; empty if it has none."""
+    words = name.split("_")
+    if "sqrt" in words:
+        return f"{words[words.index('per') - 1]}/√{words[-1]}"
+    start = len(words)
+    while start and (words[start - 1] in UNITS or words[start - 1] == "per"):
+        start -= 1
+    top, _, below = " ".join(words[start:]).partition("per ")
+    above, under = top.split(), below.split()
+    if len(above) > 1:
+        above = [above[-1]] if above[-1] in ALONE else [w for w in above if w not in ALONE]
+    if not (above or under) or len(words) == len(above):
+        return ""
+    product = " ".join(UNITS[word] for word in above) or "1"
+    divisor = " ".join(UNITS[word] for word in under if word != "per")
+    if not divisor:
+        return product
+    return f"{product}/({divisor})" if " " in divisor else f"{product}/{divisor}"
+
+
+def _about(table: type[BaseModel], name: str, key: FieldInfo) -> str:
+    """The key's description, or the sentences of its table that name it."""
+    if key.description:
+        return key.description
+    name = key.alias or name
+    for cls in table.__mro__:
+        text = " ".join(inspect.cleandoc(cls.__dict__.get("__doc__") or "").split())
+        found = [
+            sentence
+            for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z`])", text)
+            if re.search(rf"`{name}[`\s=]", sentence)
+        ]
+        if found:
+            return " ".join(found).rstrip(":;").replace("|", "\\|")
+    return known_keys().get(name, "")
+
+
+@cache
+def known_keys() -> dict[str, str]:
+    """What keys mean whose tables say nothing, from docs/keys.toml."""
+    return tomllib.loads((ROOT / "docs" / "keys.toml").read_text(encoding="utf-8"))
 
 
 def _type(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
@@ -222,6 +290,76 @@ def _default(key: FieldInfo) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else repr(value)}`".replace("'", '"')
 
 
+# Python
+
+
+def python() -> str:
+    """Signatures and docstrings of the public names, from `hil` and its public modules."""
+    from hil import models, ophyd
+    from hil.devices.latest import LatestReading
+    from hil.experiment.load import Config
+    from hil.plugins.code import Facts, Now
+    from hil.runs import session
+
+    groups: dict[str, list[tuple[str, Any]]] = {
+        "Run and read": [
+            ("hil.load", hil.load),
+            ("hil.run", hil.run),
+            ("hil.runs.session.run", session.run),
+            ("hil.open_run", hil.open_run),
+            ("hil.experiment.load.Config", Config),
+        ],
+        "Models": [
+            ("hil.models.CellArray", models.CellArray),
+            ("hil.models.CellArray.from_fingerprint", models.CellArray.from_fingerprint),
+            ("hil.models.CellArray.to_control", models.CellArray.to_control),
+            ("hil.models.impact.decompose", models.impact.decompose),
+        ],
+        "What a plug-in gets": [
+            ("hil.plugins.code.Facts", Facts),
+            ("hil.plugins.code.Now", Now),
+            ("hil.devices.latest.LatestReading", LatestReading),
+        ],
+        "Errors": [
+            ("hil.errors.ConfigError", hil_errors.ConfigError),
+            ("hil.errors.DeviceError", hil_errors.DeviceError),
+        ],
+        "Bluesky": [("hil.ophyd.Experiment", ophyd.Experiment)],
+    }
+    lines = [
+        "# Python",
+        "",
+        "These names are public, for notebooks, scripts and plug-ins; everything else may change.",
+        "`hil.run(config, **options)` takes the options of `hil.runs.session.run`.",
+        "",
+    ]
+    for group, names in groups.items():
+        lines += [f"## {group}", ""]
+        for name, thing in names:
+            text = inspect.cleandoc(thing.__doc__ or "")
+            lines += [f"### `{name}`", "", "```text", f"{name}{_signature(thing)}", "", text]
+            lines += ["```", ""]
+    return "\n".join(lines)
+
+
+def _signature(thing: Any) -> str:
+    """The parameters without private ones, one a line where they are long."""
+    try:
+        found = inspect.signature(thing)
+    except ValueError:
+        return ""
+    public = [p for p in found.parameters.values() if not p.name.startswith("_")]
+    plain = [p.replace(default=p.empty) if _is_object(p.default) else p for p in public]
+    parts = [str(p) for p in plain if p.name not in ("self", "cls")]
+    one = f"({', '.join(parts)})"
+    return one if len(one) < 60 else "(\n    " + ",\n    ".join(parts) + "\n)"
+
+
+def _is_object(default: Any) -> bool:
+    """A default that prints with its place in memory."""
+    return " at 0x" in repr(default)
+
+
 # Recordings
 
 
@@ -232,7 +370,8 @@ def columns() -> str:
         path = hil.run(config, out=Path(folder) / "run.h5")
         with h5py.File(path) as file:
             ticks = {name: dict(dataset.attrs) for name, dataset in file["ticks"].items()}
-    lines = ["| column | unit | role | what it is |", "|---|---|---|---|"]
+    lines = ["# Columns of a run of `configs/miga6/pid.toml`", ""]
+    lines += ["| column | unit | role | what it is |", "|---|---|---|---|"]
     flags: list[str] = []
     for name, attrs in sorted(ticks.items(), key=lambda item: (item[1]["role"], item[0])):
         lines.append(f"| `{name}` | {attrs['units']} | {attrs['role']} | {attrs['description']} |")
@@ -240,3 +379,7 @@ def columns() -> str:
             flags += ["", f"Bits of `{name}`, lowest first: "]
             flags += [", ".join(f"`{flag}`" for flag in attrs["flags"]) + "."]
     return "\n".join(lines + flags) + "\n"
+
+
+if __name__ == "__main__":
+    write(Path(__file__).parent)

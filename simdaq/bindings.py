@@ -272,10 +272,14 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
     m = Marshal(ffi, current)
     b = Bindings(m)
     special = _special(b)
-    ffi.def_extern(name="simdaq_get")(m.guarded(b.get))
-    ffi.def_extern(name="simdaq_set")(m.guarded(b.set))
-    ffi.def_extern(name="simdaq_listed")(m.guarded(b.listed))
-    ffi.def_extern(name="simdaq_unsupported")(m.variadic_unsupported)
+
+    def extern(name: str, handler: Handler) -> None:
+        ffi.def_extern(name=name, onerror=m.escaped)(handler)
+
+    extern("simdaq_get", m.guarded(b.get))
+    extern("simdaq_set", m.guarded(b.set))
+    extern("simdaq_listed", m.guarded(b.listed))
+    extern("simdaq_unsupported", m.variadic_unsupported)
     for function in library.api().functions:
         if function.variadic:
             continue
@@ -289,7 +293,7 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
             handler = m.guarded(b.general(function))
         else:
             handler = m.unsupported(function.c_name)
-        ffi.def_extern(name=library_source.inner_name(function))(handler)
+        extern(library_source.inner_name(function), handler)
 
 
 def install(system: System) -> Path:

@@ -61,6 +61,10 @@ class Marshal:
 
         return handler
 
+    def escaped(self, kind: type[BaseException], *_: Any) -> int | None:
+        """The answer for an exception outside the action: a Ctrl-C as a call begins or ends."""
+        return INTERRUPTED if issubclass(kind, KeyboardInterrupt) else None
+
     def unsupported(self, name: str) -> Handler:
         def handler(*_: Any) -> int:
             error = DaqmxError(errors.FUNCTION_NOT_SUPPORTED, Function=name)

@@ -315,7 +315,8 @@ def _daq() -> dict[str, str]:
     return _finding(
         "NI-DAQmx",
         "no driver: cards cannot be used here, simulated ones can",
-        "install NI's Linux drivers (Ubuntu, RHEL or openSUSE), or reach a card over gRPC",
+        "install NI's Linux drivers (Ubuntu, RHEL or openSUSE), or read a card in another computer "
+        "with kind = 'nidaq_remote'",
     )
 
 

@@ -75,11 +75,16 @@ def said_by(name: str, doing: str = "") -> Iterator[None]:
 
 
 def describe(name: str, error: Exception, doing: str = "") -> str:
-    """Format an error of the library as one line."""
+    """Format an error of the library as one line, with the name of the device."""
+    return f"{name}: {doing + ': ' if doing else ''}{described(error)}"
+
+
+def described(error: Exception) -> str:
+    """Format an error of the library as one line: hint, message and code."""
     code = int(getattr(error, "error_code", 0))
     hint = HINTS.get(code)
     text = f"{hint} ({first_line(error)})" if hint else first_line(error)
-    return f"{name}: {doing + ': ' if doing else ''}{text} [NI-DAQmx {code}]"
+    return f"{text} [NI-DAQmx {code}]"
 
 
 def first_line(error: Exception) -> str:

@@ -16,6 +16,7 @@ from hil.mechanics.sma.clamp import Clamps
 from hil.mechanics.system import System
 
 AMBIENT_C = 20.0
+CURRENT_ON_A = 0.2  # current of a simulated cell that is on and has no wire model; assumed
 AMBIENT = -1
 WIRE_SUFFIX = ".wire_C"
 WIRES = -2  # and below: the temperature of the wire of cell WIRES - index

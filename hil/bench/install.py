@@ -1,0 +1,115 @@
+"""`hil doctor --install`: what is installed, what is missing, and for what it is needed."""
+
+import re
+import shutil
+import sys
+from ctypes.util import find_library
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+from hil.bench.doctor import QT_LIBRARIES
+from hil.devices.board import emulated
+from hil.devices.board.native import built
+from hil.errors import ConfigError
+
+DISTRIBUTION = "hil-arrays"
+CORE = "check, runs on the simulated rig, recordings, reports, models, identification"
+EXTRAS = {
+    "gui": "the window",
+    "daq": "driver boards, NI cards, serial indicators, simulated NI cards",
+    "sweep": "campaigns and topologies on a cluster",
+    "bodies": "the study of the body, against another program",
+    "control": "models for python-control",
+    "crate": "export of a data set for publication",
+    "export": "export as MCAP, MDF and Parquet",
+    "fmu": "functional mock-up units",
+    "foxglove": "live view in Foxglove",
+    "import": "import of TDMS, MDF and Parquet files, conversion of units",
+    "instruments": "instruments of FUTEK, LabJack and Phidgets",
+    "ophyd": "plans of bluesky",
+    "supply": "bench supplies",
+}
+
+
+def look() -> list[dict[str, Any]]:
+    """Every purpose with what it lacks here and the command that installs it; empty if nothing."""
+    packages = _packages()
+    found = [_row(CORE, _missing(packages[""]), f"pip install {DISTRIBUTION}")]
+    for extra, purpose in EXTRAS.items():
+        remedy = f"pip install '{DISTRIBUTION}[{extra}]'"
+        found.append(_row(f"{purpose} ({extra})", _missing(packages.get(extra, ())), remedy))
+    return [*found, *_system()]
+
+
+def as_text(found: list[dict[str, Any]]) -> str:
+    """One line a purpose; the command that installs what it lacks is below."""
+    lines = []
+    for row in found:
+        mark = "ok     " if not row["missing"] else "missing"
+        lacks = f": {', '.join(row['missing'])}" if row["missing"] else ""
+        lines.append(f"{mark} {row['for']}{lacks}")
+        if row["missing"]:
+            lines.append(f"        {row['remedy']}")
+    lines += ["", "Only apt-get needs an administrator (sudo); all else works without."]
+    return "\n".join(lines)
+
+
+def _row(purpose: str, missing: list[str], remedy: str) -> dict[str, Any]:
+    return {"for": purpose, "missing": missing, "remedy": remedy if missing else ""}
+
+
+def _packages() -> dict[str, list[str]]:
+    """Names of the packages of the core (`""`) and of every extra, from this distribution."""
+    found: dict[str, list[str]] = {"": []}
+    for line in requires(DISTRIBUTION) or ():
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if name and name[0] != DISTRIBUTION:
+            found.setdefault(extra[1] if extra else "", []).append(name[0])
+    return found
+
+
+def _missing(names: list[str] | tuple[str, ...]) -> list[str]:
+    return [name for name in names if not _is_there(name)]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _system() -> list[dict[str, Any]]:
+    """What pip does not install."""
+    board = [] if built("libboard.so").is_file() else _tools("cc", "make")
+    found = [_row("the simulated driver board", board, "sudo apt-get install gcc libc6-dev make")]
+    if sys.platform == "linux":
+        wanted = {k: v for libraries in QT_LIBRARIES.values() for k, v in libraries.items()}
+        lacking = [library for library in wanted if not find_library(library)]
+        remedy = f"sudo apt-get install {' '.join(wanted[library] for library in lacking)}"
+        found.append(_row("libraries of the window", lacking, remedy))
+        found.append(_chip())
+    driver = "nicaiu" if sys.platform == "win32" else "nidaqmx"
+    found.append(_library("NI cards in this computer", driver, "NI's driver NI-DAQmx, from ni.com"))
+    found.append(_library("LabJack", "LabJackM", "the library LJM, from labjack.com"))
+    return found
+
+
+def _chip() -> dict[str, Any]:
+    """The emulated chip, in the words of its own check."""
+    purpose = "the driver board's chip in emulation, and its tests"
+    try:
+        emulated.check_tools()
+    except ConfigError as error:
+        return _row(purpose, ["compiler or simavr"], str(error).rpartition(": ")[2])
+    return _row(purpose, [], "")
+
+
+def _library(purpose: str, library: str, remedy: str) -> dict[str, Any]:
+    return _row(purpose, [] if find_library(library) else [library], remedy)
+
+
+def _tools(*names: str) -> list[str]:
+    return [name for name in names if shutil.which(name) is None]
