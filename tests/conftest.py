@@ -2,6 +2,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +16,10 @@ from hil.devices.board import emulated
 from hil.errors import ConfigError
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# A script that starts the tests in the background has them ignore Ctrl-C, and so every program
+# that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What imports and collection make stays: nothing is searched for garbage before all tests are
 # collected, and nothing that is there then is ever searched. That takes a third off every worker's

@@ -585,7 +585,9 @@ def test_bad_input_is_one_line(configs, tmp_path, capsys):
         "--load 10: 8 V make 0.8 A, and the limits of board want 0.04 to 0.2 A: choose 40 to 200 "
         "Ohm"
     )
-    assert "add --load OHM and --supply V" in refused(capsys, "--port", "/dev/x", "--by", "A")
+    assert "add --load OHM and --supply V" in refused(
+        capsys, "--port", "/dev/x", "--by", "A", "--meter", "M 1"
+    )
     assert "--rehearse: needs a RIG.toml" in refused(capsys, "--port", "/dev/x", "--rehearse")
     assert "no wire is described: add --load" in refused(
         capsys, configs / "miga6/rig.toml", "--rehearse", "--supply", "5"
