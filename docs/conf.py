@@ -2,7 +2,7 @@
 
 import re
 import sys
-from importlib.metadata import version as version_of
+import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -12,7 +12,8 @@ from docutils.nodes import SkipNode
 
 project = "hil-arrays"
 author = "the hil-arrays developers"
-release = version = version_of("hil-arrays")
+with (Path(__file__).parents[1] / "pyproject.toml").open("rb") as file:
+    release = version = tomllib.load(file)["project"]["version"]
 copyright = "the hil-arrays developers, Apache-2.0"
 
 extensions = [
@@ -33,7 +34,7 @@ copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
 html_theme = "furo"
-html_title = "hil-arrays"
+html_title = f"hil-arrays {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 
