@@ -176,7 +176,7 @@ def _examine(path: Path, found: list[str]) -> None:
             except OSError:
                 found.append(f"{name}: damaged, a stored checksum does not match")
                 continue
-            if name == "t_s" and len(values) and not np.all(np.diff(values) > 0.0):
+            if name == "t_s" and not np.all(np.diff(values) > 0.0):
                 found.append("t_s: does not rise from row to row")
 
 
@@ -208,7 +208,7 @@ def _n_ticks(file: h5py.File, path: Path) -> int | None:
     try:
         duration_s, period_s = table["experiment"]["duration_s"], table["loop"]["period_s"]
         return max(1, round(float(duration_s) / float(period_s)))
-    except (KeyError, TypeError, ZeroDivisionError, OverflowError):
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
         return None
 
 

@@ -11,15 +11,18 @@ from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT, INPUT
 from hil.record import layout, repair
+from hil.record.raw_samples import RawSamples
 
 N = 20
+SAMPLE = np.dtype([("t_s", "<f8"), ("volts", "<f8")])
+PER_TICK = {"aux": 2, "daq": 3}  # of devices that are faster than the loop
 MODEL = {"k": [1.0], "cells": ["a", "b"]}
 EXPERIMENT = "[loop]\nperiod_s = 0.001\n[experiment]\nduration_s = 0.02\n"
 
 
 @pytest.fixture
 def run(tmp_path):
-    """A sound recording of 20 rows, in chunks of 8."""
+    """A sound recording of 20 rows, in chunks of 8; 2 and 3 samples of two devices a row."""
     path = tmp_path / "run.h5"
     columns = [
         *loop.columns(),
@@ -30,7 +33,13 @@ def run(tmp_path):
         "experiment": EXPERIMENT, "experiment_file": "a.toml", "experiment_name": "a",
         "clock": "virtual", "seed": 1, "software": "{}",
     }  # fmt: skip
-    layout.create(path, columns, attributes, rows_per_chunk=8, calibration={}, model=MODEL)
+    raw = {
+        name: RawSamples(SAMPLE, {"t_s": "s", "volts": "V"}, n, 100.0 * n, simulated=True)
+        for name, n in PER_TICK.items()
+    }
+    layout.create(
+        path, columns, attributes, rows_per_chunk=8, calibration={}, model=MODEL, raw=raw
+    )
     with h5py.File(path, "r+", libver=layout.LIBVER) as file:
         for name, column in file["ticks"].items():
             column.resize(N, axis=0)
@@ -42,7 +51,11 @@ def run(tmp_path):
             if name == "inputs":
                 one["name"], one["value"] = b"start", 1.0
             file[name][:] = one
-        file[layout.RECORDED][:] = N, 1, 1
+        for name, n in PER_TICK.items():
+            for column in file[f"raw/{name}"].values():
+                column.resize(n * N, axis=0)
+                column[:] = np.arange(n * N)
+        file[layout.RECORDED][:] = N, 1, 1, 2 * N, 3 * N
         file.attrs["outcome"] = "complete"
     return path
 
@@ -112,12 +125,137 @@ def test_rows_without_data_are_found(run):
     assert "events: claims 65 rows, 64 are stored" in repair.faults_of(run)
 
 
+@pytest.mark.parametrize("device", PER_TICK)
+def test_samples_of_different_length_or_not_written_in_full_are_found(run, device):
+    said = [f"raw/{device}: columns differ in length, or not written in full"]
+    change(run, f"raw/{device}/volts", length=PER_TICK[device] * N - 1)
+    assert repair.faults_of(run) == said
+    change(run, f"raw/{device}/t_s", length=PER_TICK[device] * N - 1)
+    assert repair.faults_of(run) == []
+    change(run, layout.RECORDED, at=(3 + list(PER_TICK).index(device), 5))
+    assert repair.faults_of(run) == said
+
+
+def test_a_recording_without_a_row_has_no_time_that_falls(run):
+    with h5py.File(run, "r+", libver=layout.LIBVER) as file:
+        for column in file["ticks"].values():
+            column.resize(0, axis=0)
+        file[layout.RECORDED][0] = 0
+    assert repair.faults_of(run) == []
+
+
+def spoil(path, name, row):
+    """Change the stored checksum of the chunk that holds this row, as a torn write does."""
+    with h5py.File(path) as file:
+        chunk = file[name].id.get_chunk_info(row // file[name].chunks[0])
+    with path.open("r+b") as raw:
+        raw.seek(chunk.byte_offset + chunk.size - 1)
+        (last,) = raw.read(1)
+        raw.seek(chunk.byte_offset + chunk.size - 1)
+        raw.write(bytes((last ^ 255,)))
+
+
+def test_every_damaged_column_is_found_and_not_only_the_first(run):
+    spoil(run, "ticks/busy_s", 0)
+    spoil(run, "ticks/x", 19)
+    change(run, "ticks/t_s", at=(10, 0.0))
+    assert repair.faults_of(run) == [
+        "busy_s: damaged, a stored checksum does not match",
+        "t_s: does not rise from row to row",
+        "x: damaged, a stored checksum does not match",
+    ]
+
+
+def test_a_file_that_cannot_be_opened_is_a_fault_and_no_error(run):
+    run.write_bytes(run.read_bytes()[:2000])
+    (fault,) = repair.faults_of(run)
+    assert str(run) not in fault
+
+
+def test_a_column_that_another_program_has_stored_in_one_piece_hides_no_other(run):
+    with h5py.File(run, "r+", libver=layout.LIBVER) as file:
+        kept = dict(file["ticks/busy_s"].attrs)
+        del file["ticks/busy_s"]
+        file["ticks"].create_dataset("busy_s", data=np.zeros(N)).attrs.update(kept)
+        file["ticks/x"].resize(25, axis=0)
+    assert "x: claims 25 rows, 24 are stored" in repair.faults_of(run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "experiment = 3\n[loop]\nperiod_s = 0.001\n", EXPERIMENT.replace("0.001", "0.0"),
+        EXPERIMENT.replace("0.02", "inf"), EXPERIMENT.replace("0.02", "nan"),
+        EXPERIMENT.replace("0.02", '"long"'),
+    ],
+)  # fmt: skip
+def test_an_experiment_without_a_duration_says_nothing_about_the_rows(run, text):
+    with h5py.File(run, "r+") as file:
+        file.attrs["experiment"] = text
+    assert repair.faults_of(run) == []
+
+
 @pytest.fixture
 def cut(run):
-    """The same recording, cut off after 17 rows: one column is longer."""
+    """The same recording, cut off after 17 rows: every column is longer."""
     change(run, "", outcome="running")
-    change(run, layout.RECORDED, at=(0, 17))
+    change(run, layout.RECORDED, at=(slice(None), (17, 1, 1, 34, 51)))
     return run
+
+
+def test_whole_samples_of_fast_devices_are_kept_with_their_rate(cut):
+    change(cut, "raw/daq/volts", length=50)
+    assert repair.recover(cut) == 17
+    with h5py.File(cut) as file:
+        assert file[layout.RECORDED][:].tolist() == [17, 1, 1, 34, 50]
+        for name, n in (("aux", 34), ("daq", 50)):
+            assert file[f"raw/{name}"].attrs["rate_Hz"] == 100.0 * PER_TICK[name]
+            assert file[f"raw/{name}/volts"].attrs["units"] == "V"
+            for column in ("t_s", "volts"):
+                np.testing.assert_array_equal(file[f"raw/{name}/{column}"], np.arange(n))
+    assert repair.faults_of(cut) == []
+
+
+WITHOUT_CHECKSUM = "cut off within a write: last rows taken without their checksum: "
+
+
+@pytest.mark.parametrize("n_rows", [15, 16, 17])
+def test_rows_of_a_chunk_that_was_being_written_are_kept_and_named(cut, n_rows):
+    """Chunks of 8: row 15 is the last of the second one, row 16 the first of the third."""
+    change(cut, layout.RECORDED, at=(0, n_rows))
+    for name in ("x", "cells_commanded"):
+        spoil(cut, f"ticks/{name}", n_rows - 1)
+    spoil(cut, "raw/daq/volts", 50)
+    assert repair.recover(cut) == n_rows
+    assert repair.faults_of(cut) == []
+    with h5py.File(cut) as file:
+        np.testing.assert_array_equal(file["ticks/x"], np.arange(n_rows))
+        np.testing.assert_array_equal(
+            file["ticks/cells_commanded"], [[k % 2, k % 2] for k in range(n_rows)]
+        )
+        np.testing.assert_array_equal(file["raw/daq/volts"], np.arange(51))
+        assert file[layout.RECORDED][:].tolist() == [n_rows, 2, 1, 34, 51]
+        _, event = file["events"][:].tolist()
+        said = WITHOUT_CHECKSUM + "cells_commanded, x, raw/daq/volts"
+        assert event == ((n_rows - 1) * 0.001, b"warning", b"recover", said.encode())
+
+
+def test_samples_without_a_row_are_kept_too(cut):
+    change(cut, layout.RECORDED, at=(0, 0))
+    spoil(cut, "raw/aux/volts", 33)
+    assert repair.recover(cut) == 0
+    with h5py.File(cut) as file:
+        assert file["events"][1]["t_s"] == 0.0
+        np.testing.assert_array_equal(file["raw/aux/volts"], np.arange(34))
+
+
+def test_another_chunk_than_the_last_that_is_damaged_is_an_error(cut):
+    whole = cut.read_bytes()
+    spoil(cut, "ticks/x", 3)
+    with pytest.raises(ConfigError):
+        repair.recover(cut)
+    spoil(cut, "ticks/x", 3)  # back
+    assert cut.read_bytes() == whole
 
 
 def test_a_cut_off_recording_keeps_every_whole_row_and_is_sound(cut):
@@ -133,6 +271,14 @@ def test_a_cut_off_recording_keeps_every_whole_row_and_is_sound(cut):
         assert (len(file["events"]), len(file["inputs"])) == (1, 1)
         assert file["ticks/x"].fletcher32
     assert repair.recover(cut) is None  # intact by now
+
+
+def test_a_recording_is_left_as_it_is_only_if_it_has_ended_and_is_whole(run):
+    change(run, "", outcome="running")  # killed after its last row
+    assert repair.recover(run) == N
+    change(run, layout.RECORDED, at=(0, 12))
+    assert repair.recover(run) == 12
+    assert repair.recover(run) is None
 
 
 def test_a_repaired_copy_is_on_disk_before_it_takes_the_place_of_the_recording(cut, monkeypatch):
