@@ -41,7 +41,7 @@ REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
 # Words after the header: row counts of the rings in this order, then the status words below.
 _RINGS = ("ticks", "events", "inputs", "requests")
 _CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE = range(len(_RINGS), len(_RINGS) + 6)
-_N_WORDS = len(_RINGS) + 6
+_N_WORDS = _STATE + 1
 _RAW = "raw/"
 
 

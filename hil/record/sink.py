@@ -167,6 +167,6 @@ class Sink:
     def _last_words(self) -> str:
         """The last line that the recorder printed; blocks until it has ended."""
         if self._said is None:
-            self._said = self._process.communicate()[1] or ""
+            self._said = self._process.communicate()[1]
         lines = self._said.strip().splitlines()
         return lines[-1] if lines else "was killed"

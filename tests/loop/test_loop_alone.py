@@ -436,6 +436,7 @@ def test_a_board_that_answers_the_last_command_with_a_fault_makes_the_run_a_trip
 def test_the_time_of_an_experiment_counts_from_its_start():
     progress = Progress(PERIOD_S, 4)
     assert (progress.end, progress.started, progress.tripped) == (FOREVER, False, False)
+    assert (progress.overruns, progress.experiment_t_s) == (0, 0.0)
     for k in range(1, 4):
         progress.advance(0.0)
         assert (progress.tick, progress.t_s, progress.last_t_s) == (k, k / 2, (k - 1) / 2)

@@ -218,7 +218,8 @@ def test_another_user_neither_reads_nor_asks_nor_removes(everybodys_folder, monk
 
 
 def test_no_room_for_a_tap_is_one_line_and_leaves_nothing(folder):
-    with pytest.raises(DeviceError, match=r"no room for a tap of .* MB") as caught:
+    """2^55 rows of 30 bytes are 1.0808639105 10^18 bytes."""
+    with pytest.raises(DeviceError, match=r"no room for a tap of 10808639105\d\d MB") as caught:
         taps.create(ROW, 2**55)
     assert "\n" not in str(caught.value)
     assert list(folder.iterdir()) == []
@@ -326,6 +327,38 @@ def test_blocks_of_samples_are_read_as_they_were_written_around_the_rings_end():
         taken.append(rows)
     np.testing.assert_array_equal(np.concatenate(taken), written[:start])
     assert reader.fields == ("t_s", "volts")
+    tap.unlink()
+
+
+def test_the_counts_of_samples_stand_beside_the_words_of_the_run_and_not_in_them():
+    tap, reader, sample = raw_ring(64)
+    with taps.Requests(tap.path) as requests:
+        requests.send("note")
+    assert len(tap.take_requests()) == 1
+    tap.state, tap.recorded, tap.lost = "armed", 5, 6
+    tap.set_recorder_ready()
+    tap.close_writer()
+    tap.raw["daq"].push_many(np.zeros(3, dtype=sample))
+    other = taps.attach(tap.path)
+    words = (other.taken, other.state, other.recorded, other.lost)
+    assert (*words, reader.written) == (1, "armed", 5, 6, 3)
+    assert (other.closed, other.recorder_ready) == (True, True)
+    tap.unlink()
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), ValueError("no tap")])
+def test_a_tap_that_cannot_be_mapped_is_one_line_and_is_let_go_of(monkeypatch, error):
+    tap = taps.create(ROW, 4)
+
+    def fails(path):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(taps, "attach", fails)
+        with pytest.raises(DeviceError, match="the run is over, or uses another version of hil"):
+            taps.Requests(tap.path)
+    with taps.Requests(tap.path) as requests:  # nobody holds it
+        assert requests.send("stop") == 1
     tap.unlink()
 
 

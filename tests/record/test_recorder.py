@@ -154,6 +154,24 @@ def test_rows_are_flushed_and_synced_as_often_as_asked(bench, monkeypatch):
     assert synced == [102.0, 103.5]
 
 
+def test_rows_are_flushed_before_their_number_is_and_all_of_them_are(bench, monkeypatch):
+    """A kill in between leaves more rows than are counted, never fewer."""
+    seen, flush = [], h5py.Dataset.flush
+
+    def noted(dataset):
+        seen.append((dataset.name, int(dataset.file[layout.RECORDED][0])))
+        flush(dataset)
+
+    monkeypatch.setattr(h5py.Dataset, "flush", noted)
+    bench.push(5)
+    bench.tap.close_writer()
+    bench.record()
+    *rows, count = seen
+    names = ("ticks/cells", "ticks/t_s", "ticks/x", "events", "inputs")
+    assert sorted(rows) == sorted((f"/{name}", 0) for name in names)
+    assert count == (f"/{layout.RECORDED}", 5)
+
+
 def test_rows_that_the_ring_has_lost_are_counted_and_the_rest_is_in_order(bench):
     bench.push(100)
     bench.tap.close_writer()

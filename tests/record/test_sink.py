@@ -100,16 +100,43 @@ def test_rows_are_refused_once_the_recorder_is_a_whole_ring_behind(started):
     assert push(run, 4000) == []
     run.sink.tap.recorded = 4000
     assert push(run, 4096) == []
+    run.sink.tap.recorded = 4000
     refused = push(run, 2 * sinks.CHECK_EVERY)
     assert refused
     run.sink.tap.recorded = 9000
     assert push(run, 2 * sinks.CHECK_EVERY) == []
 
 
+def test_a_recorder_that_is_a_ring_behind_and_no_more_is_not_stalled(started):
+    run = started()
+    assert push(run, 4096) == []
+    assert push(run, 64) == [63]
+
+
+@pytest.mark.parametrize(("period_s", "looks"), [(0.01, 5), (1 / 64, 10), (10.0, 10)])
+def test_the_disk_is_looked_at_about_once_a_second_and_not_in_every_tick(
+    started, monkeypatch, period_s, looks
+):
+    """Every 64 rows there is time for it: rows 64, 192, 320, 448, 576 of 640, 0.01 s apart."""
+    run, seen = started(period_s), []
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: seen.append(path) or run.disk)
+    assert push(run, 640) == []
+    assert seen == [run.sink.path.parent] * looks
+
+
+def test_without_a_limit_a_full_disk_refuses_no_row(started):
+    run = started()
+    assert run.sink.disk_low == ""
+    run.disk.free = 0
+    assert push(run, 200) == []
+
+
 def test_rows_are_refused_while_the_disk_is_low_and_the_reason_is_given(started):
     run = started(period_s=0.1, disk_free_min_MB=500.0)
     run.disk.free = 500_000_000  # at the limit
     assert push(run, 200) == []
+    run.disk.free = 499_999_900
+    assert push(run, 64) == [55]  # row 256
     run.disk.free = 499_000_000
     assert push(run, 200)
     assert run.sink.disk_low.startswith("499 MB free where run.h5 is, limit 500 MB")
@@ -146,9 +173,19 @@ def test_a_real_loop_never_waits(started, monkeypatch):
 def test_a_recorder_that_is_ready_is_waited_for_and_one_that_does_not_start_is_named(
     started, monkeypatch
 ):
-    run = started()
-    monkeypatch.setattr(sinks.time, "sleep", lambda s: run.sink.tap.set_recorder_ready())
-    run.sink.wait_ready()
+    run, waits = started(), []
+
+    def later(seconds):
+        waits.append(seconds)
+        run.sink.tap.set_recorder_ready()
+
+    monkeypatch.setattr(sinks.time, "sleep", later)
+    with monkeypatch.context() as patch:  # at 30 s it is not yet too late
+        now = iter([0.0, 30.0])
+        patch.setattr(sinks.time, "monotonic", lambda: next(now))
+        run.sink.wait_ready()
+    assert len(waits) == 1
+    assert 0.0 < waits[0] < 0.1
     run = started(process=Process("Traceback\nImportError: no h5py\n"))
     run.process.returncode = 1
     with pytest.raises(DeviceError, match="recorder: did not start: ImportError: no h5py"):
@@ -169,7 +206,7 @@ def test_the_end_closes_the_tap_and_tells_what_was_lost(started):
     assert not run.sink.tap.path.exists()
 
 
-@pytest.mark.parametrize(("words", "said"), [("", "was killed"), ("a\nrun.h5: full\n", "full")])
+@pytest.mark.parametrize(("words", "said"), [("", "was killed"), ("a\nb\nrun.h5: full\n", "full")])
 def test_a_recorder_that_failed_is_one_line_with_the_way_to_repair(started, words, said):
     run = started(process=Process(words))
     run.process.returncode = 1
@@ -182,6 +219,7 @@ def test_a_run_that_did_not_start_leaves_no_file(started):
     run = started()
     run.sink.path.write_bytes(b"empty")
     run.sink.abandon()
+    run.sink.abandon()  # the file need not be there
     assert run.sink.tap.closed
     assert not run.sink.path.exists()
     assert not run.sink.tap.path.exists()
