@@ -23,6 +23,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "array14": "broadcast",
     "body": "sway",
     "body_flat": "sway",
+    "first_bench": "first_cell",
     "hand": "pinch",
     "isotonic": "pulse",
     "leg": "up_down",
