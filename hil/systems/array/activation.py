@@ -175,10 +175,8 @@ def sigmoid_N(force_on, kind, below, above, theta):  # type: ignore[no-untyped-d
 def at_rest(force_on, kind, stop, theta, F):  # type: ignore[no-untyped-def]
     """Write F of the cold state of every cell."""
     for n in range(len(F)):
-        is_sigmoid = kind[n] == SIGMOID or kind[n] == UNSCALED
-        F[n] = (
-            sigmoid_N(force_on[n], kind[n], stop[0, n], stop[1, n], theta[n]) if is_sigmoid else 0.0
-        )
+        remains = kind[n] == UNSCALED
+        F[n] = sigmoid_N(force_on[n], kind[n], stop[0, n], stop[1, n], theta[n]) if remains else 0.0
 
 
 @njit(cache=True)

@@ -61,7 +61,6 @@ def pose(  # type: ignore[no-untyped-def]
             term -= L[b, i] * step_N[i]
         total += term * term
     best[0] = total
-    cost[0] = 0.0
     words[0], words[1] = 0, 0
     _enter(0, gains_N, levels, L, z, at, step_N, pointers, aim)
 
@@ -81,7 +80,7 @@ def search(  # type: ignore[no-untyped-def]
         below = aim[b] - levels[left] if left >= 0 else np.inf
         above = levels[right] - aim[b] if right < len(levels) else np.inf
         away = min(below, above) * L[b, b]
-        if np.isinf(away) or cost[b] + away * away >= best[0]:
+        if cost[b] + away * away >= best[0]:
             b -= 1
             continue
         if below <= above:
