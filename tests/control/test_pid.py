@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hil.control import pid as pids
 from hil.control.pid import Pid, PidGains
 from hil.control.reference import Sine
 from hil.experiment.load import load
@@ -183,3 +184,46 @@ def test_the_number_of_cells_never_changes_twice_within_the_dwell(references):
         counts.append(int(cells.sum()))
     changes = np.flatnonzero(np.diff([0, *counts]))
     assert np.all(np.diff(changes) >= 10)
+
+
+RAISED = np.array([0.25, 0.25 + 0.1, 0.25 + 0.1 + 0.2, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("usable", "order", "levels"),
+    [
+        ([1, 1, 1], [2, 0, 1], RAISED.tolist()),  # the very numbers, without another rounding
+        ([1, 1, 0], [0, 1], [0.25, 0.25 + 0.2, 0.25 + 0.2 + 0.45]),
+        ([0, 1, 1], [2, 1], [0.25, 0.35, 0.35 + 0.45]),
+        ([0, 0, 0], [], [0.25]),
+    ],
+)
+def test_levels_without_the_failed_cells_rise_by_what_the_others_add(usable, order, levels):
+    left, found = np.zeros(3, dtype=np.int64), np.zeros(4)
+    n = pids._leave(np.array([2, 0, 1]), RAISED, np.array(usable, dtype=np.uint8), left, found)
+    assert left[:n].tolist() == order
+    assert found[: n + 1] == pytest.approx(levels, abs=1e-15)
+    if n == 3:
+        assert found.tolist() == levels
+
+
+@pytest.mark.parametrize("dwell_s", [0.0, 100.0])
+def test_of_cells_that_fail_while_they_are_on_no_more_stay_on_than_are_left(dwell_s):
+    pid, cells = make(PidGains(0.0, 0.0, 0.0, 0.01), dwell_s=dwell_s), np.zeros(5, dtype=np.uint8)
+    pid.step(0.0, 1.5, 1.5, cells)
+    assert cells.sum() == 5
+    pid.usable[[0, 1, 2]] = 0
+    pid.step(0.001, 1.5, 1.5, cells)
+    assert cells.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_the_integral_goes_on_up_to_the_end_of_the_range_and_no_further():
+    """Halves of a second at an error of 1 N: 0.5, 1, 1.5 N of 1.5, and no more."""
+    for sign, base in ((1.0, 0.0), (-1.0, 1.5)):
+        pid = make(PidGains(0.0, 1.0, 0.0, 0.01), period_s=0.5)
+        cells = np.zeros(5, dtype=np.uint8)
+        for wanted_N in (0.5, 1.0, 1.5, 1.5, 1.5):
+            pid.step(0.0, base + sign, base, cells)
+            assert pid.demand_N == base + sign * wanted_N
+        pid.step(0.0, base - sign, base, cells)
+        assert pid.demand_N == base + sign * 1.0  # back at once: it has not wound up

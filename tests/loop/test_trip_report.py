@@ -192,7 +192,10 @@ def test_a_jump_is_told_from_where_to_where():
 
 @pytest.mark.parametrize(
     ("model", "said"),
-    [(2.0, "f measured 1 N, model 2 N: 1 N apart"), (-1.0, "f measured 1 N, model -1 N: 2 N apart")],
+    [
+        (2.0, "f measured 1 N, model 2 N: 1 N apart"),
+        (-1.0, "f measured 1 N, model -1 N: 2 N apart"),
+    ],
 )
 def test_a_force_that_is_far_from_its_model_is_told_with_both(model, said):
     said += ", limit 0.5 N (guard.force_residual_max_N)"

@@ -1,10 +1,13 @@
 """Intervals hold the truth as often as they say; what no fit should be made of is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from hil.errors import ConfigError
+from hil.procedures import fits
 from hil.procedures.fits import (
     linear,
     nonlinear,
@@ -142,3 +145,36 @@ def test_a_reading_that_stands_still_is_noticed_whichever_way_it_goes_and_in_any
     with pytest.raises(ConfigError, match="hardly changes from 0 to 1 N"):
         refuse_stuck(loads, [sign * v for v in (0.4, 0.0, 0.2, 0.01)], "N", "x")
     refuse_stuck([0.0, 1.0, 1.0], [0.0, 0.0, 0.0], "N", "x")  # two levels tell nothing
+
+
+@pytest.mark.parametrize("share", [0.81, 1.19])
+def test_a_slip_of_g_is_named_within_a_fifth(share):
+    for slip in (9.80665, 1 / 9.80665):
+        with pytest.raises(ConfigError, match=r"off by g = 9\.81"):
+            refuse_unit_slip(share * slip, 1.0, "the sensitivity", "mend it")
+
+
+X = np.column_stack((np.arange(6.0), np.ones(6)))
+Y = np.array([0.1, 1.9, 4.2, 5.9, 8.1, 9.8])
+
+
+def test_a_line_fitted_as_a_curve_has_the_values_and_intervals_of_a_line():
+    """From zero too, which gives no scale."""
+    line = linear(X, Y, ("k", "c"), "line")
+    for start in ([0.0, 0.0], [0.5, 3.0]):
+        curve = nonlinear(lambda p: X @ p - Y, start, ("k", "c"), "curve")
+        np.testing.assert_allclose(curve.values, line.values, rtol=1e-6)
+        np.testing.assert_allclose(curve.covariance, line.covariance, rtol=1e-6)
+        np.testing.assert_allclose(curve.residuals, line.residuals, atol=1e-6)
+        assert (curve.sigma, curve.dof) == (pytest.approx(line.sigma), 4)
+
+
+def test_too_few_readings_of_a_curve_are_refused():
+    with pytest.raises(ConfigError, match="3 readings are too few for 2 values"):
+        nonlinear(lambda p: X[:3] @ p - Y[:3], [1.0, 1.0], ("k", "c"), "curve")
+
+
+def test_a_fit_that_does_not_end_is_refused(monkeypatch):
+    monkeypatch.setattr(fits, "least_squares", lambda *_, **__: SimpleNamespace(success=False))
+    with pytest.raises(ConfigError, match="curve: the fit does not converge"):
+        nonlinear(lambda p: X @ p - Y, [1.0, 1.0], ("k", "c"), "curve")

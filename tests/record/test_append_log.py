@@ -48,6 +48,15 @@ def test_a_last_line_that_is_there_in_length_only_is_dropped(written):
     assert read_log(written) == LINES[:-1]
 
 
+def test_a_damaged_line_before_an_incomplete_one_is_not_the_last(written):
+    """Only what was written last may be lost."""
+    data = written.read_bytes()
+    start = data[:-1].rindex(b"\n") + 1
+    written.write_bytes(data[:start] + b"\0" * (len(data) - start - 1) + b"\n{half")
+    with pytest.raises(ConfigError, match="line 3 is damaged"):
+        read_log(written)
+
+
 def test_a_line_changed_removed_or_moved_is_named(written):
     lines = written.read_bytes().splitlines(keepends=True)
     changed = [lines[0].replace(b'"trial": 1', b'"trial": 2'), *lines[1:]]

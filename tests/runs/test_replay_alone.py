@@ -9,6 +9,7 @@ import xarray as xr
 from hil.loop import guard
 from hil.loop.frame import Column, Frame
 from hil.platform.provenance import processor
+from hil.runs import replay as replays
 from hil.runs.replay import ROUNDING, _ComparingSink, _RecordedClock, tolerance_of
 
 COLUMNS = [
@@ -150,3 +151,44 @@ def test_bits_must_be_the_same_on_the_same_kind_of_processor_alone():
     assert tolerance_of(run) == ROUNDING == 1e-6
     del run.attrs["software"]
     assert tolerance_of(run) == ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("changes", "tolerance", "found"),
+    [
+        ({}, 0.0, None),  # also where both are no number
+        ({1: -8.0 + 1e-9}, 0.0, (1, 0.5, "force_model_N", -8.0, -8.0 + 1e-9)),
+        ({3: NAN}, 0.0, (3, 1.5, "force_model_N", 2.0, NAN)),
+        # the margin goes by the largest of a column: 8 N
+        ({0: 7e-9, 3: 2.0 - 7e-9}, 1e-9, None),
+        ({3: 2.0 - 9e-9}, 1e-9, (3, 1.5, "force_model_N", 2.0, 2.0 - 9e-9)),
+    ],
+)
+def test_the_twin_of_an_imported_recording_is_compared_row_by_row(
+    monkeypatch, changes, tolerance, found
+):
+    run = recorded()
+    again = run.force_model_N.values.copy()
+    for row, value in changes.items():
+        again[row] = value
+    cells = np.zeros((N, 2), dtype=np.uint8)
+    columns = {"force_model_N": again, "cells_commanded": cells}
+    monkeypatch.setattr(replays, "model_columns", lambda pipeline, rows: columns)
+    monkeypatch.setattr(replays, "tolerance_of", lambda run: tolerance)
+    difference = replays._model_difference(run, None)
+    if found is None:
+        assert difference is None
+    else:
+        got = (difference.row, difference.t_s, difference.column, difference.recorded)
+        assert got == found[:4]
+        np.testing.assert_equal(difference.replayed, found[4])
+    if tolerance == 0.0 and 1 in changes:  # a column that differs earlier comes first
+        cells[0, 1] = 1
+        difference = replays._model_difference(run, None)
+        assert (difference.row, difference.column) == (0, "cells_commanded")
+        assert (difference.recorded, difference.replayed) == ([0, 0], [0, 1])
+
+
+def test_what_is_no_number_is_the_same_on_another_processor_whatever_its_sign():
+    assert compared(recorded(), [(2, "force_model_N", -NAN)], 1e-9).difference is None
+    assert compared(recorded(), [(2, "force_model_N", 0.0)], 1e-9).difference.row == 2

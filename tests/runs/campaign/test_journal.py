@@ -74,6 +74,9 @@ def test_the_time_that_is_left_goes_by_the_pace_and_the_waits_of_what_is_complet
     assert p.left_s() == pytest.approx(1.5 * 90.0)
     p = progress_of([HEAD, wait, begin(1), end(1, took_s=30.0, duration_s=20.0)])
     assert p.left_s() == pytest.approx(1.5 * 90.0 + 3 * 7.0)
+    other = {"kind": "wait", "trial": 3, "took_s": 9.0}
+    p = progress_of([HEAD, wait, other, begin(1), end(1, took_s=0.75, duration_s=0.5)])
+    assert p.left_s() == pytest.approx(1.5 * 90.0 + 3 * 8.0)
     # a trial that tripped tells nothing of the pace
     p = progress_of([HEAD, end(1, took_s=30.0, duration_s=20.0), end(2, "tripped", 500.0)])
     assert p.left_s() == pytest.approx(1.5 * 90.0)

@@ -91,3 +91,59 @@ def test_off_is_no_force_and_fully_on_is_all_of_it(rate, delay_s, fall_rate, fal
     for _ in range(n_fall):
         activation.step(off)
     assert activation.F_N[0] == 0.0
+
+
+def test_without_figures_of_its_own_a_sigmoid_is_the_paper_s_wire():
+    """Fig. 10 of MacNair & Ueda: F / (1 + exp(-(5 t - 6)))."""
+    F = forces(CellActivation(2.0, "sigmoid", law="unscaled"), 2.0, 0.0)
+    for t_s in (0.3, 1.2, 1.9):
+        wanted_N = 2.0 / (1.0 + np.exp(-(5.0 * t_s - 6.0)))
+        assert F[round(t_s / PERIOD_S) - 1] == pytest.approx(wanted_N, rel=1e-9)
+
+
+def test_a_step_is_all_or_nothing_and_at_once():
+    """From a duty of a half on; what is no duty is off."""
+    activation = Activation([CellActivation(2.0), CellActivation(3.0)], PERIOD_S)
+    assert activation.F_N.tolist() == [0.0, 0.0]
+    for drive, wanted_N in (
+        ([0.5, 0.49], [2.0, 0.0]), ([1.0, 0.5], [2.0, 3.0]), ([0.0, 1.01], [0.0, 0.0]),
+        ([np.nan, 1.0], [0.0, 3.0]),
+    ):  # fmt: skip
+        activation.step(np.array(drive))
+        assert activation.F_before_N.tolist() == activation.F_N.tolist() == wanted_N
+    activation.reset()
+    assert activation.F_N.tolist() == [0.0, 0.0]
+
+
+def test_the_force_before_a_period_is_the_one_after_the_last():
+    """No force jumps where a cell's is continuous."""
+    activation = Activation([CellActivation(2.0, "sigmoid")], PERIOD_S)
+    after_N = 0.0
+    for drive in (1, 1, 0, 1, 0):
+        activation.step(np.array([drive], dtype=np.uint8))
+        assert activation.F_before_N[0] == after_N
+        after_N = float(activation.F_N[0])
+
+
+def test_a_wire_becomes_hot_and_cold_again_and_the_cells_beside_it_go_their_way():
+    cells = [CellActivation(2.0, "thermal"), CellActivation(3.0), CellActivation(1.0, "sigmoid")]
+    activation = Activation(cells, 0.01)
+    assert activation.arrays is None
+    assert not activation.only_wires
+    assert Activation(cells[:1], 0.01).only_wires
+    assert Activation(cells[1:], 0.01).arrays is not None
+    for _ in range(1000):
+        activation.step(np.ones(3))
+    assert activation.F_N.tolist() == [2.0, 3.0, 1.0]
+    for _ in range(6000):
+        activation.step(np.zeros(3))
+    assert activation.F_N.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_unscaled_a_cell_at_rest_keeps_its_share_and_all_others_pull_nothing():
+    """Theta rests at -6: 2 N / (1 + e^6)."""
+    kinds = [CellActivation(2.0, "sigmoid", law="unscaled"), CellActivation(2.0, "sigmoid"),
+             CellActivation(2.0), CellActivation(2.0, "thermal")]  # fmt: skip
+    activation = Activation(kinds, PERIOD_S)
+    assert activation.F_N.tolist() == [pytest.approx(2.0 / (1.0 + np.exp(6.0))), 0.0, 0.0, 0.0]
+    assert activation.F_before_N.tolist() == activation.F_N.tolist()

@@ -30,6 +30,26 @@ def test_the_gain_is_where_the_covariance_recursion_ends(configs, experiment):
     np.testing.assert_allclose(found, L, rtol=1e-5, atol=1e-7 * np.abs(L).max())
 
 
+def test_with_a_disturbance_the_gain_is_that_of_the_model_with_one_more_state(configs):
+    """d+ = d + w adds to the output; of its variance a second, a period brings its share."""
+    d, output = discrete_of(configs, "silicone4/levels.toml")
+    q, r, wander = 0.05, 0.002, 0.1
+    n = len(d.Ad)
+    A, Q = np.eye(n + 1), np.zeros((n + 1, n + 1))
+    A[:n, :n], B = d.Ad, d.B0 + d.B1
+    Q[:n, :n], Q[n, n] = q**2 * B @ B.T, wander**2 * d.period_s
+    C = np.append(d.C[output], 1.0)[None]
+    P = np.eye(n + 1)
+    for _ in range(30000):
+        L = P @ C.T / (C @ P @ C.T + r**2)
+        P = A @ (P - L @ C @ P) @ A.T + Q
+        P = (P + P.T) / 2.0
+    L = (P @ C.T / (C @ P @ C.T + r**2)).ravel()
+    found = kalman_gain(d, output, q, r, wander)
+    np.testing.assert_allclose(found, L, rtol=1e-5, atol=1e-7 * np.abs(L).max())
+    assert len(kalman_gain(d, output, q, r)) == n
+
+
 def test_the_observer_is_stable(configs):
     d, output = discrete_of(configs, "miga6/all_on.toml")
     gain = kalman_gain(d, output, 0.05, 0.002)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from hil.errors import ModelError
 from hil.experiment.load import load
 from hil.mechanics.kalman import kalman_gain
 from hil.systems.array.activation import Activation
@@ -60,3 +61,34 @@ def test_one_kernel_gives_the_bits_of_the_steppers_one_by_one(configs):
         assert one.twin_N == each.twin_N
         np.testing.assert_array_equal(one.x, each.x)
         assert one.estimate_N == each.estimate_N
+
+
+def test_rows_at_once_are_the_ticks_one_by_one_and_none_has_passed_at_the_first(configs):
+    _, one, _, _ = made(configs, "miga6/all_on.toml", WANDERING)
+    _, each, _, _ = made(configs, "miga6/all_on.toml", WANDERING)
+    given = [(cells, force_N) for cells, _, force_N in readings(6, n=80, missing=0.2)]
+    cells, force_N = (np.array(column) for column in zip(*given, strict=True))
+    rows = one.step_rows(cells, force_N)
+    assert rows.shape == (80, 3)
+    for k in range(80):
+        each.step(cells[k], min(k, 1), float(force_N[k]))
+        np.testing.assert_array_equal(rows[k], each.outputs)
+    each._kernel = None
+    assert each.step_rows(cells, force_N) is None
+
+
+def test_wires_are_stepped_by_their_own_model(configs):
+    config, observer, _, _ = made(configs, "wires4/hold.toml")
+    assert observer.step_rows(np.zeros((2, 4), dtype=np.uint8), np.zeros(2)) is None
+    cold_C = observer.wires.T_C.copy()
+    observer.step(np.ones(config.model.n_cells, dtype=np.uint8), 5, 0.5)
+    assert (observer.wires.T_C > cold_C).all()
+    assert observer.outputs[1] == observer.estimate_N
+
+
+def test_a_model_without_a_stable_observer_is_one_line(configs):
+    """With a noise that is no number, the Riccati equation has no solution."""
+    *_, d = made(configs, "miga6/all_on.toml")
+    with pytest.raises(ModelError, match="no stable observer for this model") as caught:
+        kalman_gain(d, 0, float("nan"), 0.002)
+    assert "\n" not in str(caught.value)

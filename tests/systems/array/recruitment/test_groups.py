@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hil.systems.array.recruitment import groups as sizes
 from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
 
 SHARES = np.array([1.0, 1.0, 2.0, 2.0, 4.0, 4.0])
@@ -166,3 +167,13 @@ def test_a_cell_comes_on_again_as_soon_as_it_has_rested():
     rules = GroupRules(hysteresis=0.0, dwell_s=0.0, rest_s=3 * PERIOD_S)
     rows = cells_for([1.0, 0.0, 1.0, 1.0, 1.0, 1.0], rules, groups=[[0]])
     assert rows[:, 0].tolist() == [1, 0, 0, 0, 1, 1]
+
+
+def test_of_cells_that_came_on_together_the_first_in_the_order_rests_first():
+    """Cells are taken in the order; who was taken first goes first."""
+    order, group = np.array([2, 0, 1]), np.zeros(3, dtype=np.int64)
+    on = np.ones(3, dtype=np.uint8)
+    assert sizes._next_off(order, group, on, np.zeros(3)) == 2
+    assert sizes._next_off(order, group, on, np.array([0.0, 1.0, 1.0])) == 0
+    assert sizes._next_off(order, np.array([0, 1, 0]), on, np.zeros(3)) == 1
+    assert sizes._next_off(order, group, 0 * on, np.zeros(3)) == -1

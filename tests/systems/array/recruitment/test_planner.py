@@ -195,3 +195,21 @@ def test_too_many_sets_and_no_force_are_refused():
         level_table(np.repeat(np.arange(1.0, 9.0), 6))
     with pytest.raises(ValueError, match="no cell adds"):
         level_table(np.zeros(4))
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 10_000))
+def test_a_plan_that_is_not_searched_costs_what_its_steps_do(seed):
+    """|rho - G f|^2 and the price of every switch, in NumPy, before and after the search."""
+    rng = np.random.default_rng(seed)
+    table, G = level_table([0.5, 0.5, 0.2]), lag_response(8, 3, 2)
+    planner = Planner(table, G, 0.01, 1, 1)
+    on, n_of = np.array([1, 0]), np.array([2, 1])
+    for n_levels in (0, 10_000):
+        rho = rng.normal(0.0, 0.4, 8)
+        planner.pose(rho, on, n_of, _no_lock(table, 3))
+        planner.search(n_levels)
+        assert (planner.n_looked_at > 0) == (n_levels > 0)
+        change = np.diff(np.vstack((on, planner.plan)), axis=0)
+        cost = ((rho - G @ (change @ table.gain_N)) ** 2).sum() + 0.01 * np.abs(change).sum()
+        assert planner.cost_N2 == pytest.approx(cost, rel=1e-9, abs=1e-12)
