@@ -155,6 +155,7 @@ def test_an_unpacked_wheel_runs_a_simulated_experiment_outside_the_clone(built, 
     assert out.startswith("complete: 50 rows in run.h5")
 
 
+@pytest.mark.slow
 def test_the_list_of_components_has_every_pinned_package(tmp_path):
     release.list_components(ROOT, tmp_path / "components.json")
     listed = json.loads((tmp_path / "components.json").read_text())
