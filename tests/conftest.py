@@ -5,6 +5,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,17 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Tests that share a module's fixtures go to one worker, so that these are made once."""
+    """Tests that share a module's fixtures go to one worker, so that these are made once.
+
+    Cases of a test beyond those that `slow_beyond` names become slow.
+    """
+    cases: Counter[str] = Counter()
     for item in items:
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        beyond = item.get_closest_marker("slow_beyond")
+        if beyond is not None and cases[test] > beyond.args[0]:
+            item.add_marker(pytest.mark.slow)
         scopes = {
             definition.scope
             for definitions in item._fixtureinfo.name2fixturedefs.values()

@@ -99,6 +99,7 @@ def measured(tmp_path_factory):
     return bench_realtime.measure(plan, tmp_path_factory.mktemp("bench"))
 
 
+@pytest.mark.slow
 def test_every_loop_is_measured_in_its_turn(measured):
     assert [row["variant"] for row in measured["loops"]] == ["c", "alone", "beside"]
     for row in measured["loops"]:
@@ -109,12 +110,14 @@ def test_every_loop_is_measured_in_its_turn(measured):
     assert json.loads(json.dumps(plain(measured)))["loops"]
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_every_loop(measured):
     text = bench_realtime.as_text(measured)
     for name in bench_realtime.VARIANTS.values():
         assert text.count(name) == 1
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_table_says_so(measured):
     without = {
         **measured,

@@ -76,6 +76,7 @@ def _at_the_bench(configs, port, out, *sets):
     return [*words, "--out", str(out)]
 
 
+@pytest.mark.slow
 def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
     pty_board, configs, tmp_path, capsys
 ):
@@ -220,6 +221,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
     number, pty_board, configs, tmp_path
@@ -287,6 +289,7 @@ def test_a_board_that_is_not_there_is_named_and_leaves_no_recording(configs, cap
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_board_with_other_firmware_than_hil_ships_is_refused_unless_the_rig_names_it(
     configs, tmp_path
 ):

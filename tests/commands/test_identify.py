@@ -56,6 +56,7 @@ def test_it_finds_the_plants_spring_and_says_what_it_cannot(runs, capsys):
     assert "not identifiable separately" in page
 
 
+@pytest.mark.slow
 def test_a_record_can_be_named_by_the_rig_afterwards(runs, rigs, tmp_path, capsys):
     record = rigs.parent / "calibration/muscle_a1.toml"
     words = ["identify", runs["alike"], runs["again"], "--bootstrap", "0"]
@@ -89,6 +90,7 @@ def test_a_record_can_be_named_by_the_rig_afterwards(runs, rigs, tmp_path, capsy
     assert settled["u_input_N"] < 0.005 * settled["S_N"]
 
 
+@pytest.mark.slow
 def test_a_rig_with_something_that_the_model_lacks_is_called_so(runs, tmp_path, capsys):
     words = ["identify", runs["shipped"], "--bootstrap", "5"]
     code, out, _ = said(words, capsys)

@@ -212,6 +212,7 @@ def test_verify_and_recover_speak_json(all_on, capsys):
     assert json.loads(capsys.readouterr().out)["recovered"] is False
 
 
+@pytest.mark.slow
 def test_examples_are_copied_out_once_and_check(tmp_path, capsys):
     assert main(["examples", str(tmp_path / "mine")]) == 0
     files = sorted((tmp_path / "mine").rglob("*.toml"))

@@ -92,6 +92,7 @@ def test_without_criteria_nothing_is_accepted(runs, tmp_path, capsys):
     assert (tmp_path / "silent-validation.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_file_counts_only_if_it_is_older_than_the_run(runs, tmp_path, capsys):
     file = tmp_path / "acceptance.toml"
     file.write_text(KEPT)
@@ -140,6 +141,7 @@ def test_a_broadcast_run_has_the_band_of_its_recruitment(runs, tmp_path, capsys)
     assert "within the band of recruitment" in (tmp_path / "broadcast-validation.html").read_text()
 
 
+@pytest.mark.slow
 def test_several_runs_stand_in_one_table_and_mixed_ones_are_flagged(runs, tmp_path, capsys):
     bench = tmp_path / "bench.h5"
     bench.write_bytes(runs["shipped"].read_bytes())

@@ -68,6 +68,7 @@ def test_commands_that_are_only_shown_exist_with_their_options_and_files():
                 assert (ROOT / word).is_file(), command
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     words = ["--fail-on-warning", "--keep-going", "--quiet", str(ROOT / "docs"), str(tmp_path)]
     done = subprocess.run(

@@ -161,6 +161,7 @@ def test_exchanges_fit_into_a_millisecond_and_lose_no_byte(chip):
     assert chip.command("read")["bad_frames"] == 0
 
 
+@pytest.mark.slow
 def test_no_other_interrupt_spoils_the_clock_of_the_scan(chip):
     """The high byte of timer 1's registers waits in one place for all of them (data sheet 16.3).
 

@@ -236,6 +236,7 @@ def _survivors_attacked(tmp_path, every: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_checks_notice_some_mutants_of_what_is_attacked(tmp_path):
     assert _survivors_attacked(tmp_path, every=14) == []
 

@@ -33,6 +33,7 @@ def _coverage(folder, source=FIRMWARE):
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.slow
 def test_the_fuzz_loop_takes_every_branch_of_the_core(tmp_path):
     done = _coverage(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

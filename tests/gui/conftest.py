@@ -62,7 +62,8 @@ def opened(window, qtbot):
 def bench(rigs):
     """A copy of the configurations; a run of miga6 on the real clock may miss any deadline."""
     rig = rigs / "miga6" / "rig.toml"
-    rig.write_text(rig.read_text().replace("[loop]\n", '[loop]\noverrun = "skip"\n'))
+    text = rig.read_text().replace("[loop]\n", '[loop]\noverrun = "skip"\n')
+    rig.write_text(text.replace("[guard]\n", "[guard]\nreading_age_max_s = 60.0\n"))
     return rigs
 
 

@@ -57,6 +57,7 @@ def _inputs(path):
     return [(row["name"].decode(), float(row["value"]), row["text"].decode()) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
     o, window = operator, operator.window
     control, header = window.bench.control, window.header
@@ -219,6 +220,7 @@ def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator
     assert (hil.open_run(path).force_reference_N.values == 0.9).any()
 
 
+@pytest.mark.slow
 def test_a_run_is_served_to_foxglove_if_that_is_ticked(operator, bench, said):
     o, control = operator, operator.window.bench.control
     o.window.open(bench / "miga6" / "all_on.toml")

@@ -231,6 +231,7 @@ def test_each_cell_in_turn_finds_the_one_that_does_not_pull(rigs, opened):
     assert all(v.answered for v in verdicts)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_commissioning_watches_and_tares_whatever_the_controller(
     window, bench, qtbot, tmp_path, monkeypatch
@@ -337,6 +338,7 @@ def test_text_and_curves_stand_out_from_their_ground(theme):
 def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
     path = tmp_path / "run.h5"
     words = ["run", str(configs / "miga6" / "pid.toml"), "--gui", "--duration", "600"]
+    words += ["--set", "guard.reading_age_max_s=60.0"]
     words += ["--set", "loop.overrun='skip'", "--out", str(path), "--json"]
     run = subprocess.Popen([sys.executable, "-m", "hil", *words])
     try:

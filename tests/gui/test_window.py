@@ -98,6 +98,7 @@ SHIPPED = (
 )
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_rig_can_be_looked_at(opened, configs, tmp_path, name):
     sets = ["experiment.duration_s=0.2"]

@@ -35,18 +35,21 @@ def test_the_range_of_200_is_the_one_asked_for():
     assert coverage_range(200) == (182, 197)
 
 
+@pytest.mark.slow
 def test_stated_intervals_hold_the_truth_as_often_as_they_say(outcome):
     # At 95 % fewer than 3 of 6 have a chance below 1e-4.
     least = int(scipy.stats.binom.ppf(1e-4, N_RIGS, 0.95))
     assert (outcome.inside.sum(axis=0) >= least).all()
 
 
+@pytest.mark.slow
 def test_intervals_are_no_wider_than_the_information_allows(outcome):
     assert outcome.ratio.max() <= WIDTH_MAX
     # Nor narrower than the noise, which 5000 readings tell to 1 % (4 standard errors).
     assert outcome.ratio.min() >= 1.0 - 4.0 / np.sqrt(2.0 * 5000)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_least_variance(outcome):
     # Chi-squared of 6 errors each; the bounds have a chance of 1e-4 either way.
     low, high = scipy.stats.chi2.ppf((1e-4, 1.0 - 1e-4), N_RIGS)
@@ -63,6 +66,7 @@ def test_the_bootstrap_agrees_with_the_information(outcome):
         assert ratio == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_a_model_that_lacks_nothing_is_seldom_called_lacking(outcome):
     assert outcome.called.sum() <= scipy.stats.binom.ppf(1.0 - 1e-4, N_RIGS, FALSE_ALARM)
 

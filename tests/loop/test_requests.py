@@ -297,6 +297,7 @@ class Started:
     def __init__(self, configs, out, *more):
         command = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml"), "--json"]
         command += ["--clock", "real", "--out", str(out), "--set", "loop.overrun='skip'"]
+        command += ["--set", "guard.reading_age_max_s=60.0"]
         command += ["--set", "devices.board.hold_s=0.1", *more]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -36,6 +36,7 @@ def environment(tmp_path):
     return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path), "USER": "ada"}
 
 
+@pytest.mark.slow
 def test_runs_reports_and_campaigns_need_nothing_that_windows_lacks(tmp_path, environment):
     experiment, run = str(CONFIGS / "miga6" / "pid.toml"), str(tmp_path / "run.h5")
     campaign = tmp_path / "day.toml"
@@ -61,7 +62,7 @@ def test_runs_reports_and_campaigns_need_nothing_that_windows_lacks(tmp_path, en
 def test_a_stop_request_ends_a_run_safely_without_sigint(tmp_path, environment):
     path = tmp_path / "run.h5"
     words = ["run", str(CONFIGS / "miga6" / "pid.toml"), "--clock", "real", "--duration", "600"]
-    words += ["--set", "loop.overrun='skip'"]
+    words += ["--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=60.0"]
     run = subprocess.Popen(
         [sys.executable, "-m", "hil", *words, "--out", str(path)], env=environment, cwd=tmp_path,
         stderr=subprocess.PIPE, text=True,

@@ -114,6 +114,7 @@ def test_a_run_that_is_killed_lets_the_machine_sleep_again(inhibitor):
     assert gone(pid)
 
 
+@pytest.mark.slow
 def test_a_run_on_the_real_clock_holds_sleep_off_and_one_on_the_virtual_clock_does_not(
     inhibitor, configs, tmp_path
 ):

@@ -61,6 +61,7 @@ def _said(capsys):
     return lines[0]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_of_each_kind_runs_and_replays(kind, tmp_path):
     path = hil.run(EXAMPLES / f"{kind}.toml", out=tmp_path / "run.h5")
@@ -235,6 +236,7 @@ def test_a_controller_over_its_budget_is_refused_with_what_it_took(mine, tmp_pat
     assert main(["run", str(path), *words]) == 0
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -203,6 +203,7 @@ def calibrated(tmp_path, capsys, kind, rig, *more):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize(
     ("kind", "rig", "more"),
     [

@@ -87,6 +87,7 @@ def test_what_was_done_stays_and_what_is_concluded_follows(tared, futek, tmp_pat
         assert figure["residual_rms_N"] == pytest.approx(np.sqrt(np.mean(residual**2)))
 
 
+@pytest.mark.slow
 def test_the_new_file_says_where_it_comes_from_and_the_old_one_is_untouched(
     tared, futek, tmp_path, capsys
 ):

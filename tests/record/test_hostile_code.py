@@ -69,6 +69,7 @@ RUNS_CODE = {
 }
 
 
+@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize("opener", OPENERS)
 def test_code_inside_a_recording_is_not_run_by_whoever_opens_it(opener, mailed, configs, capsys):
     path, mark = mailed
@@ -177,6 +178,7 @@ STORES = {
 }
 
 
+@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize("attack", STORES, ids=lambda attack: attack.__name__)
 def test_hashes_where_somebody_else_can_put_them_are_not_believed(attack, mailed, state, capsys):
     sound_list(state, mailed)
@@ -205,6 +207,7 @@ def test_code_that_is_not_what_it_looks_like_gets_no_trust(hidden, mailed, capsy
     assert not mark.exists()
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("change", [" ", "\n", "\ufeff", "\t"])
 def test_code_that_differs_by_a_space_is_other_code(change, mailed, state, capsys):
     path, mark = mailed
@@ -307,6 +310,7 @@ def test_code_may_come_from_a_file_that_the_user_names(mailed, tmp_path, capsys)
     assert not mark.exists()
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     "kind", ["evil.py:Nothing", "../evil.py:Nothing", "{folder}/evil.py:Nothing"]
 )

@@ -60,6 +60,7 @@ PAGES = {
 }
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("page", PAGES)
 def test_text_in_a_recording_is_no_markup_of_a_page(page, hostile):
     words, name = PAGES[page]
@@ -79,6 +80,7 @@ def test_dollar_signs_in_a_recording_are_no_formulas_of_a_figure(hostile):
     assert main(["report", str(hostile)]) == 0
 
 
+@pytest.mark.slow
 def test_escape_sequences_in_a_recording_do_not_reach_the_terminal(hostile, configs, capfd):
     with h5py.File(hostile, "r+", libver=LIBVER) as file:
         texts_of(file, ESCAPES)
@@ -117,6 +119,7 @@ def test_names_of_cells_are_looked_at_too(name, hostile, capsys):
     assert "not a name that a run writes" in refused(["export", hostile], capsys)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("words", "ends"),
     [

@@ -108,6 +108,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_was_taken_out_of_a_recording_is_named(what, path, configs, capsys):
     name, _, key = what.partition(" ")
@@ -140,6 +141,7 @@ SEEDS = [
 ]
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("seeds", SEEDS, ids=["few", "many"])
 @pytest.mark.parametrize("name", NAMES)

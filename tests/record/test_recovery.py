@@ -34,6 +34,7 @@ class Killed:
         command = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")]
         command += ["--clock", "real", "--out", str(out), "--duration", "60"]
         command += ["--set", f"record.flush_s={FLUSH_S}", "--set", "loop.overrun='skip'"]
+        command += ["--set", "guard.reading_age_max_s=60.0"]
         command += ["--set", "guard.cell_on_max_s=10.0"]
         self.loop = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -148,6 +149,7 @@ def kill_and_recover(configs, folder, seed):
     return out
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_killed_run_is_made_whole_again(configs, tmp_path, seed, capsys):
     kill_and_recover(configs, tmp_path, seed)
@@ -276,6 +278,7 @@ def test_flipped_bytes_never_end_in_a_trace(all_on, tmp_path, seed, capsys):
         assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_verify_finds_a_flipped_bit_in_any_column(all_on, tmp_path, capsys):
     with h5py.File(all_on) as file:
         places = {
@@ -321,6 +324,7 @@ def test_a_disk_that_fills_up_ends_the_run_safely(configs, tiny_disk, capsys):
         "from hil.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "60"]
+    words += ["--set", "guard.reading_age_max_s=60.0"]
     words += ["--clock", "real", "--set", "loop.overrun='skip'"]
     words += ["--set", "guard.disk_free_min_MB=0.0"]  # which would trip before the disk is full
     done = subprocess.run(

@@ -235,6 +235,7 @@ def without_plant(rigs):
     return rigs
 
 
+@pytest.mark.slow
 def test_with_plant_and_model_alike_the_residual_is_sensor_noise(rigs, tmp_path):
     white = whiteness(without_plant(rigs), tmp_path, SEEDS)
     # at a stated false-alarm rate of 1 %, 2 or more of 12 have a chance of 0.6 %

@@ -137,6 +137,7 @@ def test_the_metadata_for_a_doi_have_what_their_schemas_require(crate):
     assert crate.zenodo["upload_type"] == "dataset"
 
 
+@pytest.mark.slow
 def test_a_campaign_has_every_run_and_its_tables(rigs, monkeypatch, capsys):
     monkeypatch.chdir(rigs / "slider")
     (rigs / "slider" / "two.toml").write_text(tomli_w.dumps(CAMPAIGN))

@@ -159,6 +159,7 @@ class Unplugged:
             return n_whole_rows(file)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 @pytest.mark.parametrize("experiment", ["indicator"], indirect=True)
 def test_an_indicator_that_is_unplugged_in_a_run_is_one_line_with_all_off(

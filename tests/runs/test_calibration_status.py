@@ -317,6 +317,7 @@ def test_a_simulated_run_needs_no_bring_up(calibrated, tmp_path, capsys):
     assert "bring-up" not in capsys.readouterr().err
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("other", ["serial", "firmware"])
 def test_a_board_is_held_against_the_serial_and_firmware_of_its_bring_up(
     pty_board, calibrated, tmp_path, capsys, other

@@ -59,6 +59,7 @@ def board():
     process.communicate()
 
 
+@pytest.mark.slow
 def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
     rigs, monkeypatch, board, capsys
 ):

@@ -69,6 +69,7 @@ def rows_in(folder):
     return 0
 
 
+@pytest.mark.slow
 def test_a_run_that_a_plan_leaves_ends_with_its_unstaging(engine, configs, tmp_path):
     words = ("--clock", "real", "--duration", "600")
     with init_devices():

@@ -81,6 +81,7 @@ def test_an_outcome_that_contract_does_not_know_is_refused(tmp_path):
         layout.finish(tmp_path / "run.h5", "fine", {})
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp_path, number):
     """As a terminal's Ctrl-C or hang-up does, which reaches every process of the run."""
@@ -89,7 +90,7 @@ def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp
         [
             *(sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")),
             *("--clock", "real", "--duration", "60", "--out", str(out)),
-            *("--set", "loop.overrun='skip'"),
+            *("--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=60.0"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -198,6 +199,7 @@ for path, sets in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_no_tick_of_a_run_compiles(configs):
     # a process of its own: here other tests have compiled everything
     tested = ["observer.wire_failures={}",

@@ -52,6 +52,7 @@ def test_a_test_that_does_not_heat_far_enough_says_so_and_keeps_its_recordings(
     assert [path.name for path in (out / "campaign/trials").iterdir()] == ["0001-1.h5"]
 
 
+@pytest.mark.slow
 def test_every_load_is_a_trial_and_gives_a_slope_of_stress_over_temperature(configs, tmp_path):
     """Flexinol's slopes are 8.3 MPa/K on heating and 7.5 on cooling (docs/wires.md)."""
     out = tmp_path / "out"

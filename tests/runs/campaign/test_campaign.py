@@ -510,6 +510,7 @@ def test_ctrl_c_ends_it_between_two_ticks_and_it_goes_on(write, hil):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_somebody_at_a_terminal_is_asked_until_the_answer_fits(write):
     path = write({"questions": {k: ASKS[k] for k in ("fixed", "room_C")}})
     master, slave = pty.openpty()
@@ -532,6 +533,7 @@ def day(rigs, monkeypatch):
     return Path("campaigns/day.toml")
 
 
+@pytest.mark.slow
 def test_a_shortened_day_waits_for_the_wires_to_cool(day, hil):
     text = day.read_text().replace("repeats = 5", "repeats = 1")
     day.write_text(text.replace("levels = [1.2, 1.6, 2.0, 2.4]", "levels = [1.6]"))

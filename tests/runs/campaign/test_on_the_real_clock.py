@@ -10,6 +10,7 @@ from hil.__main__ import main
 pytestmark = pytest.mark.xdist_group("real time")
 
 
+@pytest.mark.slow
 def test_a_campaign_waits_and_runs_in_real_time(rigs, monkeypatch, capsys):
     monkeypatch.chdir(rigs / "slider")
     table = {

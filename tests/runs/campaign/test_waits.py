@@ -112,6 +112,7 @@ def test_wires_are_waited_for_as_if_they_had_been_as_hot_as_they_may_be(hot):
     assert found.waited_s == pytest.approx(cooled_s + 0.5, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_boards_temperature_is_that_of_the_clamp_and_says_nothing_of_the_wire(hot):
     """The wires are at 38 degC, their clamps at 23 degC: what boards read holds at once."""
     config, plant = hot

@@ -118,6 +118,7 @@ def test_the_recording_replays_row_by_row(recording, capsys):
     assert "identical in 3000 rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_seed_are_the_same_and_of_two_are_not(configs, tmp_path):
     short = ("experiment.duration_s=2.5",)
     first, again, other = (
@@ -217,6 +218,7 @@ def test_feed_forward_carries_what_the_movement_needs(configs):
     np.testing.assert_allclose(still, 0.0, atol=1e-9)  # there and back
 
 
+@pytest.mark.slow
 def test_the_report_shows_path_poses_and_errors(recording, tmp_path):
     assert main(["report", str(recording), "--out", str(tmp_path)]) == 0
     page = (tmp_path / "run.html").read_text()

@@ -97,11 +97,13 @@ def set_apart_s(run, cell):
     return float(run.t_s.values[np.flatnonzero(run.cells_open.values[:, cell])[0]])
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("controller", FOLLOWING)
 def test_it_is_named_and_recruited_without(controller, experiment, tmp_path):
     named_and_recruited_without(controller, "sim", experiment, tmp_path)
 
 
+@pytest.mark.slow
 def test_so_it_is_by_the_board_s_own_chip(experiment, tmp_path):
     named_and_recruited_without("broadcast", EMULATED, experiment, tmp_path)
 

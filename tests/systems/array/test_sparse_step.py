@@ -54,6 +54,7 @@ def largest_difference(model, period_s, n_steps, seed=0):
     return worst / size
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("kind", ["miga", "hill", "two_damper"])
 @pytest.mark.parametrize("right", ["fixed", "free"])
 def test_five_seconds_of_random_forces_stay_within_a_hundred_millionth(kind, right):

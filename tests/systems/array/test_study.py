@@ -14,12 +14,14 @@ def study(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_every_figure_agrees_to_the_digits_given(study):
     results = json.loads((study / "results.json").read_text())
     assert len(results["checks"]) == 24
     assert [c["what"] for c in results["checks"] if not c["agrees"]] == []
 
 
+@pytest.mark.slow
 def test_the_page_shows_every_figure_with_its_caption(study):
     results = json.loads((study / "results.json").read_text())
     page = (study / "index.html").read_text()
@@ -30,6 +32,7 @@ def test_the_page_shows_every_figure_with_its_caption(study):
         assert "leaves out" in figure["caption"]
 
 
+@pytest.mark.slow
 def test_effort_counts_what_is_written_by_hand(study):
     effort = {e["array"]: e for e in json.loads((study / "results.json").read_text())["effort"]}
     # Two states an interior mass and one a cell.

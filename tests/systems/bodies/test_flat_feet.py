@@ -67,6 +67,7 @@ def test_a_body_on_flat_feet_stands_and_the_ground_carries_its_weight():
     assert not motion.slips
 
 
+@pytest.mark.slow
 def test_feet_that_land_need_no_more_friction_than_the_ground_has():
     seen = 0
     for friction in (0.1, 0.4):

@@ -15,6 +15,7 @@ def sway(configs, tmp_path_factory):
     return hil.run(config, out=tmp_path_factory.mktemp("body") / "run.h5")
 
 
+@pytest.mark.slow
 def test_the_twin_sways_as_the_body_does_until_somebody_pushes_it(sway):
     # Only two of 58 inputs are wired, and the twin has to know which.
     run = hil.open_run(sway)
@@ -31,6 +32,7 @@ def test_the_ground_carries_the_body_and_no_more(sway):
     assert carried.mean() == pytest.approx(73.0 * 9.81, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_recorded_sway_is_decided_again_as_it_was(sway, capsys):
     assert main(["replay", str(sway)]) == 0
     assert "identical in 1000 rows" in capsys.readouterr().out

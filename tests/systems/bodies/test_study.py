@@ -18,6 +18,7 @@ def results(tmp_path_factory):
     return json.loads((out / "results.json").read_text()), out
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_specification_agrees(results):
     found, _ = results
     assert found["dimensions"] == [108, 72, 57]
@@ -28,6 +29,7 @@ def test_every_figure_of_the_specification_agrees(results):
         assert max(np.diff(found["one_body"]["lyapunov"][held])) <= 1e-10
 
 
+@pytest.mark.slow
 def test_forces_of_joints_and_ground_are_in_the_results(results):
     found, _ = results
     both, one, none = found["standing"]
@@ -39,6 +41,7 @@ def test_forces_of_joints_and_ground_are_in_the_results(results):
     assert none["centre_m_per_s2"] == pytest.approx([0.0, 0.0, -9.81], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_all_comparisons_are_made_on_both_feet_one_and_none(results):
     found, _ = results
     stands = {row["stands on"] for row in found["agreement"]}
@@ -47,6 +50,7 @@ def test_all_comparisons_are_made_on_both_feet_one_and_none(results):
     assert {row["tool"] for row in found["timings"]} >= {"recursion", "projected (57)"}
 
 
+@pytest.mark.slow
 def test_the_page_has_its_figures(results):
     found, out = results
     page = (out / "index.html").read_text()
@@ -56,6 +60,7 @@ def test_the_page_has_its_figures(results):
     assert "Figs. 7 and 8" in as_text(found)
 
 
+@pytest.mark.slow
 def test_a_hand_is_compared_as_a_body_is(tmp_path):
     found = run_study("body", ["states=1", "duration_s=0.3", "rig=configs/hand/rig.toml"], tmp_path)
     assert found["dimensions"] == [108, 72, 57]

@@ -85,6 +85,7 @@ def table(file, **more):
     return FmuTable(kind="fmu", file=str(file), **names | more)
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize("interface", ["co_simulation", "model_exchange"])
 def test_a_unit_moves_as_the_matrix_exponential_says(interface, fmi, made, configs):
@@ -116,6 +117,7 @@ def test_a_run_on_a_plant_that_is_a_unit_is_a_run_on_that_array(made, rig_with, 
     assert np.std(difference_N) < 1.5 * noise_N
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fault", ["crashes", "gives no number", "hangs"])
 def test_a_unit_that_fails_trips_the_run_and_the_recording_is_whole(
     fault, made, rig_with, tmp_path

@@ -28,6 +28,7 @@ def still(configs, reading, sensing, duration_s=1.0):
     return simulate(system, "toe", target, reading, sensing)
 
 
+@pytest.mark.slow
 def test_standard_labels_drop_the_foot_by_a_third_of_a_millimetre(tmp_path):
     """leg.md: 0.33 mm, and the statics at the end."""
     found = study(tmp_path, "scenario=still", "controller=thesis")
@@ -71,6 +72,7 @@ def test_the_law_is_as_good_as_continuous_and_chatters_at_a_kilohertz(configs):
     assert calm.activation[-200:, 0].std() < 1e-3
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("scenario", "controller", "best_mm"),
     [("up_down", "precise", 0.054), ("down", "robust", 0.34), ("still", "precise", 0.044)],
@@ -104,6 +106,7 @@ def test_every_case_and_the_comparison_under_delay_noise_and_strength(tmp_path):
     assert said["still, thesis_weak_d: drop as in Fig. 12"]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("scenario", "changes"),
     [

@@ -24,6 +24,7 @@ def reported(configs, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_trial_is_analysed_and_agrees_with_what_was_predicted(reported):
     found = json.loads((reported / "run-impacts.json").read_text())
     assert found["failed"] == []

@@ -17,6 +17,7 @@ def bend(configs, tmp_path_factory):
     return hil.run(load(configs / BEND), out=tmp_path_factory.mktemp("bend") / "run.h5")
 
 
+@pytest.mark.slow
 def test_the_curvature_comes_within_half_a_cell_of_its_set_points(bend):
     run = hil.open_run(bend)
     error = (run.bend_measured_1_per_m - run.bend_reference_1_per_m).values
@@ -27,6 +28,7 @@ def test_the_curvature_comes_within_half_a_cell_of_its_set_points(bend):
     assert run.bend_measured_1_per_m.attrs["units"] == "1/m"
 
 
+@pytest.mark.slow
 def test_the_twin_is_the_model_run_on_what_the_boards_reported(bend, configs):
     run = hil.open_run(bend)
     twin = load(configs / BEND).system()
@@ -41,6 +43,7 @@ def test_the_twin_is_the_model_run_on_what_the_boards_reported(bend, configs):
     np.testing.assert_array_equal(np.array(y)[:, curvature], run.bend_model_1_per_m.values)
 
 
+@pytest.mark.slow
 def test_the_plant_differs_from_the_twin_as_its_stiffer_rubber_says(bend):
     # 7.5 % stiffer rubber and a heavier tip bend less under the same cells.
     run = hil.open_run(bend)
@@ -52,15 +55,18 @@ def test_the_plant_differs_from_the_twin_as_its_stiffer_rubber_says(bend):
     assert 0.90 * model < measured < 0.99 * model
 
 
+@pytest.mark.slow
 def test_a_recording_names_its_cells(bend):
     assert hil.open_run(bend).cell.values.tolist() == [f"flexor.{n}" for n in range(1, 13)]
 
 
+@pytest.mark.slow
 def test_a_recording_replays(bend, capsys):
     assert main(["replay", str(bend)]) == 0
     assert "identical in 6000 rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_broadcast_brings_the_curvature_into_its_dead_zone(configs, tmp_path):
     run = hil.open_run(hil.run(load(configs / BROADCAST), seed=3, out=tmp_path / "run.h5"))
     # Dead beat leaves nothing to do within half of the largest step of the levels, 0.83 1/m, and
@@ -85,6 +91,7 @@ def test_the_finger_presses_on_the_plate_when_all_cells_pull(configs, tmp_path):
     assert np.abs(touch_N[t_s > 3.5]).max() < 0.006
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("experiment", [BEND, BROADCAST])
 def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_tick(
     experiment, configs

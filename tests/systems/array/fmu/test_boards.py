@@ -60,6 +60,7 @@ def latched(unit):
     ]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize(
     ("rig", "experiment", "sets", "duration_s"),

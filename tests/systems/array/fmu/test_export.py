@@ -43,6 +43,7 @@ kind = "step"
 """
 
 
+@pytest.mark.slow_beyond(4)
 @pytest.mark.parametrize("fmi", VERSIONS)
 @pytest.mark.parametrize(
     ("rig", "with_boards"),

@@ -124,6 +124,7 @@ def test_a_wire_under_stress_steps_in_c_as_in_python(in_c):
     assert moved > 100
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize("law", ["under stress", "without stress"])
 def test_co_simulation_repeats_the_wires_of_a_runs_twin(

@@ -50,6 +50,7 @@ def test_a_trial_repeats_bit_for_bit():
     assert np.array_equal(first.force_N, again.force_N)
 
 
+@pytest.mark.slow
 def test_no_controller_beats_the_full_information_optimum():
     follow = plants.reference("reach", TOTAL_N)
     truth, _ = commissioned_plant(6, 1)
@@ -65,6 +66,7 @@ def test_planning_on_commissioned_wires_halves_the_error_of_a_nominal_sigmoid():
     assert rmse("optimal").rmse_N < 0.75 * rmse(UNTOLD).rmse_N
 
 
+@pytest.mark.slow
 def test_the_optimum_is_simulated_on_the_very_plant():
     follow, (truth, _) = plants.reference("steps", TOTAL_N), commissioned_plant(6, 2)
     sub = round(GRID_S / plants.PERIOD_S)

@@ -77,6 +77,7 @@ def test_tests_of_wires_are_refused_where_nobody_knows_how_warm_the_room_is(plan
         planned(room=())
 
 
+@pytest.mark.slow
 def test_a_room_that_is_read_reaches_the_plan_and_the_tests(planned, tmp_path):
     """The plant's room is 2 K colder than the model's; the card has a thermometer."""
     room = [
