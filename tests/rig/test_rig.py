@@ -12,6 +12,7 @@ from hil.experiment.load import load
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column, Frame
 from hil.loop.stages import Message
+from hil.rig import rig as rigs
 from hil.rig.rig import Rig, build_rig, parse_backend
 from rows import row_of
 
@@ -339,7 +340,7 @@ def test_devices_that_sample_faster_than_the_loop_are_found_with_their_samples()
 
 
 def card_rig():
-    flags = ("estop_open", "f_at_rail", "g_frozen", "m1_stuck")
+    flags = ("estop_open", "m1_stuck", "f_at_rail", "g_frozen")
     rig, _, (card,) = rig_of("card", layout=RigLayout(FORCES, (), (), ("card",), 0))
     card.columns = [
         Column("f.raw_V", "V", "measured", ""),
@@ -356,9 +357,9 @@ def card_rig():
     [
         (0, {}),
         (1, {"estop_open": ["the e-stop loop that card reads is open"]}),
-        (2, {"channel_untrue": ["card: f_at_rail (9.99 V)"]}),
-        (4, {"channel_untrue": ["card: g_frozen"]}),
-        (8, {"gate_stuck": ["card: m1 reads back another level than commanded"]}),
+        (4, {"channel_untrue": ["card: f_at_rail (9.99 V)"]}),
+        (8, {"channel_untrue": ["card: g_frozen"]}),
+        (2, {"gate_stuck": ["card: m1 reads back another level than commanded"]}),
         (
             15,
             {
@@ -503,11 +504,24 @@ def test_news_within_a_run_come_from_boards_that_isolate_cells():
 
 @pytest.mark.parametrize("experiment", ["miga6/all_on.toml", "wires4/hold.toml"])
 def test_a_rig_is_built_boards_first_and_supplies_last_whatever_the_order_of_its_tables(
-    configs, experiment
+    configs, experiment, monkeypatch
 ):
     """A simulated plant follows what its boards report; power goes on backwards."""
     config = load(configs / experiment)
+    numbers, dividers, loaded = {}, [], rigs.loaded
+
+    def noted(name):
+        def build(given):
+            numbers.setdefault(given.table.role, []).append(given.number)
+            dividers.append(SimpleNamespace())
+            return loaded(name)(given)[0], dividers[-1]
+
+        return build
+
+    monkeypatch.setattr(rigs, "loaded", noted)
     rig = build_rig(config, 1)
+    assert all(of == list(range(len(of))) for of in numbers.values())  # from 0, each role by itself
+    assert rig._dividers == dividers
     names = [device.name for device in rig._devices]
     assert sorted(names) == sorted(config.tables.devices)
     roles = [config.tables.devices[name].role for name in names]
