@@ -83,6 +83,7 @@ def rig(tables: RigTables, model: Any) -> Found:
     if not signals_of(tables.devices):
         yield "devices", "no channel: nothing would be measured: add a nidaq card"
     yield from _terminals(cards)
+    yield from _watchdogs(cards)
     yield from _plugin_devices(tables, cards, model)
     yield from _supplies(tables)
     yield from _force_channel(tables)
@@ -192,6 +193,18 @@ def _terminals(cards: dict[str, NidaqTable]) -> Found:
                 if entry_name in seen:
                     yield key, f"card '{seen[entry_name]}' has a channel of that name: rename one"
                 seen[entry_name] = name
+
+
+def _watchdogs(cards: dict[str, NidaqTable]) -> Found:
+    """Check that a watchdog that is required has something to hold."""
+    for name, card in cards.items():
+        enables = any(line.kind == "enable" for line in card.lines.values())
+        if card.watchdog == "required" and not (enables or card.outputs or card.switches):
+            yield (
+                f"devices.{name}.watchdog = 'required'",
+                "the card has no output that it could switch off: add an enable line, or leave it "
+                "out",
+            )
 
 
 def _limits(name: str, limits: dict[str, int]) -> Found:

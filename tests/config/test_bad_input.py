@@ -103,6 +103,11 @@ BAD_VALUES = {
         "observer.force_noise_N=1e300",
         ["observer.force_noise_N = 1e+300", "of this size", "unit of its key"],
     ),
+    "watchdog of a card without outputs": (
+        "all_on",
+        "devices.daq.watchdog='required'",
+        ["devices.daq.watchdog = 'required'", "no output", "enable line"],
+    ),
     "card without a name": ("all_on", "devices.daq.card=''", ["devices.daq.card", "at least 1"]),
     "channel without a terminal": (
         "all_on",
