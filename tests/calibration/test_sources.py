@@ -24,6 +24,7 @@ def rigs_of(configs):
     return sorted(configs.glob("*/rig.toml"))
 
 
+@pytest.mark.slow
 def test_every_shipped_rig_agrees_with_its_records(rigs_of):
     for rig in rigs_of:
         assert check(rig) == "rig"

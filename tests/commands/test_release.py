@@ -111,11 +111,13 @@ def built(tmp_path_factory):
     return release.build(ROOT, tmp_path_factory.mktemp("dist"))
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
 def test_metadata_contents_and_citation_are_valid(built):
     release.check(ROOT, *built)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
 def test_a_wheel_holds_the_program_its_configurations_and_the_simulated_board(built):
     names = set(zipfile.ZipFile(built[1]).namelist())
@@ -136,6 +138,7 @@ def test_a_wheel_holds_the_program_its_configurations_and_the_simulated_board(bu
     assert not [name for name in names if name.startswith(("docs/", "scripts/", "firmware/"))]
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
 def test_an_unpacked_wheel_runs_a_simulated_experiment_outside_the_clone(built, tmp_path):
     with zipfile.ZipFile(built[1]) as wheel:

@@ -35,9 +35,11 @@ def resident(tmp_path_factory):
 
 
 def _page(page):
-    """Runs on the real clock want the machine one at a time."""
-    real = "--clock real" in (ROOT / page).read_text(encoding="utf-8")
-    return pytest.param(page, marks=[pytest.mark.xdist_group("real time")] if real else [])
+    """Runs on the real clock want the machine one at a time; only the tutorials are quick."""
+    marks = [] if "tutorial" in Path(page).parts else [pytest.mark.slow]
+    if "--clock real" in (ROOT / page).read_text(encoding="utf-8"):
+        marks.append(pytest.mark.xdist_group("real time"))
+    return pytest.param(page, marks=marks)
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in pages(ROOT)])
@@ -66,6 +68,14 @@ def test_commands_that_are_only_shown_exist_with_their_options_and_files():
         for word in shlex.split(command):
             if word.startswith("configs/") and "*" not in word:
                 assert (ROOT / word).is_file(), command
+
+
+def test_commands_that_pages_run_exist_with_their_options():
+    typed = [command.text for page in pages(ROOT) for command in commands_of(ROOT / page)]
+    plain = [text for text in typed if re.fullmatch(r"hil [^;|&$<>`*]+", text)]
+    assert len(plain) > 80
+    for text in plain:
+        assert command_line().parse_args(shlex.split(text)[1:]).command, text
 
 
 @pytest.mark.slow

@@ -91,6 +91,7 @@ def test_nine_muscles_over_three_joints_pull_as_mujocos_tendons(configs):
         np.testing.assert_allclose(v_dot, data.qacc, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_triple_pendulum_keeps_its_energy(leg):
     limb = legs.pendulum(leg)
     limb = replace(limb, bodies=tuple(replace(b, mass_kg=min(b.mass_kg, 9.0)) for b in leg.bodies))

@@ -27,6 +27,7 @@ def maxwell(tmp_path_factory):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_results_hold_the_figures_asked_for(maxwell):
     out, results = maxwell
     assert all(key in results for key in KEYS)
@@ -39,6 +40,7 @@ def test_the_results_hold_the_figures_asked_for(maxwell):
     assert (out / "motion.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_time_between_two_steps_lies_between_their_tips(maxwell, tmp_path):
     # 5.1 us after a step, at the tip's speed there; half a step is worth 1e-5 m.
     around = study(
