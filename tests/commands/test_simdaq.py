@@ -138,8 +138,11 @@ def test_a_server_answers_until_it_is_interrupted_and_holds_its_port(capfd):
         assert f"port {port}" in capfd.readouterr().err
     finally:
         os.kill(server.pid, signal.SIGINT)
-        assert server.wait(timeout=300) == 0
-        server.stdout.close()
+        try:
+            assert server.wait(timeout=300) == 0
+        finally:
+            server.kill()
+            server.stdout.close()
 
 
 def test_importing_hil_asks_for_nothing_of_nis():
