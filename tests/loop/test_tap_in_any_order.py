@@ -80,9 +80,7 @@ class TapInAnyOrder(RuleBasedStateMachine):
     @rule(late=st.booleans())
     def attach(self, late):
         """A late reader wants all rows; another one begins with the next."""
-        self.readers.append(
-            Reader(self.tap.path, {"ticks": 0, "raw": 0} if late else self.written)
-        )
+        self.readers.append(Reader(self.tap.path, {"ticks": 0, "raw": 0} if late else self.written))
 
     @precondition(lambda self: self.readers)
     @rule(data=st.data(), name=st.sampled_from(("ticks", "raw")), raced=st.integers(0, 30))
@@ -134,9 +132,7 @@ class TapInAnyOrder(RuleBasedStateMachine):
         self.window.close()
         self.window = taps.Requests(self.tap.path)
 
-    @rule(
-        state=st.sampled_from(STATES), recorded=st.integers(0, 2**40), lost=st.integers(0, 2**40)
-    )
+    @rule(state=st.sampled_from(STATES), recorded=st.integers(0, 2**40), lost=st.integers(0, 2**40))
     def tell(self, state, recorded, lost):
         self.words = {"state": state, "recorded": recorded, "lost": lost}
         for name, value in self.words.items():
