@@ -1,4 +1,4 @@
-"""Impulses at points that land on rough ground: unilateral contact with Coulomb friction.
+"""Impulses at points on rough ground: unilateral contact with Coulomb friction.
 
 Each point has a normal impulse and two tangential ones, and the velocities after it are
 w = G lambda + u. Of each point, with t for its tangential and n for its normal components::
@@ -6,12 +6,22 @@ w = G lambda + u. Of each point, with t for its tangential and n for its normal 
     lambda_n >= 0,  w_n >= 0,  lambda_n w_n = 0
     |lambda_t| <= mu lambda_n,  and if w_t is not zero  lambda_t = -mu lambda_n w_t / |w_t|
 
-The points are solved in turn, each exactly with the impulses of the others, until nothing changes
-(nonlinear Gauss-Seidel).
+So every point opens, sticks (its three equations are w = 0) or slides. The laws of all points
+together are the roots of Alart and Curnier's functions, where proj is the projection on the disk::
 
-Source: J. J. Moreau, "Unilateral contact and dry friction in finite freedom dynamics", CISM 302,
-1988; M. Jean, "The non-smooth contact dynamics method", Comput. Methods Appl. Mech. Eng. 177, 1999.
+    lambda_n - max(0, lambda_n - rho w_n) = 0
+    lambda_t - proj(lambda_t - rho w_t; radius mu max(0, lambda_n - rho w_n)) = 0
+
+They are found by Newton's method, with half steps where whole ones do not help. In every iteration
+each point has one of the three modes, and gives the equations of that mode. If points are on one
+body, G is singular, and a step is the one of least norm. A solution exists for points on a plane
+(Acary et al.); if Newton's method does not reach it from one start, others are tried.
+
+Source: P. Alart & A. Curnier, Comput. Methods Appl. Mech. Eng. 92, 1991; V. Acary, F. Cadoux,
+C. Lemarechal & J. Malick, ZAMM 91, 2011 (existence); J. J. Moreau, CISM 302, 1988 (law).
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -21,14 +31,18 @@ from hil.errors import ModelError
 
 Array = NDArray[np.float64]
 
-SWEEPS_MAX = 20_000
-SETTLED = 1e-11  # largest change of a velocity in a sweep, relative to the largest velocity
-DIRECTIONS = 72  # first grid of sliding directions, 5 degrees apart
-HALVINGS = 60
+STARTS = 200
+ITERATIONS = 60
+SETTLED = 1e-13  # residual of Newton's method, relative to the largest velocity
+FULFILLED = 1e-10  # residual at which the law counts as fulfilled
+DEPENDENT = 1e-11  # singular values below this share of the largest belong to dependent equations
+ENOUGH = 1e-4  # fraction of the decrease of the residual that a whole step must give
 
 
 def coulomb_impulses(G: ArrayLike, u: ArrayLike, mu: float) -> Array:
     """Return the impulses (points, 3) in N s, each (x, y, normal).
+
+    If several give the same velocities, one of them is returned.
 
     Parameters
     ----------
@@ -39,88 +53,86 @@ def coulomb_impulses(G: ArrayLike, u: ArrayLike, mu: float) -> Array:
     Raises
     ------
     ModelError
-        A value is not finite, or the sweeps do not settle.
+        A value is not finite, or no solution is found.
     """
-    G, u = np.ascontiguousarray(G, dtype=float), np.ascontiguousarray(u, dtype=float)
-    impulse = np.zeros(len(u))
-    finite = np.isfinite(G).all() and np.isfinite(u).all()
-    if not finite or not _sweep(G, u, float(mu), impulse):
-        raise ModelError(
-            f"friction = {mu:g}: the impulses of points on the ground do not settle: "
-            "lower the friction, or leave out supports that are close together"
-        )
-    return impulse.reshape(-1, 3)
+    mobility, free = np.asarray(G, dtype=np.float64), np.asarray(u, dtype=np.float64)
+    if np.isfinite(mobility).all() and np.isfinite(free).all():
+        # One size for all points, so that rho = 1: diagonal entries of G become 1 in the mean.
+        size = np.repeat(1.0 / np.sqrt(np.diag(mobility).reshape(-1, 3).mean(axis=1)), 3)
+        scaled = np.ascontiguousarray(size[:, None] * mobility * size)
+        free = size * free
+        fastest = float(np.abs(free).max())
+        for impulse in _starts(scaled, free, mu):
+            rest = _newton(scaled, free, float(mu), impulse, SETTLED * fastest)
+            if rest <= FULFILLED * fastest:
+                found: Array = (size * impulse).reshape(-1, 3)
+                return found
+    raise ModelError(
+        f"friction = {mu:g}: the impulses of points on the ground are not found: "
+        "lower the friction, or leave out supports that are close together"
+    )
+
+
+def _starts(G: Array, u: Array, mu: float) -> Iterator[Array]:
+    """Yield impulses to start from: all points stick, then drawn ones, the same in every call."""
+    yield np.asarray(np.linalg.lstsq(G, -u, rcond=DEPENDENT)[0], dtype=np.float64)
+    rng, points = np.random.default_rng(0), len(u) // 3
+    for _ in range(STARTS):
+        normal = rng.exponential(np.abs(u).max(), points) * rng.integers(0, 2, points)
+        along = mu * normal[:, None] * rng.normal(size=(points, 2))
+        yield np.column_stack((along, normal)).ravel()
 
 
 @njit(cache=True)
-def _sweep(G: Array, u: Array, mu: float, impulse: Array) -> bool:
-    """Solve every point in turn until nothing changes; False if that never happens."""
-    one, before = np.empty(3), np.empty(len(u))
-    fastest = np.abs(u).max()
-    for _ in range(SWEEPS_MAX):
-        before[:] = impulse
-        for k in range(0, len(u), 3):
-            w = u[k : k + 3].copy()
-            for a in range(3):
-                for b in range(len(u)):
-                    if not k <= b < k + 3:
-                        w[a] += G[k + a, b] * impulse[b]
-            if not _one(G[k : k + 3, k : k + 3], w, mu, one):
-                return False
-            impulse[k : k + 3] = one
-        # Velocities, not impulses: those of points on one body can pass on between them.
-        if np.abs(G @ (impulse - before)).max() <= SETTLED * fastest:
-            return True
-    return False
+def _newton(G: Array, u: Array, mu: float, impulse: Array, settled: float) -> float:
+    """Improve impulses until the residual has settled; return the residual."""
+    m = len(u)
+    rest, slope = np.empty(m), np.empty((m, m))
+    new_rest, new_slope = np.empty(m), np.empty((m, m))
+    _laws(G, u, mu, impulse, rest, slope)
+    norm = np.sqrt((rest**2).sum())
+    for _ in range(ITERATIONS):
+        if norm <= settled:
+            break
+        step = np.linalg.lstsq(slope, -rest, DEPENDENT)[0]
+        for share in (1.0, 0.5):  # not shorter: it would end in minima that are no roots
+            new = impulse + share * step
+            _laws(G, u, mu, new, new_rest, new_slope)
+            new_norm = np.sqrt((new_rest**2).sum())
+            if new_norm <= (1.0 - ENOUGH * share) * norm:
+                break
+        impulse[:], rest[:], slope[:], norm = new, new_rest, new_slope, new_norm
+    w = G @ impulse + u
+    for x in range(0, m, 3):
+        if impulse[x + 2] <= w[x + 2]:  # opens: zero to the last digit
+            impulse[x : x + 3] = 0.0
+    return float(norm)
 
 
 @njit(cache=True)
-def _one(G: Array, w: Array, mu: float, out: Array) -> bool:
-    """Solve one point: it opens, sticks or slides; w are its velocities without its impulse."""
-    out[:] = 0.0
-    if w[2] >= 0.0:
-        return True
-    stick = np.linalg.solve(G, -w)
-    if stick[2] >= 0.0 and np.hypot(stick[0], stick[1]) <= mu * stick[2]:
-        out[:] = stick
-        return True
-    step = 2.0 * np.pi / DIRECTIONS
-    low = 0.0
-    side, _, _ = _turned(G, w, mu, low)
-    for i in range(1, DIRECTIONS + 2):  # one overlaps: a root can lie at the first direction
-        high = i * step
-        next_side, _, _ = _turned(G, w, mu, high)
-        if side * next_side <= 0.0:
-            a, b, at_a = low, high, side
-            for _ in range(HALVINGS):
-                middle = 0.5 * (a + b)
-                at_middle, _, _ = _turned(G, w, mu, middle)
-                if at_a * at_middle <= 0.0:
-                    b = middle
-                else:
-                    a, at_a = middle, at_middle
-            angle = 0.5 * (a + b)
-            _, along, normal = _turned(G, w, mu, angle)
-            if normal >= 0.0 and along >= 0.0:
-                out[0] = -mu * normal * np.cos(angle)
-                out[1] = -mu * normal * np.sin(angle)
-                out[2] = normal
-                return True
-        low, side = high, next_side
-    return False
-
-
-@njit(cache=True)
-def _turned(G: Array, w: Array, mu: float, angle: float) -> tuple[float, float, float]:
-    """Let the point slide along `angle`: its velocity across and along it, and lambda_n.
-
-    The angle is right where the velocity across it is zero and that along it is not negative.
-    """
-    x, y = np.cos(angle), np.sin(angle)
-    share = G[2, 2] - mu * (G[2, 0] * x + G[2, 1] * y)
-    if share <= 0.0:
-        return np.nan, np.nan, np.nan
-    normal = -w[2] / share
-    vx = w[0] + normal * (G[0, 2] - mu * (G[0, 0] * x + G[0, 1] * y))
-    vy = w[1] + normal * (G[1, 2] - mu * (G[1, 0] * x + G[1, 1] * y))
-    return x * vy - y * vx, x * vx + y * vy, normal
+def _laws(G: Array, u: Array, mu: float, impulse: Array, rest: Array, slope: Array) -> None:
+    """Fill Alart and Curnier's functions, rho = 1, and their derivatives."""
+    w = G @ impulse + u
+    slope[:] = 0.0
+    for x in range(0, len(u), 3):
+        y, n = x + 1, x + 2
+        normal = impulse[n] - w[n]
+        if normal <= 0.0:  # opens
+            for a in range(x, x + 3):
+                rest[a], slope[a, a] = impulse[a], 1.0
+            continue
+        rest[n] = w[n]
+        slope[n] = G[n]
+        px, py = impulse[x] - w[x], impulse[y] - w[y]
+        size, radius = np.hypot(px, py), mu * normal
+        if size <= radius:  # sticks
+            rest[x], rest[y] = w[x], w[y]
+            slope[x], slope[y] = G[x], G[y]
+            continue
+        ex, ey, shrinks = px / size, py / size, radius / size  # slides against (ex, ey)
+        rest[x], rest[y] = impulse[x] - radius * ex, impulse[y] - radius * ey
+        for j in range(len(u)):
+            across = shrinks * (ey * ((j == x) - G[x, j]) - ex * ((j == y) - G[y, j]))
+            grows = mu * ((j == n) - G[n, j])
+            slope[x, j] = (j == x) - grows * ex - across * ey
+            slope[y, j] = (j == y) - grows * ey + across * ex

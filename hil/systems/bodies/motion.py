@@ -19,7 +19,10 @@ normal impulse, the impact follows unilateral contact with Coulomb friction
 (`hil.mechanics.coulomb`).
 
 A standing point that the ground would have to pull is released. One whose force leaves the cone of
-friction slides: it is not held, and its impact with the ground is solved again in every step.
+friction slides: it is not held. While a point slides, the law of contact and friction is solved at
+the end of every step for all points that touch the ground, with the impulses that held standing
+points during the step as a part of theirs; it decides which of them stand, slide and lift off.
+Such steps are of first order (the others of fourth), and a point begins to slide one step late.
 """
 
 import warnings
@@ -271,14 +274,14 @@ class BodyMotion:
                 f"the body's motion has no finite state at t = {self.t_s:.4g} s: lower the step, "
                 "the stiffness or the viscosity of its joints"
             )
-        self.support_N += self._sliding_N
+        if self.slides.any():
+            self._touch(np.zeros_like(self.stands), h_s)
+            return
         pulled, slipping = self._leaving()
-        self.support_N[~self.stands] = 0.0
         for i in np.flatnonzero(pulled):
             self.lift_offs.append((self.t_s, self.skeleton.supports[i].name))
         self.stands &= ~(pulled | slipping)
         self.support_N[pulled] = 0.0
-        self._sliding_N[:] = 0.0
         self._slide(slipping)
         released = pulled | slipping
         if not (self.stands | released).all():
@@ -348,23 +351,28 @@ class BodyMotion:
         return np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
 
     def _touch(self, released: NDArray[np.bool_], h_s: float) -> None:
+        """Land points that reach the ground; solve for all that touch it if one slides."""
+        sliding = self.slides & ~released
         height = self.feet_m()[:, 2]
-        at = ~self.stands & ~released & (height <= np.where(self.slides, TOUCH_M, 0.0))
+        at = ~self.stands & ~released & (height <= np.where(sliding, TOUCH_M, 0.0))
         if at.any():
             rows = support_rows(self.skeleton, self.A, [s.name for s in self.skeleton.supports])
             at &= rows[2::3] @ self.velocity() < 0.0
-        fresh = at & ~self.slides
+        fresh = at & ~sliding
         self.slides &= at | released
-        if not at.any():
+        self._sliding_N[:] = 0.0
+        if not (at.any() or (sliding.any() and self.stands.any())):
             return
         before = self.velocity()
-        landing, impulse = self._impact(at, h_s)
+        held = self.support_N * h_s if sliding.any() else np.zeros_like(self.support_N)
+        landing, impulse = self._impact(at, held, h_s)
         if fresh.any():
             self.landings.append((self.t_s, landing))
             return
-        # The force of a sliding point acts during the whole step: it also moves the bodies.
-        self._sliding_N[:] = impulse / h_s
-        self.support_N += self._sliding_N
+        self.lift_offs += [(self.t_s, name) for name in landing.let_go]
+        # The forces of sliding points act during the whole step: they also move the bodies.
+        self._sliding_N[:] = (impulse - held) / h_s
+        self.support_N[:] = impulse / h_s
         moved = 0.5 * h_s * (self.velocity() - before)
         self._x[:3] += moved[3:6]
         turned = np.concatenate((moved[:3], moved[6:])).reshape(-1, 3)[self._order]
@@ -376,10 +384,12 @@ class BodyMotion:
         omega = self.omega
         return np.concatenate((omega[0], self.V_a, omega[1:].ravel()))
 
-    def _impact(self, near: NDArray[np.bool_], h_s: float) -> tuple[Landing, Array]:
+    def _impact(self, near: NDArray[np.bool_], held: Array, h_s: float) -> tuple[Landing, Array]:
         """Compute the impact of these points together with those that stand.
 
-        Return it and the impulses of all supports, (supports, 3).
+        `held` (supports, 3) are the impulses with which the ground has held points that stand
+        during the step, where another point slid: the law of friction is that of their sum with
+        the impact's. Return the impact, and these sums.
         """
         skeleton, A, before = self.skeleton, self.A, self.stands.copy()
         names = [s.name for s in skeleton.supports]
@@ -389,16 +399,20 @@ class BodyMotion:
         basis = independent_rows(rows)
         split = decompose(M, basis.T @ rows, v)
         after, impulse = split.qdot_after, (basis @ split.impulse).reshape(-1, 3)
-        if self._outside(impulse).any() or self.slides[at].any():
+        speed = (rows @ after).reshape(-1, 3)
+        if self._outside(impulse).any() or self.slides[at].any() or held.any():
             carried = self._carried(M, rows)
-            u = rows @ v
+            free = v - carried @ held[at].ravel()
+            u = rows @ free
             sliding = self.slides[at]
             # A sliding point returns to the ground at beta, from the height that it will have.
             height = self.feet_m()[at, 2] - 0.5 * h_s * u[2::3]
             u[2::3] += sliding * BETA_PER_S * height / (1.0 + 0.5 * h_s * BETA_PER_S)
-            impulse = coulomb_impulses(rows @ carried, u, self.friction)
-            after = v + carried @ impulse.ravel()
-        speed = (rows @ after).reshape(-1, 3)
+            u = basis @ (basis.T @ u)  # points of one link keep their distances
+            G = rows @ carried
+            impulse = coulomb_impulses(G, u, self.friction)
+            after = free + carried @ impulse.ravel()
+            speed = (G @ impulse.ravel() + u).reshape(-1, 3)
         touches = (impulse[:, 2] > 0.0) | (speed[:, 2] < STICKS_m_per_s)
         sticks = touches & (np.hypot(speed[:, 0], speed[:, 1]) < STICKS_m_per_s)
         self._x[3:6] = after[3:6]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from hil.mechanics.rotations import attitude
 from hil.systems.bodies.forms import Acting, free_bodies, modules, projected
@@ -143,3 +144,64 @@ def test_a_box_that_is_pushed_slides_when_the_push_exceeds_friction():
         assert not motion.landings  # it never leaves the ground
         travelled = 0.5 * 0.01 * 9.81 * 0.2**2 if slides else 0.0
         assert motion.X_a[0] == pytest.approx(travelled, abs=2e-5)
+
+
+def test_corners_ahead_of_a_sliding_box_carry_what_statics_says():
+    # Friction acts 0.05 m below the centre of mass, corners are 0.2 m ahead of it and behind it.
+    mu = 0.3
+    motion = sledge(mu)
+    motion.stand([])
+    motion.slides[:] = True
+    motion.V_a[:] = [1.0, 0.0, 0.0]
+    for _ in range(100):
+        motion.step(1e-3)
+    assert motion.slides.all()
+    x, y, z = motion.support_N.T
+    ahead = np.sign([at[0] for at in SOLE])
+    assert z == pytest.approx(98.1 / 4 * (1.0 + ahead * mu * 0.05 / 0.2), rel=1e-3)
+    assert x == pytest.approx(-mu * z, rel=1e-6)
+    assert y == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("h", [1e-3, 5e-4])
+def test_a_foot_whose_toes_slide_turns_about_its_heel_as_its_equation_says(h):
+    # A plate on a heel and two toes, its centre of mass in their plane: the heel carries half of
+    # the weight and every toe a quarter. Pushed beyond the toes it turns about the heel, which
+    # stands, and I psi'' = F a cos(psi) - 2 mu N_toe r. The step in which it begins is held.
+    mass, mu, push_N, arm, r = 10.0, 0.5, 23.0, 0.5, float(np.hypot(0.4, 0.1))
+    points = {"heel": (-0.2, 0.0, 0.0), "left": (0.2, 0.1, 0.0), "right": (0.2, -0.1, 0.0)}
+    plate = Link("plate", mass, [0.05, 0.15, 0.2], (0, 0, 0), (0.3, 0.0, 0.0), points)
+    light = [Link(name, 1e-6, [1e-9] * 3, (0, 0, 0), (0, 0, 0)) for name in "ab"]
+    skeleton = Skeleton(
+        [Module("m", [plate, *light])], {}, {name: f"m.plate.{name}" for name in points}
+    )
+    motion = BodyMotion(skeleton, friction=mu)
+    motion.push_N[1] = [0.0, push_N, 0.0]  # on a light link, at the joint with the plate
+    for _ in range(round(0.3 / h)):
+        motion.step(h)
+    weight_N, inertia = mass * 9.81, 0.2 + mass * 0.2**2
+
+    def rate(_, state):
+        moment = push_N * arm * np.cos(state[0]) - 2.0 * mu * weight_N / 4.0 * r
+        return [state[1], moment / inertia]
+
+    psi, rate_per_s = solve_ivp(rate, (0.0, 0.3 - h), [0.0, 0.0], rtol=1e-10, atol=1e-12).y[:, -1]
+    assert list(motion.stands) == [True, False, False]
+    assert list(motion.slides) == [False, True, True]
+    assert [name for _, name in motion.slips] == ["left", "right"]  # no mode changes again
+    assert not motion.lift_offs
+    assert not motion.landings
+    assert np.arctan2(motion.A[0, 1, 0], motion.A[0, 0, 0]) == pytest.approx(psi, abs=0.1 * h)
+    assert motion.omega[0, 2] == pytest.approx(rate_per_s, abs=0.3 * h)
+    assert motion.feet_m()[0] == pytest.approx([-0.5, 0.0, 0.0], abs=1e-6)
+    heel, *toes = motion.support_N
+    assert heel[2] == pytest.approx(weight_N / 2.0, rel=1e-6)
+    for toe, at in zip(toes, motion.feet_m()[1:], strict=True):
+        assert toe[2] == pytest.approx(weight_N / 4.0, rel=1e-3)
+        away = np.cross([0.0, 0.0, 1.0], at - motion.feet_m()[0])  # its direction of sliding
+        assert toe[:2] == pytest.approx(-mu * toe[2] * away[:2] / r, rel=2e-3, abs=1e-2)
+    # Newton's law: the centre of mass, 0.2 m from the heel, moves on a circle.
+    turning = (push_N * arm * np.cos(psi) - 2.0 * mu * weight_N / 4.0 * r) / inertia
+    along, across = np.array([np.cos(psi), np.sin(psi)]), np.array([-np.sin(psi), np.cos(psi)])
+    needed = mass * 0.2 * (turning * across - rate_per_s**2 * along) - [0.0, push_N]
+    assert heel[:2] == pytest.approx(needed - sum(toe[:2] for toe in toes), abs=0.1)
