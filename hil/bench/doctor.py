@@ -234,7 +234,10 @@ def _compiler() -> dict[str, str]:
 
 
 def _extras() -> dict[str, str]:
-    parts = {"gui": "pyqtgraph", "daq": "nidaqmx", "sweep": "distributed", "control": "control"}
+    parts = {
+        "fast": "numba", "gui": "pyqtgraph", "daq": "nidaqmx", "sweep": "distributed",
+        "control": "control",
+    }  # fmt: skip
     missing = [extra for extra, module in parts.items() if find_spec(module) is None]
     if not missing:
         return _finding("extras", "all installed")

@@ -15,6 +15,7 @@ from hil.errors import ConfigError
 DISTRIBUTION = "hil-arrays"
 CORE = "check, runs on the simulated rig, recordings, reports, models, identification"
 EXTRAS = {
+    "fast": "compiled models, which the real clock needs (Numba)",
     "gui": "the window",
     "daq": "driver boards, NI cards, serial indicators, simulated NI cards",
     "sweep": "campaigns and topologies on a cluster",

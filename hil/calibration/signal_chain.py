@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hil.compiled import njit
 
 Values = TypeVar("Values", float, NDArray[np.float64])
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import nan
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.control.steering import Steerable
 from hil.loop import duty
 from hil.loop.frame import Column, Commands, Frame

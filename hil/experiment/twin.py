@@ -7,8 +7,8 @@ measurement. Systems whose open-loop model would drift have an observer instead.
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.loop import duty
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame, unit_suffix, units

@@ -1,7 +1,8 @@
 """Duties: the share of the time for which a cell is on, as boards apply them."""
 
 import numpy as np
-from numba import njit
+
+from hil.compiled import njit
 
 STEPS = 255  # a board applies a duty in whole 255ths
 INVALID = -1.0

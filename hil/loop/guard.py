@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.loop import duty, interlocks
 from hil.loop.channels import Readings, RigLayout
 from hil.loop.frame import Commands, Frame

@@ -15,7 +15,8 @@ Source: Hunt & Crossley 1975.
 """
 
 import numpy as np
-from numba import njit
+
+from hil.compiled import njit
 
 
 @njit(cache=True)

@@ -24,9 +24,9 @@ C. Lemarechal & J. Malick, ZAMM 91, 2011 (existence); J. J. Moreau, CISM 302, 19
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 
 Array = NDArray[np.float64]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numba import njit
 from numpy.typing import ArrayLike
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 

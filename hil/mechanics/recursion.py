@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array, Vector
 from hil.mechanics.one_body import checked_inertia

@@ -1,6 +1,6 @@
 """Compiled versions of functions in `hil.mechanics.rotations`: attitudes, quaternion rates."""
 
-from numba import njit
+from hil.compiled import njit
 
 
 @njit(cache=True, error_model="numpy")

@@ -16,7 +16,7 @@ def software() -> dict[str, str | bool]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),
-        **{name: metadata.version(name) for name in PACKAGES},
+        **{name: _version(name) for name in PACKAGES},
     }
     root = Path(__file__).resolve().parents[2]
     if (root / ".git").exists():
@@ -28,9 +28,14 @@ def software() -> dict[str, str | bool]:
 
 
 def processor() -> str:
-    """LLVM's name of the processor; compiled code and BLAS round differently on another one."""
-    from llvmlite.binding import get_host_cpu_name
+    """LLVM's name of the processor; compiled code and BLAS round differently on another one.
 
+    Without LLVM, which comes with Numba, the kind of machine.
+    """
+    try:
+        from llvmlite.binding import get_host_cpu_name
+    except ImportError:
+        return platform.machine()
     name: str = get_host_cpu_name()
     return name
 
@@ -41,6 +46,13 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # numba is an extra
+        return "not installed"
 
 
 def _git(root: Path, *words: str) -> str | None:

@@ -63,12 +63,16 @@ def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[in
 
 @contextlib.contextmanager
 def say_compiling(wanted: bool) -> Iterator[None]:
-    """Print once that models compile, if wanted and standard error is a terminal.
+    """Print once that models compile, if wanted on a terminal; warn if Numba is missing.
 
     Models are compiled when they first run on a machine. The line appears with the first function
     that is compiled, not found in the cache, QUIET_S after another one.
     """
-    if not (wanted and sys.stderr.isatty()):
+    from hil.compiled import MISSING  # imports Numba, which the process of the bar does not need
+
+    if wanted and MISSING:
+        print(f"warning: {MISSING}", file=sys.stderr, flush=True)
+    if MISSING or not (wanted and sys.stderr.isatty()):
         yield
         return
     from numba.core import event

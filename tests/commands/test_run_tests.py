@@ -185,7 +185,7 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
         (",all", "export", "there"),
         (",gui,daq", "export", "add export: mcap"),
         (",gui,daq", "", "add everything"),
-        ("", "windows", "no extra 'windows': choose gui, daq,"),
+        ("", "windows", "no extra 'windows': choose fast, gui, daq,"),
     ],
 )
 def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, asked, expected):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.devices.board.native import N_CELLS
 from hil.loop.channels import Readings
 from hil.loop.frame import CELL_UNKNOWN

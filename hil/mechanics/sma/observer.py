@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from math import nan
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import COOLING_AT, HEATING_AT, PIECES, places, row, stroke

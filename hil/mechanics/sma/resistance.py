@@ -29,7 +29,7 @@ the own wire.
 
 from dataclasses import astuple, dataclass
 
-from numba import njit
+from hil.compiled import njit
 
 NO_R_PHASE = 0.0
 

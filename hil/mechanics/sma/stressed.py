@@ -14,9 +14,9 @@ heat of TCF1140.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import Branch, LineBranch, REFERENCE_Pa, StressLaw
 from hil.mechanics.sma.wire import (

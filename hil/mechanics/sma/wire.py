@@ -52,9 +52,9 @@ from math import pi
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.sma.resistance import N_CONSTANTS, Resistivity, ohm_per_m
 
 MAKERS_CURRENT_A = 0.2

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from hil.compiled import njit
 from hil.loop.frame import Column, Commands, Frame
 from hil.mechanics.arrays import Array
 

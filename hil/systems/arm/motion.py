@@ -5,8 +5,8 @@ and their F, k, b (m, 3). `body` holds parents and geometry of the recursion, an
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 

@@ -13,8 +13,8 @@ critically damped), applied to attitudes.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
 from hil.rig.calibrated import cards_of

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.array.sma.loaded import Loaded

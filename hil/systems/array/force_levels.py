@@ -5,9 +5,9 @@ on, f = sum_n a_n s_n with a_n = 1 for a cell that is on. All figures follow fro
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.systems.array.cell_array import CellArray
 

@@ -4,7 +4,8 @@ L[0], v[0] are the information of the samples before the window; L[1], v[1] that
 """
 
 import numpy as np
-from numba import njit
+
+from hil.compiled import njit
 
 ALL = 0  # index of the test on all data; test 1 uses the window
 

@@ -1,9 +1,9 @@
 """Response of an array over a whole run whose cell states are known."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.discrete import LinearStepper, advanced
 from hil.mechanics.sma.wire import step_wires
 from hil.systems.array.activation import switched

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.special
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.array.cell_array import CellArray

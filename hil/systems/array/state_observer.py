@@ -11,9 +11,9 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import Discrete, LinearStepper, advanced, corrected
 from hil.mechanics.kalman import kalman_gain

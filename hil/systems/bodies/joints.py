@@ -19,8 +19,8 @@ Source: Hemami & Hemami, sections 4 and 5, appendix B (viscosity in proportion t
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.errors import ModelError
 
 # Columns of the kernel's joint table.

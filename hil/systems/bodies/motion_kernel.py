@@ -5,8 +5,8 @@ are scratch arrays of the recursion and of the forces.
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 from hil.systems.bodies.joints import joint_torques

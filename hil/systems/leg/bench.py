@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from hil import bundled_configs
+from hil.compiled import njit
 from hil.config.files import read_toml
 from hil.runs.timing import least_s
 from hil.systems.leg import stepper as leg_stepper

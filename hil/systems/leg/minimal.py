@@ -11,8 +11,8 @@ Source: Featherstone 2008, *Rigid Body Dynamics Algorithms*, sections 5.3 and 6.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array, Indices, Vector
 from hil.systems.leg.limb import GROUND, Limb
 

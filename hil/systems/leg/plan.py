@@ -20,8 +20,8 @@ Source: computed muscle control, Thelen & Anderson 2006, J. Biomech. 39(6), with
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.systems.leg import muscle
 from hil.systems.leg.statics import JointStatics

@@ -13,8 +13,8 @@ Source: Makkonen 2021, section 2.3, Table 3.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.leg import stepper as leg_stepper

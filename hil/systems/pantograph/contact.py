@@ -12,8 +12,8 @@ by friction and by joint damping.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.contact import friction_force, normal_force

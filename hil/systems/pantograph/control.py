@@ -24,8 +24,8 @@ from math import cos, pi, sin
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.loop.frame import Column, Commands, Frame
 from hil.mechanics.arrays import Array
 

@@ -21,9 +21,9 @@ from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 

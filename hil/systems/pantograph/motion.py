@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.pantograph.impact import approach, predict

@@ -16,8 +16,8 @@ history becomes more expensive at every step.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.errors import ModelError
 
 SERIES_BELOW = 0.05  # z below which 1 - (1-E)/z loses digits

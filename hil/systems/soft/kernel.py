@@ -19,8 +19,8 @@ Source: Arnold & Bruls 2007; am, af, beta, gamma from the spectral radius: Chung
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.systems.soft import outside, planar, spatial
 from hil.systems.soft.element import branch_coefficients
 from hil.systems.soft.parts import (  # fmt: skip

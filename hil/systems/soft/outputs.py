@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.systems.soft import outside
 from hil.systems.soft.kernel import kinematics, push_from_outside

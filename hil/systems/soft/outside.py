@@ -1,8 +1,8 @@
 """External forces on a soft tree: loads, tendons and contact with half-spaces."""
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.systems.soft.tree import SoftTree
 
 # Rows of `lines`: k, c, l0, pulls only; then results of the last evaluation: l, l', T.

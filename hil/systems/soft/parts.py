@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array, Indices
 from hil.systems.soft import outside, planar, spatial
 from hil.systems.soft.tree import SoftTree, still_base

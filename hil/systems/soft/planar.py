@@ -12,8 +12,8 @@ base. Source: Iwamura et al., eqs (1)-(4); Featherstone 2008, ch. 7, for the rec
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.systems.soft.tree import SoftTree
 
 # Rows of `geo`: joint in the parent's frame, rotation there, mass, m c, inertia about the joint.

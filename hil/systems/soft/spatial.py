@@ -13,8 +13,8 @@ Rigid: A = I about the joint, H = m [c]x, G = m. Source: Iwamura et al., eqs (1)
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.systems.soft.tree import SoftTree
 
 # Rows of `geo`: joint in the parent's frame (3), rotation there (9), axis (3), mass, m c (3),

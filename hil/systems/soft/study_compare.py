@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table
 from hil.systems.soft import kernel

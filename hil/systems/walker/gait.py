@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.impact import decompose

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from hil.compiled import njit
 
 Law = Literal["dead_beat", "least_mean_square", "error_over_n", "fixed_gain"]
 LAWS: tuple[Law, ...] = ("dead_beat", "least_mean_square", "error_over_n", "fixed_gain")

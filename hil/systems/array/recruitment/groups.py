@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from hil.compiled import njit
 
 _DEMAND, _CHANGED_S, _ROTATED_S, _N_ON = range(4)
 

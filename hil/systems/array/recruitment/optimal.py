@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
 from hil.systems.array.prediction import Prediction, free_response

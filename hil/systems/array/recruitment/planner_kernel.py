@@ -6,7 +6,8 @@ the partial sum `cost`. `words` holds the depth (-1: finished) and the number of
 """
 
 import numpy as np
-from numba import njit
+
+from hil.compiled import njit
 
 
 @njit(cache=True)

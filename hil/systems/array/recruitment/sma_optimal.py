@@ -12,9 +12,9 @@ which removes steady-state errors.
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
 from hil.mechanics.arrays import Array, Mask

@@ -22,9 +22,9 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.optimize import least_squares
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stressed import AS_TABULATED, advance

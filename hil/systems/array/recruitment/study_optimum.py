@@ -10,8 +10,8 @@ The descent then continues with halved bins, which reduced the error by 7 % on t
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.control.reference import Reference
 from hil.mechanics.arrays import Array, Mask
 from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws

@@ -25,9 +25,9 @@ reversal and not at every tick.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.wire import (

@@ -5,8 +5,8 @@ from the wire are its derivatives to what is uncertain of its law.
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT

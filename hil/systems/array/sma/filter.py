@@ -17,8 +17,8 @@ Source: Anderson & Moore 1979, Optimal Filtering, ch. 3 and 5.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
 from hil.systems.array.sma.bank import WireBank

@@ -1,9 +1,9 @@
 """Likelihoods of failures from a filter's innovations: `hil.systems.array.sma.failures`."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 

@@ -15,8 +15,8 @@ Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, R
 """
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
 from hil.systems.array.sma.bank import COOLING, HEATING, ROOM, STEPS

@@ -22,9 +22,9 @@ from math import pi
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches

@@ -1,8 +1,8 @@
 """The arithmetic of `hil.systems.array.sma.plan`, which says what it is for."""
 
 import numpy as np
-from numba import njit
 
+from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 

@@ -1,0 +1,49 @@
+"""Numba is an extra: without it every kernel runs as Python, and the user hears so."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+import hil
+from hil.platform import provenance
+
+CONFIGS = Path(hil.__file__).resolve().parents[1] / "configs"
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None  # their import now fails
+from hil.__main__ import main
+sys.exit(main())
+"""
+
+
+def run(out, *start):
+    words = ["run", str(CONFIGS / "miga6/pid.toml"), "--duration", "0.3", "--seed", "3"]
+    return subprocess.run(
+        [sys.executable, *start, *words, "--out", str(out)], capture_output=True, text=True,
+        env=os.environ | {"HOME": str(out.parent)}, check=True,
+    )  # fmt: skip
+
+
+def test_a_run_without_numba_warns_and_gives_the_same_rows(tmp_path):
+    slow = run(tmp_path / "slow.h5", "-c", WITHOUT_NUMBA)
+    fast = run(tmp_path / "fast.h5", "-m", "hil")
+    assert "pip install 'hil-arrays[fast]'" in slow.stderr
+    assert len(slow.stderr.splitlines()) == 1
+    assert "Numba" not in fast.stderr
+    with h5py.File(tmp_path / "slow.h5") as one, h5py.File(tmp_path / "fast.h5") as other:
+        assert json.loads(one.attrs["software"])["processor"] == platform.machine()
+        for name in ("t_s", "force_measured_N", "force_model_N", "cells_commanded"):
+            assert np.array_equal(one["ticks"][name][()], other["ticks"][name][()]), name
+
+
+def test_a_recording_names_a_package_that_was_not_installed(monkeypatch):
+    monkeypatch.setattr(provenance, "PACKAGES", ("numpy", "no-such-package"))
+    found = provenance.software()
+    assert found["no-such-package"] == "not installed"
+    assert found["numpy"] == np.__version__
