@@ -237,7 +237,8 @@ def watched(limit_s: float = HUNG_S) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(alarm.NUMBER, before[0])
+        # None stands for a handler in C, such as faulthandler's: Python cannot put it back.
+        signal.signal(alarm.NUMBER, signal.SIG_DFL if before[0] is None else before[0])
         _limit_s = before[1]
 
 

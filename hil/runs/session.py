@@ -417,7 +417,8 @@ def stop_on_signals(stop: requests.Stop) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # None stands for a handler of the program around Python, which cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def output_path(config: Config, out: str | Path | None, force: bool) -> Path:
