@@ -206,10 +206,12 @@ def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, ask
     made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
     write(tmp_path, {**made, ".venv/extras": there, ".venv/bin/python": "#!/bin/sh\n"})
     (tmp_path / ".venv/bin/python").chmod(0o755)
-    words = ["-c", f"extras={asked}; source scripts/environment"]
+    environment["LC_ALL"] = "C"
+    words = ["-c", f"extras={asked}; source scripts/environment; echo $LC_ALL > locale"]
     done = subprocess.run(
         ["bash", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
+    assert done.returncode or (tmp_path / "locale").read_text() == "C.UTF-8\n"
     said, asked_of_uv = done.stdout + done.stderr, tmp_path / "uv.log"
     if expected == "there":
         assert (done.returncode, said, asked_of_uv.exists()) == (0, "", False)
