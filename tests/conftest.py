@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import forked_recorder
 import hil
 from compile_once import share_compilations
 from hil.devices.board import emulated
@@ -48,6 +49,7 @@ os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=os.environ["XDG_S
 # not meet there.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xdg")
 share_compilations()
+forked_recorder.use()
 
 # The same examples at every run, so that a failure is met by whoever caused it;
 # ./slow-tests looks further, at other examples and more: HYPOTHESIS_PROFILE=wander. A property that

@@ -3,6 +3,7 @@
 import getpass
 import platform
 import subprocess
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -12,7 +13,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 def software() -> dict[str, str | bool]:
     """Versions of hil and its packages, processor; in a git checkout also commit, dirty state."""
     found: dict[str, str | bool] = {
-        "hil-arrays": metadata.version("hil-arrays"),
+        "hil-arrays": _version("hil-arrays"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),
@@ -48,6 +49,7 @@ def user() -> str:
         return ""
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return metadata.version(package)

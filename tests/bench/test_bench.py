@@ -184,6 +184,7 @@ def test_extents_go_from_quick_to_full():
     assert full.exchanges >= 100_000
 
 
+@pytest.mark.slow
 def test_the_command_line_names_every_part(capsys):
     assert main(["bench", "--only", "stepp"]) == 2
     said = capsys.readouterr().err
@@ -201,6 +202,7 @@ def test_the_command_line_names_every_part(capsys):
     assert "model step, 6 cells" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_unit_is_timed_as_plant_and_in_fmpy(monkeypatch, tmp_path):
     monkeypatch.setattr(bench_unit, "STEPS", 20)
     monkeypatch.setattr(bench_unit, "SIMULATED_S", 0.05)

@@ -142,6 +142,7 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     assert (open_run(second).cells_reported.values == 1).all(axis=1).any()
 
 
+@pytest.mark.slow
 def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     configs, capsys, tmp_path, monkeypatch
 ):

@@ -70,6 +70,7 @@ def test_a_machine_without_the_driver_says_so_in_one_line(capsys, monkeypatch):
     assert "NI-DAQmx is not installed on this machine" in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_every_sample_is_recorded_and_their_means_are_the_readings(configs, tmp_path):
     run(configs, tmp_path / "run.h5")
     raw, ticks = open_raw(tmp_path / "run.h5", "daq"), hil.open_run(tmp_path / "run.h5")
@@ -111,6 +112,7 @@ def test_raw_readings_and_the_record_give_the_recorded_force_again(configs, tmp_
     assert abs(force_N[0]) < 6 * 0.0019  # six standard deviations of one sample
 
 
+@pytest.mark.slow
 def test_a_run_with_records_replays(configs, tmp_path, capsys):
     run(configs, tmp_path / "run.h5", "devices.daq.channels.force.tare=true")
     assert main(["replay", str(tmp_path / "run.h5")]) == 0

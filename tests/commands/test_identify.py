@@ -103,6 +103,7 @@ def test_a_rig_with_something_that_the_model_lacks_is_called_so(runs, tmp_path, 
     assert json.loads(out)["residual"]["adequate"]
 
 
+@pytest.mark.slow
 def test_no_record_is_made_of_a_model_that_lacks_something(runs, tmp_path, capsys):
     record = tmp_path / "no.toml"
     words = ["identify", runs["shipped"], "--bootstrap", "0", "--free", "force_on_N"]
@@ -121,6 +122,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_one_line(what, runs, capsys):
     words, line = BAD[what]
@@ -164,6 +166,7 @@ def test_the_shipped_experiment_begins_with_a_rest(runs):
     assert cells[1100:].any()
 
 
+@pytest.mark.slow
 def test_loops_of_a_wire_go_the_same_way(tmp_path, capsys):
     files = []
     for loop in shipped("NiTiHf")[2:4]:

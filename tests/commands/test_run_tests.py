@@ -245,6 +245,7 @@ def test_where_nothing_is_wrong_it_passes_and_shows_the_slowest(clone):
     assert "slowest 30 durations" in done.stdout
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -287,6 +288,7 @@ print(sum(half.stats.cache_misses.values()), sum(half.stats.cache_hits.values())
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_two_processes_need_at_once_is_compiled_by_one(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     paths = os.pathsep.join([str(tmp_path), str(ROOT / "tests")])

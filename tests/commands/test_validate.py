@@ -61,6 +61,7 @@ def test_a_run_that_keeps_what_was_written_down_is_accepted(runs, tmp_path, caps
     assert "u<sub>val</sub>" in page
 
 
+@pytest.mark.slow
 def test_its_json_has_every_figure_with_its_interval(runs, tmp_path, capsys):
     words = ["report", runs["shipped"], "--validate", "--out", tmp_path, "--json"]
     code, out, _ = said(words, capsys)
@@ -133,6 +134,7 @@ def test_a_model_fitted_to_the_run_does_not_validate_itself(runs, tmp_path, caps
     assert "NOT ACCEPTED: own@1 was fitted to this very run" in out
 
 
+@pytest.mark.slow
 def test_a_broadcast_run_has_the_band_of_its_recruitment(runs, tmp_path, capsys):
     words = ["report", runs["broadcast"], "--validate", "--out", tmp_path]
     _, out, _ = said(words, capsys)
@@ -156,6 +158,7 @@ def test_several_runs_stand_in_one_table_and_mixed_ones_are_flagged(runs, tmp_pa
     assert "All runs" in page
 
 
+@pytest.mark.slow
 def test_a_run_that_tripped_is_compared_up_to_there(configs, tmp_path, capsys):
     path = tmp_path / "tripped.h5"
     config = hil.load(configs / "miga6/all_on.toml", ["guard.force_max_N=1.0"])
@@ -245,6 +248,7 @@ def pulled(configs, tmp_path_factory):
     return hil.run(hil.load(configs / "stage/pull.toml", sets), out=folder / "pulled.h5")
 
 
+@pytest.mark.slow
 def test_the_model_of_a_validation_is_stretched_by_the_stage_as_the_twin_is(pulled):
     [found] = validate_files([pulled], None)
     # The channel's noise is 1 mN. `hil test isothermal` measures 1.03 N/mm of the cold wire.

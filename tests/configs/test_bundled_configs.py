@@ -29,7 +29,7 @@ def runs_to_its_end(config, out):
     return recording
 
 
-BEGINNING_S = 2.0
+BEGINNING_S = 0.5
 # These are refused if their impacts or their movement do not fit into the run.
 SHORTER = {
     "arm": (),

@@ -82,6 +82,7 @@ def test_the_twin_holds_the_cells_between_answers(paced, configs, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_paced_run_replays_bit_for_bit(configs, tmp_path):
     config = load(configs / "miga6/pid.toml", PACED)
     assert replay(hil.run(config, out=tmp_path / "run.h5")) == (1200, None)

@@ -131,11 +131,13 @@ def test_any_text_for_set_is_refused_politely(text):
     )
 
 
+@pytest.mark.slow_beyond(30)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_shipped_file_is_valid(path):
     assert check(path) == ("rig" if path.name == "rig.toml" else "experiment")
 
 
+@pytest.mark.slow_beyond(12)
 @pytest.mark.parametrize(
     "path", [p for p in SHIPPED if p.name != "rig.toml"], ids=lambda p: f"{p.parent.name}/{p.stem}"
 )

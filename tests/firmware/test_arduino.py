@@ -120,6 +120,7 @@ def test_pulses_shorter_than_a_scan_are_counted_too(arduino):
     assert used >= least - heat_max / 255
 
 
+@pytest.mark.slow_beyond(1)
 def test_it_finds_the_other_faults(arduino):
     """Each on a board that is armed with a cell on: dead man, e-stop, pins, limits, on-time."""
 

@@ -246,6 +246,7 @@ def test_a_cell_on_for_9_9_s_and_off_for_1_ms_trips_as_one_that_is_never_off(boa
     assert took_ms[1] < 1.1 * took_ms[0] + 20
 
 
+@pytest.mark.slow_beyond(6)
 @pytest.mark.parametrize("current_A", [0.25, 0.4, 0.64, 1.19])
 @pytest.mark.parametrize("pattern", ["held", "toggled", "armed again and again"])
 def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_A, pattern):

@@ -148,6 +148,7 @@ def _survivors(tmp_path, every: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_checks_notice_some_mutants_of_the_guard(tmp_path):
     assert _survivors(tmp_path, every=30) == []
 

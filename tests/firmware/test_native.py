@@ -14,6 +14,7 @@ from firmware.boards import FIRMWARE, make
 from hil.devices.board import protocol
 
 
+@pytest.mark.slow
 def test_a_fuzz_loop_finds_no_memory_error_under_the_sanitisers(tmp_path):
     fuzz = make(tmp_path, "asan") / "fuzz"
     for seed in ("1", "2"):

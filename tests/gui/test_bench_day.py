@@ -195,6 +195,7 @@ def test_a_stop_before_the_run_is_shown_withdraws_the_start(operator, bench, sai
     assert said == []
 
 
+@pytest.mark.slow
 def test_a_set_point_and_a_gain_take_effect_in_the_run_and_are_recorded(operator, bench):
     o, window = operator, operator.window
     control = window.bench.control
@@ -242,6 +243,7 @@ def test_a_run_is_served_to_foxglove_if_that_is_ticked(operator, bench, said):
     assert said == []
 
 
+@pytest.mark.slow
 def test_a_port_in_use_refuses_the_run_in_one_line(operator, bench, said):
     o, control = operator, operator.window.bench.control
     o.window.open(bench / "miga6" / "all_on.toml")

@@ -13,6 +13,7 @@ def settings(configs):
     return load_settings(configs / "body/sway.toml", {})
 
 
+@pytest.mark.slow
 def test_an_upright_body_is_as_tall_as_its_links(settings):
     picture = drawn(settings).mechanism
     lines, muscles = picture.place(picture.start)

@@ -161,6 +161,7 @@ def test_reading_a_recording_can_be_cancelled(window, pid_run):
     assert "cancelled" in window.session.message.text()
 
 
+@pytest.mark.slow
 def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot, monkeypatch):
     """Each frame comes 20 ms after the one before, however late the machine draws it."""
     window = opened(pid_run)
@@ -184,6 +185,7 @@ def test_a_recording_is_played_through_the_same_views(opened, pid_run, qtbot, mo
     assert window.timeline.to_s == pytest.approx(now_s)
 
 
+@pytest.mark.slow
 def test_cursors_measure_what_lies_between_them(opened, pid_run):
     window, run = opened(pid_run), hil.open_run(pid_run)
     window.transport.cursor_button.click()
@@ -199,6 +201,7 @@ def test_cursors_measure_what_lies_between_them(opened, pid_run):
     assert window.cursor_table.item(table["time"], 3).text() == "1 s"
 
 
+@pytest.mark.slow
 def test_columns_with_a_tick_are_drawn_in_a_plot_of_their_units(opened, pid_run):
     window, run = opened(pid_run), hil.open_run(pid_run)
     items = window.columns.findItems("muscle.1.current_A", Qt.MatchFlag.MatchStartsWith)
@@ -208,6 +211,7 @@ def test_columns_with_a_tick_are_drawn_in_a_plot_of_their_units(opened, pid_run)
     assert set(y[np.isfinite(y)]) <= set(run["muscle.1.current_A"].values)
 
 
+@pytest.mark.slow
 def test_the_array_moves_with_the_twin(opened, pid_run, configs):
     window = opened(pid_run)
     moved = window.feed.moves_at(2.9)
@@ -295,6 +299,7 @@ def test_the_guards_state_is_read_from_its_column(window):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_benchmark_draws_what_it_says(window):
     found = speed.redraw(window, 0.3)
     assert found["n_curves"] == 8

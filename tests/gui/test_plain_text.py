@@ -54,6 +54,7 @@ def test_a_tip_and_the_label_of_a_plot_show_the_text_itself(text):
     assert shown == text
 
 
+@pytest.mark.slow
 def test_no_label_of_the_window_takes_text_for_html(opened, marked):
     window = opened(marked)
     assert TEXT in window.header.title.text()

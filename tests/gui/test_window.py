@@ -27,6 +27,7 @@ def test_every_sample_of_a_recording_is_there_to_be_drawn(opened, pid_run):
     np.testing.assert_array_equal(bins.low[data.index(RESIDUAL)], residual_N)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(("from_s", "to_s"), [(0.0, 3.0), (0.4, 1.1), (2.9, 2.95)])
 def test_drawn_curves_reach_from_the_smallest_to_the_largest_sample(opened, pid_run, from_s, to_s):
     window, run = opened(pid_run), hil.open_run(pid_run)
@@ -58,6 +59,7 @@ def test_reports_of_every_fourth_row_hold_until_the_next_and_no_longer():
     assert (Reports(1).held(told) == told).all()
 
 
+@pytest.mark.slow
 def test_the_raster_lights_a_cell_where_it_was_reported_on(opened, pid_run):
     window, run = opened(pid_run), hil.open_run(pid_run)
     window.frame()
@@ -98,7 +100,7 @@ SHIPPED = (
 )
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_rig_can_be_looked_at(opened, configs, tmp_path, name):
     sets = ["experiment.duration_s=0.2"]

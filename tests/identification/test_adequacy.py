@@ -205,6 +205,7 @@ def test_the_covariance_of_a_fit_is_that_of_noise_which_grows():
     assert found.covariance[0, 0] == pytest.approx(drawn.var(), rel=4 * np.sqrt(2 / 4000))
 
 
+@pytest.mark.slow
 def test_a_rig_with_hum_and_growing_noise_is_identified_without_an_alarm():
     rig, rng = make_rig(21, 2), np.random.default_rng(11)
     at, sigma = rig.data.measured - rig.data.measured[:1000].mean(), rig.noise.total_rms_N

@@ -77,6 +77,7 @@ def test_a_complete_model_of_wires_leaves_noise_alone(found):
     assert found.adequacy.adequate
 
 
+@pytest.mark.slow
 def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
     run = run_of(tables, TRUE)
     fix = ("convection_W_per_m2_K", "shoulder_ratio", "core_share", "core_K", "cell", "force_on_N",
@@ -104,6 +105,7 @@ def test_power_and_heats_together_have_no_scale_that_a_force_tells(tables):
     assert "not identifiable separately" in group.sentence([OWN + "martensite_Ohm_per_m"])
 
 
+@pytest.mark.slow
 def test_measured_air_is_that_of_the_wires_and_no_parameter(tables):
     run = replace(run_of(tables, {}), ambient_C=19.0)
     changed = copy.deepcopy(tables)
@@ -115,6 +117,7 @@ def test_measured_air_is_that_of_the_wires_and_no_parameter(tables):
         identify(tables, [run], Asked(free=("ambient_C",), bootstrap=0))
 
 
+@pytest.mark.slow
 def test_a_share_is_never_fitted_beyond_one(tables):
     keys = tuple(f"{OWN}{side}.core_share" for side in ("heating", "cooling"))
     run = run_of(tables, {key.removeprefix(OWN): 1.0 for key in keys}, noise_N=1e-4)
@@ -140,6 +143,7 @@ def test_cells_before_the_first_report_are_off():
     assert _cells(reported, np.arange(2)).tolist() == [[0, 1]]
 
 
+@pytest.mark.slow
 def test_wires_whose_force_jumps_are_refused_instead_of_given_false_intervals(
     configs, tmp_path, capsys
 ):

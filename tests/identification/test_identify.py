@@ -71,6 +71,7 @@ def test_a_model_that_lacks_nothing_is_seldom_called_lacking(outcome):
     assert outcome.called.sum() <= scipy.stats.binom.ppf(1.0 - 1e-4, N_RIGS, FALSE_ALARM)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("effect", ["creep", "unlike masses"])
 def test_a_model_that_lacks_an_effect_is_called_so(effect):
     found = trial(make_rig(12, 0, effect))
@@ -93,6 +94,7 @@ def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
     assert UNSEEN in as_text(found)
 
 
+@pytest.mark.slow
 def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
     rig = make_rig(12, 0, "unlike masses")
     found = identify(TABLES, [rig.data], Asked(each=("mass_kg",), bootstrap=0))
@@ -150,6 +152,7 @@ def test_coloured_noise_is_weighed_by_its_filter():
     assert np.abs(np.log(outcome.ratio)).max() <= 3 * 0.13
 
 
+@pytest.mark.slow
 def test_the_rate_of_false_alarms_is_the_stated_one():
     """Of noise alone, known from a rest of its own: no fit, so that thousands are cheap."""
     rng, n_times, n, n_rest = np.random.default_rng(1), 1000, 1000, 1000

@@ -63,6 +63,7 @@ def found(files):
     return identify_loop_files(files)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_parameters_that_the_loops_were_drawn_from(found):
     true = values_of(TRUE)
     assert {e.key: e.low <= true[e.key] <= e.high for e in found.estimates if e.identified} == {

@@ -261,6 +261,7 @@ def test_a_run_changed_in_its_middle_replays_bit_for_bit(changed_run):
     assert rows == 700
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("name", "change"),
     [("force_reference_N", 1e-12), ("controller.k_p", 1e-12), ("arm", 0.0)],

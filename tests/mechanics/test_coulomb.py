@@ -17,6 +17,7 @@ def points(rng, n_points, n_bodies=4):
     return B @ np.linalg.solve(M, B.T), u
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("mu", [0.05, 0.4, 1.0])
 @pytest.mark.parametrize("n_points", [1, 2, 4])
 def test_impulses_obey_unilateral_contact_and_coulombs_law(n_points, mu):

@@ -173,6 +173,7 @@ def test_kanes_inertia_force_needs_its_minus_sign():
     assert np.linalg.norm(active + inertia) > 1e-3  # as printed
 
 
+@pytest.mark.slow
 def test_springs_on_the_angles_lose_what_their_dampers_take():
     K, D = np.array([0.03, 0.05, 0.02]), np.array([0.002, 0.001, 0.003])
 

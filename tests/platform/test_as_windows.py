@@ -61,8 +61,10 @@ def test_runs_reports_and_campaigns_need_nothing_that_windows_lacks(tmp_path, en
 @pytest.mark.xdist_group("real time")
 def test_a_stop_request_ends_a_run_safely_without_sigint(tmp_path, environment):
     path = tmp_path / "run.h5"
-    words = ["run", str(CONFIGS / "miga6" / "pid.toml"), "--clock", "real", "--duration", "600"]
+    # A rig without a board, which a loop that waits for a processor would let down.
+    words = ["run", str(CONFIGS / "slider" / "steps.toml"), "--clock", "real", "--duration", "600"]
     words += ["--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=60.0"]
+    words += ["--set", "reference.signals.slide.value=[0.0, 0.0, 0.0, 0.0]"]
     run = subprocess.Popen(
         [sys.executable, "-m", "hil", *words, "--out", str(path)], env=environment, cwd=tmp_path,
         stderr=subprocess.PIPE, text=True,

@@ -276,6 +276,7 @@ def test_a_model_that_fails_in_the_run_trips_too(tmp_path):
     assert hil.open_run(found.path).attrs["outcome"] == "tripped"
 
 
+@pytest.mark.slow
 def test_a_replay_takes_the_recorded_source_not_the_file_of_today(mine, tmp_path):
     source = HEAD + "        return (np.arange(self.n) < self.k // 50).astype(float)\n"
     path = mine(source)
@@ -369,6 +370,7 @@ def _contract(*words, folder):
     )
 
 
+@pytest.mark.slow
 def test_the_contract_accepts_a_template_and_says_what_a_class_breaks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for kind in KINDS:
@@ -390,6 +392,7 @@ def test_the_contract_accepts_a_template_and_says_what_a_class_breaks(tmp_path, 
     assert "Traceback" not in bad.stdout
 
 
+@pytest.mark.slow
 def test_the_benchmark_says_what_a_tick_of_ones_own_costs(monkeypatch, tmp_path):
     monkeypatch.setattr(plugin, "ROUNDS", 1)
     monkeypatch.setattr(plugin, "TICKS", 50)

@@ -34,6 +34,7 @@ def test_intervals_of_a_line_hold_the_truth_in_95_of_100_acts():
     assert (held <= MANY).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_an_exponential_hold_the_truth_in_95_of_100_acts():
     rng, t, truth = np.random.default_rng(2), np.linspace(0.0, 3.0, 60), np.array([0.4, 1.0, -0.8])
 

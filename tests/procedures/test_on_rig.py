@@ -114,6 +114,7 @@ def test_a_cells_lag_is_that_of_its_differential_equation(silicone):
     np.testing.assert_allclose(response._lagged(F(t), h, silicone), wanted, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_rate_and_delay_of_either_edge_hold_the_truth_in_95_of_100_acts(silicone, monkeypatch):
     """The module's own sigmoid with its stops, through the lag that is tested above."""
     rng = np.random.default_rng(2)
@@ -203,7 +204,7 @@ def calibrated(tmp_path, capsys, kind, rig, *more):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("kind", "rig", "more"),
     [
@@ -347,6 +348,7 @@ def test_a_rehearsal_takes_the_place_of_an_older_one_and_of_no_record(tmp_path, 
     assert (tmp_path / "a.toml").read_text() == shipped
 
 
+@pytest.mark.slow
 def test_what_is_printed_for_the_rigs_table_is_taken_by_it(rigs, tmp_path, capsys, monkeypatch):
     """As somebody would who has measured their own damper."""
     recording = tmp_path / "pulse.h5"

@@ -46,6 +46,7 @@ def futek(configs):
     return configs.parent / "calibration/futek_9N.toml"
 
 
+@pytest.mark.slow
 def test_the_same_values_give_the_same_run(tared, futek, tmp_path):
     """Every column, estimates included, bit for bit; and it replays."""
     changed(futek, tmp_path / "same.toml")

@@ -34,6 +34,7 @@ def rehearsed(kind, seed, *sets, truth=lambda known: known):
     return known.truth, procedure.finish(session, readings)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     "kind",
     ["spring_constants", "masses", "encoder", "displacement_sensor", "pantograph_geometry"],
@@ -58,6 +59,7 @@ def smooth(known):
     return dataclasses.replace(known, hysteresis=0.0, creep=0.0)
 
 
+@pytest.mark.slow
 def test_a_transducers_deflection_over_force_is_held_in_95_of_100_acts():
     """Zeros that drift, as ASTM E74 takes them; the fit is linear, so Student's law is exact."""
     held = np.zeros(2)
@@ -89,6 +91,7 @@ def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_to
     assert held >= binom.ppf(0.0005, 3 * SESSIONS, 0.95)
 
 
+@pytest.mark.slow
 def test_a_straight_line_through_a_curved_transducer_holds_95_of_100_forces_on_either_branch():
     """A bend of 0.1 % of full scale, which a polynomial of degree 1 cannot follow."""
     held, session = 0, session_of("force_transducer", "procedure.degree=1")
@@ -139,6 +142,7 @@ def test_hysteresis_creep_and_nonlinearity_are_those_of_the_transducer():
     assert truth["nonlinearity_N"] == pytest.approx((0.001 + 0.001) / 4 * top_N, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_lower_limit_factor_is_2_4_standard_deviations_of_a_reading():
     """Mean over all sessions of an estimate of 0.2 uV/V, 25 degrees of freedom: within 4 errors."""
     factors = []

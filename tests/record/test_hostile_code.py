@@ -178,7 +178,7 @@ STORES = {
 }
 
 
-@pytest.mark.slow_beyond(3)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("attack", STORES, ids=lambda attack: attack.__name__)
 def test_hashes_where_somebody_else_can_put_them_are_not_believed(attack, mailed, state, capsys):
     sound_list(state, mailed)
@@ -195,6 +195,7 @@ def keep(path, source):
         file["own/controller"].attrs.update(kept)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("hidden", ["\r", "\u202e", "\u2028", "\u200b", "\x1b"])
 def test_code_that_is_not_what_it_looks_like_gets_no_trust(hidden, mailed, capsys):
     """A carriage return ends a comment for Python, and for hardly any reader."""
@@ -207,7 +208,7 @@ def test_code_that_is_not_what_it_looks_like_gets_no_trust(hidden, mailed, capsy
     assert not mark.exists()
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("change", [" ", "\n", "\ufeff", "\t"])
 def test_code_that_differs_by_a_space_is_other_code(change, mailed, state, capsys):
     path, mark = mailed
@@ -256,6 +257,7 @@ def run_there(folder, *words):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_modules_and_entry_points_beside_a_recording_are_not_imported(unpacked_folder):
     """`python -m` puts the working folder first on the path."""
     folder, mark = unpacked_folder
@@ -287,6 +289,7 @@ def test_a_second_module_that_code_imports_is_not_taken_from_beside_the_recordin
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_what_this_user_ran_here_replays_without_a_question(configs, mailed, state, tmp_path):
     _, mark = mailed
     hil.run(next(tmp_path.glob("*/theirs/mine.toml")), out=tmp_path / "again.h5")

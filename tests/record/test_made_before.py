@@ -21,7 +21,7 @@ def recording(request, tmp_path):
     return path
 
 
-@pytest.mark.slow_beyond(3)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("recording", NAMES, indirect=True)
 def test_a_recording_made_before_opens_verifies_and_is_reported(recording, capsys):
     run = hil.open_run(recording)
@@ -33,7 +33,7 @@ def test_a_recording_made_before_opens_verifies_and_is_reported(recording, capsy
     capsys.readouterr()
 
 
-@pytest.mark.slow_beyond(3)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("recording", NAMES, indirect=True)
 def test_a_recording_made_before_makes_the_same_decisions_again(recording):
     let_run(recording, [kept.sha256 for kept in kept_code(recording)])

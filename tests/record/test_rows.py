@@ -74,6 +74,7 @@ def test_the_schedule_acts_from_its_ticks_on(all_on):
     np.testing.assert_array_equal(columns["cells_commanded"].any(axis=1), on)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("experiment", ["miga6/all_on", "miga6/pid", "array14/groups"])
 def test_the_twin_is_the_stored_model_run_on_the_reported_cells(configs, tmp_path, experiment):
     path = hil.run(configs / f"{experiment}.toml", seed=3, out=tmp_path / "run.h5")
@@ -242,6 +243,7 @@ def test_with_plant_and_model_alike_the_residual_is_sensor_noise(rigs, tmp_path)
     assert white.count(False) <= 1
 
 
+@pytest.mark.slow
 def test_with_the_shipped_plant_the_residual_is_more_than_noise(configs, tmp_path):
     assert not any(whiteness(configs, tmp_path, range(3)))
 

@@ -89,6 +89,7 @@ def check_rules(crate):
         assert crate.entities[name]["contentSize"] == str(len(content))
 
 
+@pytest.mark.slow
 def test_a_run_is_an_action_of_hil_with_its_files(crate, all_on):
     check_rules(crate)
     [run] = crate.of_type("CreateAction")

@@ -100,6 +100,7 @@ def test_a_run_cut_off_is_reported_with_its_figures(all_on, tmp_path, capsys):
         capsys.readouterr()
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("n_ticks", [1, 2, 3, 10])
 def test_a_run_of_few_ticks_is_reported(configs, tmp_path, n_ticks, capsys):
     out = tmp_path / "run.h5"
@@ -111,6 +112,7 @@ def test_a_run_of_few_ticks_is_reported(configs, tmp_path, n_ticks, capsys):
     assert "SIMULATED" in page
 
 
+@pytest.mark.slow
 def test_a_run_with_lost_readings_is_reported(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     lost = "devices.daq.channels.force.sim.reading_lost_probability"
@@ -132,6 +134,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_text(configs, tmp_path, capsy
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.slow
 def test_a_leg_that_stands_still_is_held_in_summary_page_and_table(configs, tmp_path, capsys):
     config = hil.load(configs / "leg/still.toml", ["experiment.duration_s=1.0"])
     result = session.run(config, out=tmp_path / "run.h5", seed=0)

@@ -51,6 +51,7 @@ def arduino(rigs):
     return written
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("backend", ["sim", "board=emulated,daq=sim,supply=sim"])
 def test_it_runs_and_what_it_does_not_measure_is_no_number(arduino, backend, tmp_path):
     path = arduino()

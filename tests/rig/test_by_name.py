@@ -115,7 +115,7 @@ def test_every_shipped_rig_is_looked_at(configs):
     assert {path.parent.name for path in configs.glob("*/rig.toml")} == set(EXPERIMENTS)
 
 
-@pytest.mark.slow_beyond(4)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("rig", EXPERIMENTS)
 def test_a_shipped_rig_records_the_same_whatever_the_order_of_its_tables(rigs, rig):
     merged = read_merged(rigs / rig / f"{EXPERIMENTS[rig]}.toml").table

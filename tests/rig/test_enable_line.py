@@ -185,6 +185,7 @@ def interrupt(_):
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow_beyond(5)
 @pytest.mark.parametrize("at", ["self_test", "arm", "settle", "write"])
 @pytest.mark.parametrize("act", [refuse, crash, interrupt])
 def test_whatever_fails_in_between_the_line_goes_low_before_the_boards_are_left(

@@ -57,6 +57,7 @@ def experiment(request, tmp_path):
     return path
 
 
+@pytest.mark.slow_beyond(1)
 def test_the_loop_tracks_and_replays(experiment, tmp_path):
     config = hil.load(experiment, ["experiment.duration_s=2.0"])
     run = hil.open_run(hil.run(config, out=tmp_path / "run.h5", seed=2))

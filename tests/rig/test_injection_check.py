@@ -98,6 +98,7 @@ def test_two_devices_in_one_line_of_a_trip_are_told_apart(configs, tmp_path, cap
     assert "; board_b was reset: it is disarmed" in capsys.readouterr().out
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("backend", ["sim", "emulated,daq=sim"])
 @pytest.mark.parametrize("rig", ["miga6/all_on", "array14/broadcast"])
 def test_a_reset_in_the_very_last_tick_trips(rig, backend, configs, tmp_path, capsys):

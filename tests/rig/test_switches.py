@@ -152,6 +152,7 @@ def test_a_rig_without_estop_or_readback_is_valid_with_warnings_that_strict_refu
 # It runs
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("backend", ["sim", EMULATED])
 def test_it_runs_without_a_board_and_its_recording_replays(backend, tmp_path):
     out = tmp_path / "run.h5"
@@ -168,6 +169,7 @@ def test_it_runs_without_a_board_and_its_recording_replays(backend, tmp_path):
     assert proved is (backend != "sim")
 
 
+@pytest.mark.slow
 def test_the_emulated_card_gives_the_forces_of_the_simulated_one(tmp_path):
     """It averages ten samples of a period, and both add noise of 1.9 mN."""
     runs = [run(tmp_path / f"{i}.h5", backend=b) for i, b in enumerate(("sim", EMULATED))]

@@ -59,6 +59,7 @@ def test_the_plant_without_one_of_its_own_is_in_the_same_room(bench):
         assert config.system(plant=plant).wires.T_C == pytest.approx(20.5)
 
 
+@pytest.mark.slow
 def test_a_measured_room_takes_its_share_out_of_the_residual(bench, capsys):
     def residual_N(recording):
         return rms((recording.force_measured_N - recording.force_model_N).values)
@@ -83,6 +84,7 @@ def test_a_run_with_a_measured_room_replays_to_the_same_decisions(bench, capsys)
     assert main(["replay", "a.h5"]) == 0
 
 
+@pytest.mark.slow
 def test_a_room_may_stand_still(bench, capsys):
     rig = bench / "rig.toml"
     rig.write_text(rig.read_text() + ROOM.replace("noise_rms_V = 0.01", "noise_rms_V = 0.0"))

@@ -122,6 +122,7 @@ UNKNOWN = (
 )
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_shipped_example_is_refused_by_a_strict_check_and_run_on_a_bench(
     name, configs, tmp_path, capsys
@@ -138,6 +139,7 @@ def test_every_shipped_example_is_refused_by_a_strict_check_and_run_on_a_bench(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_strict_campaign_on_a_bench_is_refused_before_it_begins(configs, tmp_path, capsys):
     day = configs / "wires4/campaigns/day.toml"
     assert "is assumed: nobody has measured it" in refused(["check", day, "--strict"], capsys)
@@ -147,6 +149,7 @@ def test_a_strict_campaign_on_a_bench_is_refused_before_it_begins(configs, tmp_p
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_run_on_a_bench_warns_on_the_terminal_and_in_its_recording(
     pty_board, configs, tmp_path, capsys
 ):

@@ -158,6 +158,7 @@ def test_on_the_emulated_chip_a_loop_s_and_a_board_s_row_trip_in_time(row):
     assert says_who_and_how_much(found), found["said"]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("board", ["board_a", "board_b"])
 def test_a_fault_of_either_of_two_boards_is_found(board):
     scenario = fault_study.Scenario(

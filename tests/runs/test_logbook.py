@@ -99,6 +99,7 @@ def test_faults_are_counted(bench, capsys):
     assert totals().faults == {"too_many_cells_on": 1}
 
 
+@pytest.mark.slow
 def test_a_swapped_wire_begins_anew_and_its_past_is_kept(bench, capsys):
     run()
     words = ["logbook", "W4-01", "--simulated"]

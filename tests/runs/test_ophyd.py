@@ -28,6 +28,7 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_scan_runs_the_experiment_at_every_setting_and_reads_its_summary(engine, configs):
     with init_devices():
         array = Experiment(

@@ -29,7 +29,7 @@ RUNS = {
 }
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_on_the_virtual_clock_replays_bit_for_bit(name, configs, tmp_path):
     experiment, sets = RUNS[name]

@@ -119,6 +119,7 @@ def test_covariances_come_from_records_and_keep_what_is_between_values():
     assert "arrays.muscle.mass_kg" in known.unsaid
 
 
+@pytest.mark.slow
 def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs):
     run = make_rig(3, 0).data
     known = known_of(TABLES, [(record({"force_on_N": 4.0}, [[0.04]]), ["model.arrays.muscle"])])

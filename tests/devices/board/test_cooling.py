@@ -115,6 +115,7 @@ class Window(assembly.NoSink):
         return True
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("hot", [["board_a"], ["board_b"], ["board_a", "board_b"], []])
 def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled(configs, hot):
     """Heat counts as used up after a reset and falls to an eighth within tau ln 8, 1.25 s."""

@@ -51,6 +51,7 @@ def test_the_same_run_repeats_bit_for_bit(configs, recording, tmp_path):
         np.testing.assert_array_equal(recording[name], again[name])
 
 
+@pytest.mark.slow
 def test_two_boards_of_one_rig_are_two_chips(configs, tmp_path):
     run(
         configs / "array14/groups.toml",

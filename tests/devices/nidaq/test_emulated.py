@@ -39,6 +39,7 @@ def test_it_measures_what_the_simulated_card_measures(configs, recording, tmp_pa
     assert "SIMULATED" in emulated.attrs["simulated"]
 
 
+@pytest.mark.slow
 def test_the_mean_of_ten_samples_has_a_third_of_their_noise(configs, tmp_path):
     """All cells off: white noise of 2 mV, and that of the converter's 0.3 mV steps."""
     run(configs, tmp_path / "off.h5", "controller.steps=[{t_s=9.0, on='all'}]")
@@ -55,6 +56,7 @@ def test_every_reading_is_half_a_block_old(recording):
     np.testing.assert_allclose(run.daq_t_s + run.daq_age_s, run.t_s.values, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_seed_repeats_bit_for_bit_and_another_does_not(configs, recording, tmp_path):
     run(configs, tmp_path / "again.h5")
     run(configs, tmp_path / "other.h5", seed=2)

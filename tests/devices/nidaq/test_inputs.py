@@ -122,6 +122,7 @@ def test_a_block_that_has_not_come_is_no_reading_and_later_ones_are_a_period_old
             assert bench.column("daq_age_s") == pytest.approx(PERIOD_S + 0.00045)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("drift", [1e-3, -1e-3])
 def test_clocks_that_drift_apart_lose_no_sample_and_age_no_reading(drift):
     """Twenty times what two bad crystals do, for 4 s: 4 periods apart at the end."""

@@ -40,6 +40,7 @@ def watched(bench, n, card_s=lambda t_s: t_s):
     return valid, told_s, true_s
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("packet_s", PACKETS_S)
 def test_every_tick_has_a_reading_whose_age_is_the_true_one(packet_s):
     with packets(packet_s, FORCE, HIP) as bench:
@@ -66,6 +67,7 @@ def test_ticks_that_are_late_now_and_then_find_their_samples(packet_s):
     assert valid.all()
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("drift", [1e-3, -1e-3])
 def test_clocks_that_drift_apart_cost_a_tick_a_period_and_no_age(drift):
     """Twenty times what two bad crystals do, for 6 s: 6 periods."""

@@ -40,6 +40,7 @@ def test_the_plant_sees_the_gates_that_were_commanded_a_period_before(signals):
     assert set(driven.sum(axis=1)) == {0, 2, 6}
 
 
+@pytest.mark.slow
 def test_the_force_is_that_of_the_emulated_bench_at_most_a_period_later(configs, signals, tmp_path):
     """There a transducer follows the plant within the period; here its voltage is held for one."""
     run(
@@ -70,6 +71,7 @@ def test_the_recording_says_that_the_plant_is_simulated_and_replays(path, signal
     assert replay(path) == (len(signals.t_s), None)
 
 
+@pytest.mark.slow
 def test_a_dead_cell_of_the_plant_is_felt_through_the_volts(configs, signals, tmp_path):
     run(
         configs,

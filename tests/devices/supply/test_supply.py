@@ -467,6 +467,7 @@ def test_a_simulated_supply_measures_what_the_wires_draw(configs, tmp_path):
     assert run.supply_voltage_V.values[-1] == 8.0
 
 
+@pytest.mark.slow
 def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
     """Early on, before losses count, a wire's rise goes with the power: (1/2)^2."""
     rises_K = []
@@ -480,6 +481,7 @@ def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
     assert rises_K[1] / rises_K[0] == pytest.approx(0.25, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_supply_at_its_current_limit_gives_less_voltage_and_trips(configs, tmp_path):
     run = _run(configs, tmp_path, "devices.supply.current_A=0.3")
     assert run.attrs["outcome"] == "tripped"

@@ -55,6 +55,7 @@ def test_the_scan_feeds_the_pump_under_any_commands(watched):
     assert watched.longest_gap_us(start_us) < 1e6 * rules.LONGEST_GAP_S
 
 
+@pytest.mark.slow
 def test_the_pump_starves_when_the_scan_stops(watched):
     """The converter is switched off, so no reading ends and the address stays."""
     watched.lib.emulate_write(watched.chip, ADCSRA, 0)

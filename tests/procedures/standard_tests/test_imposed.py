@@ -112,6 +112,7 @@ def test_what_a_stage_cannot_do_is_refused_in_one_line(args, words, configs, tmp
     assert words in error[0]
 
 
+@pytest.mark.slow
 def test_a_cold_wire_does_no_work_on_the_stage(configs, tmp_path):
     """It is elastic: the loop has no area beside the energy that it stores, (F_max - F_min) A."""
     out, rig = tmp_path / "out", str(configs / "stage" / "rig.toml")

@@ -40,6 +40,7 @@ def test_what_cannot_be_tested_is_refused_in_one_line(args, words, configs, tmp_
     assert words in error[0]
 
 
+@pytest.mark.slow
 def test_a_test_that_does_not_heat_far_enough_says_so_and_keeps_its_recordings(
     configs, tmp_path, capsys
 ):
@@ -67,6 +68,7 @@ def test_every_load_is_a_trial_and_gives_a_slope_of_stress_over_temperature(conf
     assert 0.5 * (found["M_s"] + found["M_f"]) == pytest.approx(7.5, rel=0.06)
 
 
+@pytest.mark.slow
 def test_fatigue_goes_on_where_it_was_stopped(configs, tmp_path, capsys):
     rig, out = configs / "isotonic" / "rig.toml", tmp_path / "out"
     sets = ["--set", "heat_s=0.3", "--set", "cool_s=0.2", "--set", "block=2",

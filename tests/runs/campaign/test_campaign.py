@@ -94,6 +94,7 @@ def test_every_trial_is_run_written_down_and_put_on_one_page(write, hil):
     assert page.count("<img") == 3
 
 
+@pytest.mark.slow
 def test_a_complete_campaign_is_not_run_again_and_its_table_stays(write, hil):
     path = write()
     assert hil("campaign", path)[0] == 0
@@ -105,6 +106,7 @@ def test_a_complete_campaign_is_not_run_again_and_its_table_stays(write, hil):
     assert trials() == before
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_figures_on_dask_too(write, hil):
     from distributed import LocalCluster
 
@@ -168,6 +170,7 @@ def test_after_a_trip_it_leaves_the_trial_out_when_told_so(write, hil):
     assert trials() == rows
 
 
+@pytest.mark.slow
 def test_after_a_trip_it_tries_again_so_often_and_then_does_as_told(write, hil):
     path = write({"after_trip": {"do": "retry", "retries": 2, "then": "skip"}},
                  {"limit": {**TRIPS, "levels": [-0.01]}, "length": SHORT})  # fmt: skip
@@ -243,6 +246,7 @@ def read_log_of(folder):
     return read_log(Path(folder) / "journal.jsonl")
 
 
+@pytest.mark.slow
 def test_the_plant_goes_from_trial_to_trial_where_there_is_a_wait(write, hil):
     """A slide that was moved is where it was left; a campaign without a wait starts it anew."""
     force = {"key": "reference.signals.slide.t_s", "names": ["soon"],
@@ -311,6 +315,7 @@ def test_a_controller_of_ones_own_that_raises_is_refused_before_the_first_trial(
     assert not os.path.exists("runs")
 
 
+@pytest.mark.slow
 def test_another_campaign_or_another_backend_does_not_go_on_in_its_folder(write, hil):
     assert hil("campaign", write())[0] == 0
     code, _, err = hil("campaign", write(repeats=2))
@@ -350,6 +355,7 @@ def test_answers_from_a_file_are_kept_with_trials_and_recordings(write, hil, tmp
     assert said["answers"] == {"fixed": True, "room_C": 21.5, "looks": "worn"}
 
 
+@pytest.mark.slow
 def test_what_was_answered_at_the_end_is_not_asked_again(write, hil, tmp_path):
     asks = {"before": {"ask": "?", "kind": "number"},
             "after": {"ask": "?", "kind": "number", "when": "end"}}  # fmt: skip

@@ -66,6 +66,7 @@ def test_a_motions_torques_are_those_of_the_peer(peer):
         np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_accelerations_under_activations_are_those_of_the_peer(peer):
     tree = Recursion(ARM.bodies(), fixed=True)
     t_max, b = PAIRS.of_nine()

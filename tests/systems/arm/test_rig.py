@@ -43,6 +43,7 @@ def recording(configs, tmp_path_factory):
     return hil.run(load(configs / POINTING), out=tmp_path_factory.mktemp("arm") / "run.h5")
 
 
+@pytest.mark.slow
 def test_the_fingertip_follows_the_published_movement_far_closer_than_with_the_papers_gains(
     recording,
 ):
@@ -53,11 +54,13 @@ def test_the_fingertip_follows_the_published_movement_far_closer_than_with_the_p
     assert error.max() < 6.0
 
 
+@pytest.mark.slow
 def test_masses_a_fifth_too_heavy_cost_millimetres(configs, tmp_path):
     path = hil.run(load(configs / POINTING, HEAVY), out=tmp_path / "run.h5")
     assert np.sqrt(np.mean(tip_error_mm(path) ** 2)) < 5.0
 
 
+@pytest.mark.slow
 def test_the_printed_gains_on_an_exact_model_are_as_good_as_the_published_reading(
     configs, tmp_path
 ):
@@ -161,6 +164,7 @@ def test_beyond_a_limit_the_run_trips_and_every_muscle_rests(configs, tmp_path):
         assert not run[name].values[tripped:].any()
 
 
+@pytest.mark.slow
 def test_a_tendon_over_two_joints_is_an_input_like_any_other(configs, tmp_path):
     biceps = (
         "model.tendons={biceps={force_max_N=300.0, caps=[{radius_m=0.02, pitch='upper_arm'}, "
@@ -182,6 +186,7 @@ def test_a_tendon_over_two_joints_is_an_input_like_any_other(configs, tmp_path):
     assert alone - held == pytest.approx(4.5 / 15.0, abs=0.01)
 
 
+@pytest.mark.slow
 def test_gamma_sets_the_length_at_which_a_tendons_spindles_begin_to_pull(configs, tmp_path):
     caps = "caps=[{radius_m=0.03, pitch='forearm', minus='upper_arm'}]"
     tendon = f"{{biceps={{force_max_N=300.0, stiffness_N_per_m=5000.0, {caps}}}}}"

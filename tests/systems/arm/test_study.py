@@ -52,6 +52,7 @@ def test_differences_of_bryant_angles_give_the_stiff_arm_another_figure():
     assert found.max() == pytest.approx(13.5, abs=0.05)
 
 
+@pytest.mark.slow
 def test_with_feed_forward_and_the_movements_own_rates_nothing_is_missed(monkeypatch):
     """Exact feed-forward from a matching start leaves no error, whatever the gains."""
     import hil.systems.arm.readings as readings

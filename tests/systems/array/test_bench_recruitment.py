@@ -1,6 +1,9 @@
+import pytest
+
 from hil.systems.array import bench_recruitment as control
 
 
+@pytest.mark.slow
 def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkeypatch):
     monkeypatch.setattr(control, "TICKS", 200)
     monkeypatch.setattr(control, "ROUNDS", 1)

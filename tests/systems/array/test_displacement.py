@@ -62,6 +62,7 @@ def test_a_bias_spring_is_stretched_by_the_force_that_its_wire_carries(recorded)
     assert force_N > 0.4
 
 
+@pytest.mark.slow
 def test_the_twin_of_a_displacement_is_recorded_and_replayed(recorded):
     run = recorded["isotonic"]
     assert run.displacement_model_m.attrs["units"] == "m"

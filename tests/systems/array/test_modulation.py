@@ -61,6 +61,7 @@ def run(name, *sets, held_N=np.nan, held_for_s=np.inf):
     return outcome, np.concatenate(sink.rows), np.array(sink.wire_C), sink.faults
 
 
+@pytest.mark.slow
 def test_the_force_follows_steps_although_the_plant_differs_from_its_model():
     """The plant's air is 2 K colder and its springs are 1 % softer than the twin's."""
     outcome, rows, _, _ = run("modulate", "experiment.duration_s=5.4")
@@ -88,6 +89,7 @@ def test_the_twin_is_driven_with_the_duties_that_the_boards_confirmed():
     assert np.abs(rows["force_measured_N"] - rows["force_model_N"]).max() < 0.04
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("limit_C", [80.0, 94.0])
 def test_a_set_point_out_of_reach_saturates_at_the_temperature_limit_and_never_trips(limit_C):
     outcome, rows, wire_C, faults = run(
@@ -121,6 +123,7 @@ def test_a_cell_gets_a_break_before_the_on_time_limit():
     assert 48 <= len(off) <= 96
 
 
+@pytest.mark.slow
 def test_the_integral_does_not_wind_up_while_the_power_is_at_its_limit():
     """Back within reach, the force settles as fast as without the time out of reach."""
     late_N = {}
@@ -135,6 +138,7 @@ def test_the_integral_does_not_wind_up_while_the_power_is_at_its_limit():
     assert late_N[FAR_N] == pytest.approx(0.6, abs=0.025)
 
 
+@pytest.mark.slow
 def test_a_recording_with_duties_replays_bit_for_bit(tmp_path):
     path = hil.run(
         load("configs/wires4/modulate.toml", ["experiment.duration_s=1.5"]), out=tmp_path / "run.h5"

@@ -141,6 +141,7 @@ def named_and_recruited_without(controller, backend, experiment, tmp_path):
     assert replay(path) == (run.sizes["tick"], None)
 
 
+@pytest.mark.slow
 def test_it_is_an_event_in_the_summary_and_in_the_report(experiment, tmp_path, capsys):
     path = breaks(experiment(GROUPS, SHORT), tmp_path)
     run = hil.open_run(path)
@@ -155,6 +156,7 @@ def test_it_is_an_event_in_the_summary_and_in_the_report(experiment, tmp_path, c
     assert f"{text} at {found_s:.3f} s" in (tmp_path / "run.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_twin_leaves_the_cell_out(experiment, tmp_path):
     """Everything on: what is measured afterwards is the force of three, and so is the twin's."""
     run = hil.open_run(breaks(experiment(SCHEDULE, LONGER), tmp_path, at_s=4.0))
@@ -219,6 +221,7 @@ def test_of_two_boards_each_sets_its_own_apart(experiment, tmp_path):
     assert replay(path) == (run.sizes["tick"], None)
 
 
+@pytest.mark.slow
 def test_the_tests_by_force_are_not_disturbed(configs, tmp_path):
     """The twin knows the cell as off, so that the force gives no reason to suspect another."""
     sets = ["devices.board_b.limits.open_cells_max=1", "experiment.duration_s=6.0"]

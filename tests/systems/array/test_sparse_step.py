@@ -54,7 +54,7 @@ def largest_difference(model, period_s, n_steps, seed=0):
     return worst / size
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("kind", ["miga", "hill", "two_damper"])
 @pytest.mark.parametrize("right", ["fixed", "free"])
 def test_five_seconds_of_random_forces_stay_within_a_hundred_millionth(kind, right):
@@ -69,6 +69,7 @@ def test_five_seconds_of_random_forces_stay_within_a_hundred_millionth(kind, rig
     assert largest_difference(model, 0.001, 5000) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_mesh_of_three_hundred_cells_stays_within_a_hundred_millionth():
     model = CellArray.from_fingerprint(mesh(6, 24), cell=MIGA, mass_kg=0.01583)
     assert len(model.states) > EXACT_ORDER_MAX

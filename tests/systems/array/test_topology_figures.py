@@ -26,6 +26,7 @@ def of(text, **options):
     return figures([fingerprint.parse(text)], **options)[0]
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_each_array_built_and_solved():
     for found in figures(topologies(5)):
         text, n = found.fingerprint, 5

@@ -133,6 +133,7 @@ def test_a_box_on_four_corners_slides_as_far_as_coulomb_says_and_stops():
     assert abs(gone[2]) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_box_that_is_pushed_slides_when_the_push_exceeds_friction():
     weight_N = 10.0 * 9.81
     for push, slides in ((0.29, False), (0.31, True)):

@@ -92,6 +92,7 @@ def test_upright_the_body_stands_still_without_any_torque():
     assert np.abs(motion.feet_m()[:, 2]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_co_activation_holds_a_pushed_body_up_and_relaxed_it_falls():
     heights = []
     for c in (1.0, 0.0):

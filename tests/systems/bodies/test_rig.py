@@ -26,6 +26,7 @@ def test_the_twin_sways_as_the_body_does_until_somebody_pushes_it(sway):
     assert np.sqrt(np.mean((late - said) ** 2)) < 3e-4
 
 
+@pytest.mark.slow
 def test_the_ground_carries_the_body_and_no_more(sway):
     run = hil.open_run(sway)
     carried = (run.right_plate_measured_N + run.left_plate_measured_N).values[5:]
@@ -47,6 +48,7 @@ def test_a_body_that_lets_go_falls_and_ends_its_run(configs, tmp_path):
     assert height_m[-1] < height_m[0] - 0.05
 
 
+@pytest.mark.slow
 def test_what_happens_to_the_body_after_the_reading_changes_no_command_of_the_tick(configs):
     """The controller sees instruments alone."""
     config = load(configs / "hand/pinch.toml", ("experiment.duration_s=0.4",))

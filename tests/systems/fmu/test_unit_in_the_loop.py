@@ -85,7 +85,7 @@ def table(file, **more):
     return FmuTable(kind="fmu", file=str(file), **names | more)
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize("interface", ["co_simulation", "model_exchange"])
 def test_a_unit_moves_as_the_matrix_exponential_says(interface, fmi, made, configs):
@@ -146,6 +146,7 @@ def test_a_unit_that_hangs_is_stopped(made):
     assert system._process.wait() != 0
 
 
+@pytest.mark.slow
 def test_parameters_are_set_before_the_run(made):
     forces_N = []
     for force_on_N in (2.0, 4.0):
@@ -178,6 +179,7 @@ def test_a_period_that_is_no_whole_number_of_the_units_steps_is_refused(made):
         SYSTEM.build(table(made()), 0.0015)
 
 
+@pytest.mark.slow
 def test_values_are_converted_from_the_units_own_units(made, tmp_path):
     """The same unit says millinewton of its output: the factor of its unit is 0.001."""
     other = tmp_path / "milli.fmu"

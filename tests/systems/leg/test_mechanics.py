@@ -106,6 +106,7 @@ def test_a_triple_pendulum_keeps_its_energy(leg):
     assert abs(legs.energy_J(stepper) - before) < 1e-5
 
 
+@pytest.mark.slow
 def test_baumgarte_keeps_the_constraints_below_a_micrometre(leg):
     """As the source integrates: the triple pendulum in 42 states, started from rest."""
     limb = legs.pendulum(leg)

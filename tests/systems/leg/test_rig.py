@@ -66,6 +66,7 @@ def test_the_report_shows_height_and_activations(up, tmp_path):
     assert (tmp_path / "up.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_activation_with_dynamics_of_its_own_is_planned_for(configs):
     """Thelen's 10 and 40 ms: the foot falls 3 mm before force is there, then stands."""
     dynamics = "activation={tau_act_s=0.01, tau_deact_s=0.04}"
@@ -77,6 +78,7 @@ def test_activation_with_dynamics_of_its_own_is_planned_for(configs):
     assert trace.activation[-500:].std(axis=0).max() < 2e-3
 
 
+@pytest.mark.slow
 def test_both_muscles_may_be_kept_active(configs):
     trace = run_trial(configuration("down", ["controller.least=0.02"]))
     assert np.sqrt(np.mean(error_mm(trace) ** 2)) < 0.1
@@ -128,6 +130,7 @@ def test_the_angle_serves_as_well_as_the_height(rigs, tmp_path):
     assert float(run.angle_measured_rad[-1]) == pytest.approx(-0.1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_nine_muscles_and_normal_masses_are_a_file_away(configs, tmp_path):
     """Hip, knee and ankle each by a PID on one muscle; the others hang along."""
     run = hil.open_run(hil.run(load(configs / "leg9/lift.toml"), out=tmp_path / "run.h5"))
@@ -151,6 +154,7 @@ def test_an_angle_beyond_its_limit_trips_and_the_muscles_rest(configs, tmp_path)
     assert run.height_measured_m.values[-1] < run.height_measured_m.values[tripped] - 0.005
 
 
+@pytest.mark.slow
 def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
     """20 % weaker muscles than the plan's, 5 ms late, 20 um of noise."""
     from hil.systems.leg.study import Values, _instruments

@@ -37,6 +37,7 @@ def moved(limb, activations, period_s, tolerances=TOLERANCES, times=None):
     return np.array(heights), stepper
 
 
+@pytest.mark.slow
 def test_the_method_is_of_fourth_order(leg):
     """On the triple pendulum, whose equations are smooth."""
     limb = replace(

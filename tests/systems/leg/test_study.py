@@ -48,6 +48,7 @@ def test_standard_labels_drop_the_foot_by_a_third_of_a_millimetre(tmp_path):
     assert (tmp_path / "still.png").stat().st_size > 20_000
 
 
+@pytest.mark.slow
 def test_a_weakened_derivative_drops_it_by_three_millimetres_and_swings_downwards(tmp_path):
     """leg.md: 2.9 mm, there again within 0.56 s, oscillation in the downward movement."""
     found = study(tmp_path, "scenario=down", "controller=thesis_weak_d")
@@ -72,7 +73,7 @@ def test_the_law_is_as_good_as_continuous_and_chatters_at_a_kilohertz(configs):
     assert calm.activation[-200:, 0].std() < 1e-3
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "controller", "best_mm"),
     [("up_down", "precise", 0.054), ("down", "robust", 0.34), ("still", "precise", 0.044)],
@@ -141,6 +142,7 @@ def test_values_of_the_study_change_the_plant_and_what_the_controller_is_told():
     assert config.tables.devices["daq"].channels["height"].sim.delay_s == 0.005
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("strength", [0.8, 1.2])
 def test_muscles_a_fifth_off_are_made_up_for(strength, tmp_path):
     """leg.md had 0.34 mm at best with 5 ms of delay and 20 um of noise, muscles as modelled."""

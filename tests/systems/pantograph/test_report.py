@@ -49,6 +49,7 @@ def test_every_trial_is_analysed_and_agrees_with_what_was_predicted(reported):
     assert oblique["T_a_after_J"]["mean"] < said["T_a_after_J"] < oblique["T_a_J"]["mean"]
 
 
+@pytest.mark.slow
 def test_the_page_has_both_tables_the_figures_and_what_is_not_reproduced(reported):
     page = (reported / "run.html").read_text()
     for text in ("Table III", "Table IV", "Fig. 9", "Predicted against measured", "SIMULATED",
@@ -57,6 +58,7 @@ def test_the_page_has_both_tables_the_figures_and_what_is_not_reproduced(reporte
     assert page.count("data:image/png;base64") == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_met_nothing_is_reported_with_the_reason(configs, tmp_path):
     sets = ("controller.gamma_deg=[0.0]", "experiment.duration_s=2.0", "controller.repeats=1",
             "plant.plate.y_m=0.26")  # fmt: skip

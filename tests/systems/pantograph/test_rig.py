@@ -63,6 +63,7 @@ def trial_of(rows, number):
     return analyse(Pantograph(), "upper", rows["t_s"][at], q[at], force[at])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_trial_through_the_rigs_instruments_recovers_the_plants_energies(golden, number):
     """T_c before impact to 1 %, during compression to 2 %, at 40 000 counts a turn."""
@@ -142,6 +143,7 @@ def test_torques_stay_within_range_and_rate(golden):
         assert torque.any()
 
 
+@pytest.mark.slow
 def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_tick(configs):
     """The controller sees instruments alone."""
     sets = ("controller.gamma_deg=[30.0]", "controller.repeats=1", "experiment.duration_s=2.0",
@@ -179,6 +181,7 @@ def test_a_plate_that_is_not_there_ends_the_approach_and_the_next_trial_follows(
     assert rows["phase"][-1] == DONE
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("change", "fault"),
     [("guard.force_max_N=20.0", "force_high"), ("guard.signals.q1.max=2.76", "signal_out")],

@@ -26,6 +26,7 @@ def elastica_tip(P_N, EI, L):
     return end(scipy.optimize.brentq(lambda bend: end(bend)[1], -1.01 * P_N * L / EI, 0.0))[2:]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("spatial", [False, True])
 def test_a_tip_load_bends_the_chain_to_eulers_elastica(spatial):
     beam = rubber_beam("voigt")

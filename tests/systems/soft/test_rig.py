@@ -126,6 +126,7 @@ def test_a_bend_beyond_its_limit_trips_and_all_cells_rest(configs, tmp_path):
     assert not run.cells_commanded.values[tripped:].any()
 
 
+@pytest.mark.slow
 def test_a_model_whose_steps_fail_ends_the_run_in_one_line_with_its_recording_kept(
     configs, tmp_path, capsys
 ):

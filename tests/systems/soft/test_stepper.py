@@ -88,6 +88,7 @@ def test_a_run_of_steps_is_the_steps_one_by_one(kind):
     assert single.t_s == pytest.approx(0.05)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_energy_appears_or_vanishes(kind):
     # The imbalance is the scheme's own error: 2e-5 J at 1 ms for 1 J of work, of order 2, so that

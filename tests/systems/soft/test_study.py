@@ -63,6 +63,7 @@ def test_explicit_steps_are_of_order_four_and_meet_the_implicit_ones():
     assert ours == pytest.approx(ends[2], abs=1e-7)
 
 
+@pytest.mark.slow
 def test_scipy_on_the_recursion_goes_to_the_same_place():
     tree, _ = study_compare.rubber_manipulator("solid", 2)
     theirs, _ = study_compare.scipy_run(tree, "Radau", 1e-9, 0.2)

@@ -21,6 +21,7 @@ def default(tmp_path_factory):
     return out, study(out)
 
 
+@pytest.mark.slow
 def test_only_the_printed_lift_off_angle_is_not_reproduced(default):
     out, results = default
     assert len(results["checks"]) == 7
@@ -59,6 +60,7 @@ def test_the_gait_balances_its_energy_and_is_stable(default):
     assert len(gait["steps_theta_deg"]) == 40
 
 
+@pytest.mark.slow
 def test_rows_are_every_combination_with_the_published_names(tmp_path):
     lists = {"theta_deg": [20.0, 40.0], "rho": [0.0, 0.25], "mu": [1.0], "torso_deg": [-10.0, 5.0]}
     results = study(tmp_path, *(f"{k}={v}" for k, v in lists.items()), "n_steps=2")
@@ -74,6 +76,7 @@ def test_rows_are_every_combination_with_the_published_names(tmp_path):
         assert row["T_c_J"] == pytest.approx(closed, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_slope_without_a_gait_is_said_in_words_and_the_sweeps_stay(tmp_path):
     results = study(tmp_path, "slope_deg=20")
     assert not results["gait"]["found"]

@@ -122,6 +122,7 @@ def test_the_compass_gait_is_stable_and_repeats_over_many_heel_strikes():
     assert pace == pytest.approx(np.abs(values[0]), abs=0.05)
 
 
+@pytest.mark.slow
 def test_heel_strikes_are_found_between_samples():
     passive = PassiveWalker(Walker(l_T_m=0.0), 2.0)
     gait = passive.gait()

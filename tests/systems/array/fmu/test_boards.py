@@ -139,6 +139,7 @@ def test_a_cell_on_for_too_long_is_latched_and_named(board):
     assert latched(board) == ["cell_on_too_long"]
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize(
     ("name", "value", "fault"),
     [
@@ -154,6 +155,7 @@ def test_what_goes_wrong_at_the_board_is_latched(name, value, fault, board):
     assert latched(board) == [fault]
 
 
+@pytest.mark.slow
 def test_wires_without_a_supply_are_found_broken(built, opened, configs):
     with opened(built(configs / "wires4/rig.toml", with_boards=True)) as unit:
         unit.start()
@@ -199,6 +201,7 @@ def test_the_unit_has_the_limits_of_the_rig(built, opened, configs):
         assert unit.get("board.limit.current_max_mA") == 222.0
 
 
+@pytest.mark.slow
 def test_a_period_of_a_unit_is_that_of_its_steps(built, opened, configs):
     path = built(configs / "miga6/rig.toml", period_s=0.002, with_boards=True)
     with opened(path) as unit:

@@ -61,6 +61,7 @@ def test_the_validator_finds_no_problem(rig, with_boards, fmi, built, configs):
     assert validate_fmu(str(unit)) == []
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fmi", VERSIONS)
 @pytest.mark.parametrize(
     ("rig", "experiment", "duration_s"), [("miga6", "all_on", 1.0), ("silicone4", "levels", 2.5)]
@@ -84,6 +85,7 @@ def test_co_simulation_repeats_the_twin_of_a_run(
     np.testing.assert_allclose(force_N, run.force_model_N.values, rtol=0.0, atol=1e-9)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("fmi", VERSIONS)
 @pytest.mark.parametrize("rig", ["miga6", "silicone4"])
 def test_model_exchange_and_co_simulation_agree(rig, fmi, built, configs):
@@ -178,6 +180,7 @@ def test_what_the_unit_cannot_do_is_an_error(ask, fmi, built, opened, configs):
             ask(unit)
 
 
+@pytest.mark.slow
 def test_the_sources_in_the_unit_compile_without_warnings(built, configs, tmp_path):
     hashes = ["-DWIRE_HASH=0u", "-DFIRMWARE_HASH=0u"]
     for fmi, rig in ((2, "miga6"), (3, "wires4")):

@@ -159,6 +159,7 @@ def system_of(file, sets=()):
     return ArraySystem(model, system_kind(table).activation(table), PERIOD_S)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("file", "sets"),
     [

@@ -61,6 +61,7 @@ def test_no_controller_beats_the_full_information_optimum():
         assert rmse(name).rmse_N > best_N
 
 
+@pytest.mark.slow
 def test_planning_on_commissioned_wires_halves_the_error_of_a_nominal_sigmoid():
     """What commissioning is for: the plan's timing, by which the other is 0.2 s early or late."""
     assert rmse("optimal").rmse_N < 0.75 * rmse(UNTOLD).rmse_N
@@ -105,6 +106,7 @@ def test_commissioning_finds_what_every_cell_gives():
     assert seconds(6) == 37.0
 
 
+@pytest.mark.slow
 def test_commissioning_by_the_law_of_stress_finds_what_every_cell_gives():
     """Against the plant's static gains, with the damper that the law needs."""
     truth = plants.plant(6, 4, "sma")
@@ -113,6 +115,7 @@ def test_commissioning_by_the_law_of_stress_finds_what_every_cell_gives():
     assert commission(truth, 4, "sma").static_gains_N == pytest.approx(gains_N, rel=0.04)
 
 
+@pytest.mark.slow
 def test_planning_by_the_law_of_the_wires_leaves_less_than_by_the_one_without_stress():
     left = [
         study.one(study.Job(6, 0.0, name, SETTINGS["optimal"], "reach", 2, "sma")).error
@@ -319,6 +322,7 @@ def test_groups_are_ordered_by_what_a_cell_adds():
     assert np.all(np.diff(know.static_gains_N[law.order]) >= -1e-9)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("name", "how"),
     [("optimal", study_failures.DIES), ("size principle", study_failures.BREAKS)],

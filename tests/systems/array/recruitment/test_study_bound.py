@@ -104,6 +104,7 @@ def walk(law, rng, n_ticks):
         yield on, before, (T, xi)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("bins", [COARSE, FINE, Bins(1.0, 7, 3)])
 def test_whatever_a_wire_becomes_in_a_tick_is_covered(bins):
     rng = np.random.default_rng(1)
@@ -211,6 +212,7 @@ def test_the_bound_is_below_the_best_of_all_sequences_by_the_duality_gap(n_cells
     assert fine.rmse_N > 0.95 * hulls_N
 
 
+@pytest.mark.slow
 def test_the_descent_never_leaves_more_than_what_it_began_with():
     truth, follow = plants.plant(6, 9), plants.reference("steps", plants.nominal(6).total_N)
     grid = round(study_optimum.GRID_S / PERIOD_S)

@@ -49,6 +49,7 @@ def test_a_measured_loop_between_two_fitted_is_predicted_to_3_percent_of_its_str
     assert np.mean(np.abs(strain - loops[200].strain) <= half) >= 0.9
 
 
+@pytest.mark.slow
 def test_no_law_of_others_predicts_that_loop_as_well(niti_hf):
     loops, fitted = niti_hf
     ours = rms_of_stroke(isobaric(fitted.law, loops[200]), loops[200])

@@ -21,6 +21,7 @@ def weight(configs, tmp_path_factory):
     return recorded(configs, tmp_path_factory.mktemp("weight") / "weight.h5")
 
 
+@pytest.mark.slow
 def test_its_loop_is_that_of_the_law_at_the_weights_stress(weight, configs):
     """The last cycle, whose branches are those of the plant's law; the first is a part only."""
     assert is_loop(weight)

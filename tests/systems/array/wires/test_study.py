@@ -25,6 +25,7 @@ def files(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_loops_of_ones_own_are_fitted_and_predicted(files, tmp_path, capsys):
     sets = [f"fit={json.dumps([files[50], files[300]])}", f"predict={json.dumps([files[200]])}"]
     command = ["study", "wires", "--out", str(tmp_path), "--set", sets[0], "--set", sets[1]]
