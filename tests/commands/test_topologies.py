@@ -41,7 +41,7 @@ def test_json_counts_and_lists_every_topology(capsys, n_cells, count, count_mirr
     assert listed(capsys, n_cells, "--mirror")["count"] == count_mirror
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("key", RANKS)
 def test_ranks_put_the_best_first(capsys, key):
     values = [row[key] for row in listed(capsys, "6", "--rank", key)["topologies"]]

@@ -206,6 +206,7 @@ def lifted(configs, tmp_path_factory):
     return hil.run(config, out=tmp_path_factory.mktemp("lifted") / "lifted.h5")
 
 
+@pytest.mark.slow
 def test_a_displacement_is_judged_as_a_force_is(lifted, tmp_path, capsys):
     words = ["report", lifted, "--validate", "--out", tmp_path]
     code, out, _ = said([*words, "--json"], capsys)

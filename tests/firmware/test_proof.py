@@ -133,7 +133,7 @@ def test_every_state_within_some_turns_of_a_reset_is_safe(tmp_path, turns, state
     assert int(summary.split()[0]) > states
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant", EXPLORED_MUTANTS[:2], ids=[mutant[0] for mutant in EXPLORED_MUTANTS[:2]]
 )

@@ -224,6 +224,7 @@ def test_the_array_moves_with_the_twin(opened, pid_run, configs):
     assert moved["muscle.x2_m"] == pytest.approx(rest["muscle.2"], rel=0.02)
 
 
+@pytest.mark.slow
 def test_each_cell_in_turn_finds_the_one_that_does_not_pull(rigs, opened):
     rig = rigs / "miga6" / "rig.toml"
     file = rigs / "miga6" / "cells.toml"

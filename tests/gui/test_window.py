@@ -169,6 +169,7 @@ def test_the_window_shows_pixels(opened, pid_run):
     assert len(colours) > 20
 
 
+@pytest.mark.slow
 def test_a_cell_that_its_board_set_apart_is_crossed_out_from_then_on(opened, configs, tmp_path):
     sets = ["devices.board.limits.open_cells_max=1", "experiment.duration_s=3.0"]
     config = hil.load(configs / "wires4/follow.toml", sets)

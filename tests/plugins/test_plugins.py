@@ -288,6 +288,7 @@ def test_a_replay_takes_the_recorded_source_not_the_file_of_today(mine, tmp_path
     assert main(["replay", str(out)]) == 0
 
 
+@pytest.mark.slow
 def test_its_own_columns_stand_in_the_recording(tmp_path):
     run = hil.open_run(hil.run(EXAMPLES / "controller.toml", out=tmp_path / "run.h5"))
     wanted = run["controller.wanted_cells"].values

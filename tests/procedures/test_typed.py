@@ -77,6 +77,7 @@ def test_a_transducers_deflection_over_force_is_held_in_95_of_100_acts():
     assert (held <= MANY).all()
 
 
+@pytest.mark.slow
 def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_too():
     """At three forces of each session; a loop's uncertainty makes it wider than 95 %."""
     held = 0

@@ -77,6 +77,7 @@ def test_a_measured_room_takes_its_share_out_of_the_residual(bench, capsys):
     assert residual_N(believed) > 5.0 * residual_N(measured)
 
 
+@pytest.mark.slow
 def test_a_run_with_a_measured_room_replays_to_the_same_decisions(bench, capsys):
     rig = bench / "rig.toml"
     rig.write_text(rig.read_text() + ROOM)

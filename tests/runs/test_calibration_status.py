@@ -358,6 +358,7 @@ def reflashed(record):
     record.write_text(signed(table))
 
 
+@pytest.mark.slow
 def test_the_board_of_a_bring_up_is_neither_warned_of_nor_refused(
     pty_board, calibrated, tmp_path, capsys
 ):

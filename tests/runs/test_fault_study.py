@@ -139,7 +139,7 @@ def _id(scenario):
     )
 
 
-@pytest.mark.slow_beyond(12)
+@pytest.mark.slow_beyond(6)
 @pytest.mark.parametrize(
     "scenario", [s for s in fault_study.SCENARIOS if s.clock == "virtual"], ids=_id
 )

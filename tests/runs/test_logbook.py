@@ -64,6 +64,7 @@ def without_supply(bench):
     rig.write_text(before + "[guard]" + after.partition("[guard]")[2])
 
 
+@pytest.mark.slow
 def test_volts_times_amperes_and_amperes_squared_times_ohms_agree_on_a_wire_held_on(
     without_supply, capsys
 ):

@@ -186,6 +186,7 @@ def test_one_more_than_allowed_turns_everything_off(experiment, tmp_path):
     assert not (run.cells_reported.values[-1] == 1).any()
 
 
+@pytest.mark.slow
 def test_without_the_limit_the_first_one_does(experiment, tmp_path):
     config = experiment(SCHEDULE, "devices.board.limits.open_cells_max=0")
     run = hil.open_run(breaks(config, tmp_path))
@@ -204,6 +205,7 @@ def test_a_stuck_transistor_behind_a_cell_set_apart_turns_everything_off(experim
     assert run.cells_open.values[tripped, CELL - 1] == 1
 
 
+@pytest.mark.slow
 def test_of_two_boards_each_sets_its_own_apart(experiment, tmp_path):
     sets = [
         'devices.board.cells=["muscle.1", "muscle.2"]',

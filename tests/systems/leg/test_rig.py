@@ -54,6 +54,7 @@ def test_the_recording_keeps_the_twins_angles_and_tensions(up):
     assert end["SOL"] == pytest.approx(6.84, abs=0.5)
 
 
+@pytest.mark.slow
 def test_the_recording_replays_row_by_row(up, capsys):
     assert main(["replay", str(up)]) == 0
     assert "identical in 2500 rows" in capsys.readouterr().out

@@ -173,6 +173,7 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
         np.testing.assert_array_equal(plain[name], other[name])
 
 
+@pytest.mark.slow
 def test_a_plate_that_is_not_there_ends_the_approach_and_the_next_trial_follows(configs):
     rows, true, _ = run_watched(configs, SYMMETRIC, (*SHORT, "plant.plate.y_m=0.26"), watch_only)
     assert not true[:, 2].any()
@@ -197,6 +198,7 @@ def test_beyond_a_limit_the_run_trips_and_the_motors_rest(change, fault, configs
     assert fault in " ".join(run.event_text.values.tolist())
 
 
+@pytest.mark.slow
 def test_the_recording_replays_row_by_row(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     config = load(configs / SYMMETRIC, SHORT)

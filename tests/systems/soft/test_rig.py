@@ -83,6 +83,7 @@ def test_broadcast_brings_the_curvature_into_its_dead_zone(configs, tmp_path):
     assert since.max() <= 2
 
 
+@pytest.mark.slow
 def test_the_finger_presses_on_the_plate_when_all_cells_pull(configs, tmp_path):
     run = hil.open_run(hil.run(load(configs / PRESS), out=tmp_path / "run.h5"))
     t_s, touch_N = run.t_s.values, run["touch.force_measured_N"].values

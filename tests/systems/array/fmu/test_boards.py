@@ -164,6 +164,7 @@ def test_wires_without_a_supply_are_found_broken(built, opened, configs):
         assert latched(unit) == ["current_low"]
 
 
+@pytest.mark.slow
 def test_a_limit_out_of_its_range_is_refused(board):
     for value in (0.0, 60001.0, 12.5):
         with pytest.raises(Exception, match="SetFloat64"):

@@ -194,6 +194,7 @@ def test_the_sources_in_the_unit_compile_without_warnings(built, configs, tmp_pa
         assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_equal_arrays_have_equal_tokens_and_others_have_not(configs, tmp_path):
     table, model = load_built(configs / "miga6/rig.toml")
     cells = system_kind(table).activation(table)

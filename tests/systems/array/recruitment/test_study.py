@@ -322,7 +322,7 @@ def test_groups_are_ordered_by_what_a_cell_adds():
     assert np.all(np.diff(know.static_gains_N[law.order]) >= -1e-9)
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "how"),
     [("optimal", study_failures.DIES), ("size principle", study_failures.BREAKS)],

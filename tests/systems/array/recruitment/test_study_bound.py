@@ -104,7 +104,7 @@ def walk(law, rng, n_ticks):
         yield on, before, (T, xi)
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [COARSE, FINE, Bins(1.0, 7, 3)])
 def test_whatever_a_wire_becomes_in_a_tick_is_covered(bins):
     rng = np.random.default_rng(1)
