@@ -104,7 +104,7 @@ def _newton(G: Array, u: Array, mu: float, impulse: Array, settled: float) -> fl
         impulse[:], rest[:], slope[:], norm = new, new_rest, new_slope, new_norm
     w = G @ impulse + u
     for x in range(0, m, 3):
-        if impulse[x + 2] <= w[x + 2]:  # opens: zero to the last digit
+        if impulse[x + 2] <= max(w[x + 2], 0.0):  # opens: zero to the last digit
             impulse[x : x + 3] = 0.0
     return float(norm)
 

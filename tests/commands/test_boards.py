@@ -105,6 +105,7 @@ def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
     assert open_run(out).sizes["tick"] > 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     pty_board, configs, tmp_path, capsys, monkeypatch
 ):

@@ -30,6 +30,7 @@ def said(words, capsys):
     return code, heard.out, heard.err
 
 
+@pytest.mark.slow
 def test_it_finds_the_plants_spring_and_says_what_it_cannot(runs, capsys):
     code, out, _ = said(["identify", runs["alike"], "--json"], capsys)
     assert code == 0

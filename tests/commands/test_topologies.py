@@ -199,6 +199,7 @@ def test_help_names_every_rank(capsys):
     assert "example: hil topologies" in text
 
 
+@pytest.mark.slow
 def test_a_few_cells_do_not_load_dask():
     code = (
         "import sys; from hil.__main__ import main; main(['topologies', '6', '--json']); "

@@ -63,6 +63,7 @@ def test_a_bank_gets_a_mask_and_tells_whether_it_has_stopped_by_itself(own):
     assert [bank.stopped() for _ in range(3)] == [False, True, False]  # no answer is no proof
 
 
+@pytest.mark.slow
 def test_the_contract_accepts_all(own, tmp_path):
     files = [str(own / name) for name in ("laser.py", "stage.py", "relays.py")]
     command = [sys.executable, "-m", "pytest", "-p", "hil.contract", "-q"]

@@ -170,6 +170,7 @@ def test_a_cell_kind_is_the_cell_of_its_equivalent_spring(command, rig):
     assert statics[0] == pytest.approx(statics[1], rel=1e-9)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("change", "meant"),
     [("model.kind=pendulm", "pendulum"), ("controller.kind=pussh", "push"),

@@ -201,6 +201,7 @@ def fed(board):
 HEAT_MS = 1000
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize(
     ("on_us", "off_us", "between", "least"),
     [

@@ -14,6 +14,7 @@ def recording(configs, tmp_path_factory):
     return hil.run(hil.load(configs / "arm/pointing.toml", sets), out=out)
 
 
+@pytest.mark.slow
 def test_the_arm_stands_from_shoulder_to_fingertip_in_both_views(opened, recording):
     window, t_s = opened(recording), 1.4004
     run = hil.open_run(recording).sel(t_s=t_s, method="pad")

@@ -178,6 +178,7 @@ def test_the_emergency_stop_ends_the_run_and_holds_until_reset(operator, bench, 
     assert window.header.state.text() != "E-STOP"
 
 
+@pytest.mark.slow
 def test_a_stop_before_the_run_is_shown_withdraws_the_start(operator, bench, said, monkeypatch):
     o, window = operator, operator.window
     assert window.open(bench / "miga6" / "pid.toml")

@@ -137,6 +137,7 @@ def test_without_a_display_the_window_says_what_is_missing(monkeypatch, configs,
     assert capsys.readouterr().err == 2 * said
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_opened_ends_the_command_with_its_reason(configs):
     rig = configs / "miga6" / "rig.toml"
     words = [sys.executable, "-m", "hil", "gui", str(rig)]
@@ -340,6 +341,7 @@ def test_text_and_curves_stand_out_from_their_ground(theme):
     assert _contrast(theme.on_fault, theme.fault) >= 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_a_window_killed_in_mid_run_leaves_the_run_alone(configs, tmp_path):
     path = tmp_path / "run.h5"

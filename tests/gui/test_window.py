@@ -76,6 +76,7 @@ def test_the_raster_lights_a_cell_where_it_was_reported_on(opened, pid_run):
                 assert image[cell, column] == 0
 
 
+@pytest.mark.slow
 def test_the_figures_agree_with_the_runs_own_summary(opened, pid_run):
     window = opened(pid_run)
     window._refresh_slow()

@@ -340,6 +340,7 @@ def test_a_window_in_another_process_arms_changes_and_stops_a_run(configs, tmp_p
     assert replay(tmp_path / "run.h5") == (len(t_s), None)
 
 
+@pytest.mark.slow
 def test_a_run_stops_by_signal_when_its_window_was_killed_and_its_queue_is_full(configs, tmp_path):
     # Disarmed: no cell is on too long, however long the window takes to start.
     run = Started(configs, tmp_path / "run.h5", "--duration", "600", "--disarmed")

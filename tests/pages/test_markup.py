@@ -59,6 +59,7 @@ def assert_is_text(page, text):
     assert "49" not in re.findall(r"<h1>(.*?)</h1>", page, re.DOTALL)[0]
 
 
+@pytest.mark.slow
 def test_texts_of_a_campaign_its_journal_and_recordings_are_no_markup(rigs, monkeypatch):
     text = " ".join(TEXTS.values())
     monkeypatch.chdir(rigs / "slider")

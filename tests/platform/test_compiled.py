@@ -9,6 +9,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 
 import hil
 from hil.platform import provenance
@@ -30,6 +31,7 @@ def run(out, *start):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_without_numba_warns_and_gives_the_same_rows(tmp_path):
     slow = run(tmp_path / "slow.h5", "-c", WITHOUT_NUMBA)
     fast = run(tmp_path / "fast.h5", "-m", "hil")

@@ -21,6 +21,7 @@ assert signal.getsignal(signal.SIGABRT) == signal.SIG_DFL
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", ["watched()", "session.stop_on_signals(Stop())"])
 def test_a_signal_that_had_a_handler_in_c_is_let_go(block):
     command = [sys.executable, "-X", "faulthandler", "-c", AROUND.format(block=block)]

@@ -246,6 +246,7 @@ def test_nothing_is_switched_without_the_rigs_guard(configs, tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_recording_calibrates_as_its_run_does(configs, tmp_path, capsys):
     path = tmp_path / "pulse.h5"
     session.run(hil.load(configs / "miga1/pulse.toml"), out=path, seed=0)

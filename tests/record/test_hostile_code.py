@@ -275,6 +275,7 @@ def test_modules_and_entry_points_beside_a_recording_are_not_imported(unpacked_f
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_a_second_module_that_code_imports_is_not_taken_from_beside_the_recording(
     mailed, unpacked_folder
 ):

@@ -20,6 +20,7 @@ from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
+from hil.loop.states import NUMBERS
 from hil.record.live import Address, Server
 from hil.record.read import open_run
 
@@ -122,7 +123,10 @@ def test_a_viewer_sees_cells_guard_and_all_events_by_name(shown):
     viewer, run = shown
     _, cells = viewer.messages["/cells"][-1]
     assert cells["muscle_3"] == {"commanded": 0, "reported": 0}
-    assert viewer.messages["/guard"][-1][1]["state"] == "ready"
+    states = [NUMBERS[content["state"]] for _, content in viewer.messages["/guard"]]
+    first = np.flatnonzero(run.t_s.values == viewer.messages["/measured"][0][1]["t_s"])[0]
+    assert states == run.guard_state.values[first : first + len(states)].tolist()
+    assert NUMBERS["ready"] in states
     texts = [content["message"] for _, content in viewer.messages["/events"]]
     assert texts == run.event_text.values.tolist()
     assert viewer.channels["/events"]["schemaName"] == "foxglove.Log"

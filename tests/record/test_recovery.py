@@ -161,6 +161,7 @@ def test_a_hundred_killed_runs_are_made_whole_again(configs, tmp_path, seed, cap
     kill_and_recover(configs, tmp_path, seed)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_row_is_made_whole_and_reported(
     configs, tmp_path, all_on, capsys
 ):

@@ -83,6 +83,7 @@ def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
     assert '<span class="fault">tripped</span>' in page
 
 
+@pytest.mark.slow
 def test_a_run_cut_off_is_reported_with_its_figures(all_on, tmp_path, capsys):
     out = shutil.copy(all_on, tmp_path / "cut.h5")
     with h5py.File(out, "r+", libver=LIBVER) as file:

@@ -180,6 +180,7 @@ def on_a_bench(rigs, port, *words):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_with_a_real_board_warns_of_wires_that_nobody_described(
     pty_board, measured, tmp_path, capsys
 ):

@@ -149,7 +149,7 @@ def test_on_the_simulated_rig_the_row_trips_in_time_and_all_is_off_and_whole(sce
     assert says_who_and_how_much(row), row["said"]
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["board_silent", "current_high", "limits_corrupt"])
 def test_on_the_emulated_chip_a_loop_s_and_a_board_s_row_trip_in_time(row):
     scenario = next(s for s in fault_study.SCENARIOS if s.row == row)

@@ -37,6 +37,7 @@ def killed_in_mid_run(command):
     return process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_counted_from_its_recording_when_the_next_begins(rigs, monkeypatch):
     monkeypatch.chdir(rigs / "wires4")
     words = ["--set", "specimen.serial=W4-01", "--set", "experiment.duration_s=18.0"]

@@ -39,6 +39,7 @@ def test_a_run_on_the_virtual_clock_replays_bit_for_bit(name, configs, tmp_path)
     assert rows == hil.open_run(path).sizes["tick"]
 
 
+@pytest.mark.slow
 def test_a_run_on_the_real_clock_replays_too(configs, tmp_path):
     sets = ("experiment.duration_s=0.5", "loop.overrun='skip'", "devices.board.hold_s=0.1")
     path = hil.run(hil.load(configs / "miga6/pid.toml", sets), clock="real", out=tmp_path / "r.h5")

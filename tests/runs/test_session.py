@@ -81,7 +81,7 @@ def test_an_outcome_that_contract_does_not_know_is_refused(tmp_path):
         layout.finish(tmp_path / "run.h5", "fine", {})
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp_path, number):
     """As a terminal's Ctrl-C or hang-up does, which reaches every process of the run."""

@@ -57,6 +57,7 @@ def test_a_program_reads_simulated_cards_where_there_is_no_hil(alone):
     assert (done.stdout, done.stderr) == ("500 False --of its own\n", "")
 
 
+@pytest.mark.slow
 def test_a_plant_is_coupled_by_the_readmes_program_where_there_is_no_hil(alone):
     page = (Path(simdaq.__file__).parent / "README.md").read_text()
     program = page.split("```python\n# plant.py\n")[1].split("```")[0]

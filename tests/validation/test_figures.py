@@ -158,6 +158,7 @@ def test_the_band_holds_rigs_as_uncertain_as_their_records():
     assert share.min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 80)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("set_apart", [0, 1])
 def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
     """Two messages: pi = p1, then p1 (1 - q2) + (1 - p1) p2; cells are independent."""

@@ -393,6 +393,7 @@ def test_whoever_kills_the_loop_switches_the_supply_off(rigs, instrument, tmp_pa
     assert not instrument.on
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_held_loses_its_supply_and_trips_when_it_goes_on(rigs, instrument, tmp_path):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)

@@ -40,6 +40,7 @@ def watched(avr_build):
     board.close()
 
 
+@pytest.mark.slow
 def test_the_scan_feeds_the_pump_under_any_commands(watched):
     """Quiet, while it is armed, and while commands switch random cells or all, with duties."""
     start_us = watched.now_us()

@@ -76,6 +76,7 @@ STRESSED_C = knots_C(MEASURED, MEASURED.heating, MOST_Pa)
 LOADED = replace(CELL, branches=CellBranches(tuple(np.zeros(N_KNOTS)), tuple(STRESSED_C)))
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples // 5)
 @given(st.integers(0, 2**32 - 1))
 def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):

@@ -157,6 +157,7 @@ def test_after_a_trip_it_stops_says_what_is_left_and_goes_on_when_told(write, hi
     assert [row["attempts"] for row in trials()] == ["1", "2", "0", "0"]
 
 
+@pytest.mark.slow
 def test_after_a_trip_it_leaves_the_trial_out_when_told_so(write, hil):
     path = trip_campaign(write, do="skip")
     code, out, _ = hil("campaign", path)
@@ -178,6 +179,7 @@ def test_after_a_trip_it_tries_again_so_often_and_then_does_as_told(write, hil):
     assert [(row["attempts"], row["outcome"]) for row in trials()] == [("3", "tripped")]
 
 
+@pytest.mark.slow
 def test_a_device_that_fails_ends_it_with_nothing_lost(write, hil, monkeypatch):
     path = write()
     run = session.run
@@ -505,6 +507,7 @@ def test_killed_in_a_trial_it_goes_on_with_that_trial(write, hil):
     assert whole.sizes["tick"] == 5000
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_between_two_ticks_and_it_goes_on(write, hil):
     path = write(factors={"gain": GAIN, "length": {**LONG, "levels": [200.0]}})
     process = started(path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -141,6 +141,7 @@ def test_columns_know_their_place_in_the_row(recording):
     assert sorted(along, key=places.__getitem__) == along
 
 
+@pytest.mark.slow
 def test_the_arm_reaches_from_fingertip_to_fingertip(configs, tmp_path):
     run = hil.open_run(hil.run(load(configs / "arm/reach.toml"), out=tmp_path / "run.h5"))
     for t_s, goal in ((1.5, [0.55, -0.15, 0.20]), (2.5, [0.60, 0.05, 0.05]), (3.5, [0.5, 0.15, 0])):

@@ -101,6 +101,7 @@ def test_a_set_point_out_of_reach_saturates_at_the_temperature_limit_and_never_t
     assert rows["cells_limited"][-1] == 4
 
 
+@pytest.mark.slow
 def test_the_boards_heat_budget_saturates_too_where_a_cell_held_on_trips():
     """At 10 V a wire held on uses its budget up; full contraction needs 8 of 10 V."""
     outcome, _, _, [fault, *_] = run("hold", *SUPPLY_10V, "experiment.duration_s=4.0")

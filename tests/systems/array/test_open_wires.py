@@ -175,6 +175,7 @@ def test_a_wire_broken_before_the_run_is_set_apart_at_arming(experiment, tmp_pat
     assert not (run.cells_reported.values[:, CELL - 1] == 1).any()
 
 
+@pytest.mark.slow
 def test_one_more_than_allowed_turns_everything_off(experiment, tmp_path):
     more = {"kind": "wire_open", "at_s": 2.8, "cell": 4}
     run = hil.open_run(breaks(experiment(SCHEDULE, SHORT), tmp_path, more))
@@ -195,6 +196,7 @@ def test_without_the_limit_the_first_one_does(experiment, tmp_path):
     assert "cells_failed" not in run
 
 
+@pytest.mark.slow
 def test_a_stuck_transistor_behind_a_cell_set_apart_turns_everything_off(experiment, tmp_path):
     """The wire makes contact again, and the gate does not keep the current off."""
     more = {"kind": "cell_leakage", "at_s": 2.8, "cell": CELL, "value": 0.15}

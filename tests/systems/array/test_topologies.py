@@ -58,7 +58,7 @@ def test_every_relabelling_class_comes_exactly_once(n_cells):
     assert Counter(found) == Counter(classes)
 
 
-@pytest.mark.slow_beyond(11)
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize("n_cells", [8, 10, 12])
 def test_labelled_topologies_are_all_accounted_for(n_cells):
     # Orbit and stabiliser: a class of layers n_j has prod(n_j!) / |Aut| labelled members.

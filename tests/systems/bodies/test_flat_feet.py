@@ -109,6 +109,7 @@ def test_a_box_that_falls_flat_gives_its_momentum_to_its_corners():
     assert landing.T_c_J == pytest.approx(0.5 * 10.0 * (0.5**2 + 2.0**2), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_box_on_four_corners_slides_as_far_as_coulomb_says_and_stops():
     mu, speed = 0.3, 1.0
     motion = sledge(mu)

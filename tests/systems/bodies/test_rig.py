@@ -39,6 +39,7 @@ def test_a_recorded_sway_is_decided_again_as_it_was(sway, capsys):
     assert "identical in 1000 rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_body_that_lets_go_falls_and_ends_its_run(configs, tmp_path):
     config = load(configs / "body/sway.toml",
                   ("model.coactivation=0.0", "experiment.duration_s=3.0"))  # fmt: skip

@@ -259,6 +259,7 @@ def test_a_measured_signal_that_the_unit_does_not_give_is_named(made, rig_with, 
     assert "plant.outputs: no 'muscle.right_N'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_steps_slower_than_the_period_are_refused_on_the_real_clock(made, rig_with, monkeypatch):
     config = load(rig_with(made()))
     clock_s = iter(1e-4 * np.arange(10_000)).__next__

@@ -142,7 +142,7 @@ def test_values_of_the_study_change_the_plant_and_what_the_controller_is_told():
     assert config.tables.devices["daq"].channels["height"].sim.delay_s == 0.005
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.8, 1.2])
 def test_muscles_a_fifth_off_are_made_up_for(strength, tmp_path):
     """leg.md had 0.34 mm at best with 5 ms of delay and 20 um of noise, muscles as modelled."""

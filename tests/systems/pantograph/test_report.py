@@ -71,6 +71,7 @@ def test_a_run_that_met_nothing_is_reported_with_the_reason(configs, tmp_path):
     assert "Left out: trial 0" in (tmp_path / "run.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_recording_holds_what_the_report_needs(reported):
     run = hil.open_run(reported / "run.h5")
     assert run.trial.attrs["role"] == "state"

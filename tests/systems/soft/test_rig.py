@@ -92,7 +92,7 @@ def test_the_finger_presses_on_the_plate_when_all_cells_pull(configs, tmp_path):
     assert np.abs(touch_N[t_s > 3.5]).max() < 0.006
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", [BEND, BROADCAST])
 def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_tick(
     experiment, configs
@@ -117,6 +117,7 @@ def test_what_happens_to_the_plant_after_the_reading_changes_no_command_of_the_t
     assert quiet == commands(config, n_ticks, spoil)
 
 
+@pytest.mark.slow
 def test_a_bend_beyond_its_limit_trips_and_all_cells_rest(configs, tmp_path):
     out = tmp_path / "run.h5"
     sets = ["--set", "guard.signals.bend.max=5.0", "--out", str(out)]

@@ -83,7 +83,8 @@ def tune(
 
     def evaluate(places: list[tuple[int, ...]]) -> None:
         new = [s for s in map(setting, places) if s not in found]
-        found.update(zip(new, costs(new), strict=True))
+        if new:
+            found.update(zip(new, costs(new), strict=True))
 
     here = tuple(axis.start for axis in axes)
     evaluate([here])

@@ -1,6 +1,7 @@
 """A wire under stress from its table."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def at_rest(law: StressLaw, wire: SmaWire, rest_Pa: float) -> SmaWire:
     return replace(wire, A_s_C=A_s_C, A_f_C=A_f_C, M_s_C=M_s_C, M_f_C=M_f_C, resistivity=own)
 
 
+@lru_cache(maxsize=1024)  # cells share wires, and a run builds them for twin, plant and limits
 def _ends_C(law: StressLaw, branch: Branch, rest_Pa: float) -> tuple[float, float]:
     middle_C = float(law.middle_C(branch, rest_Pa))
     if isinstance(branch, LineBranch):

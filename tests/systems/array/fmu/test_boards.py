@@ -171,12 +171,14 @@ def test_a_limit_out_of_its_range_is_refused(board):
             board.set(["board.limit.on_time_max_ms"], [value])
 
 
+@pytest.mark.slow
 def test_limits_are_fixed_while_the_unit_runs(board):
     begin(board)
     with pytest.raises(Exception, match="SetFloat64"):
         board.set(["board.limit.on_time_max_ms"], [300.0])
 
 
+@pytest.mark.slow
 def test_a_state_is_continued_in_another_instance(built, opened, configs):
     """The firmware's memory moves with the state: it must not act on the first one's pins."""
     path, names = built(configs / "miga6/rig.toml", with_boards=True), ["muscle.right_N", *FAULTS]

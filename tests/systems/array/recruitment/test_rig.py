@@ -63,6 +63,7 @@ def test_a_cell_draws_by_the_number_of_its_gate_however_boards_are_wired(configs
     assert np.array_equal(run.cells_commanded.values, drawn(run, 5, gate_of))
 
 
+@pytest.mark.slow
 def test_a_broadcast_run_replays_draw_for_draw(configs, tmp_path):
     path, run = run_of(configs, tmp_path, "array14/broadcast.toml")
     assert replay(path) == (run.sizes["tick"], None)

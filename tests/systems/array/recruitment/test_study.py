@@ -306,6 +306,18 @@ def test_a_tuned_value_at_the_edge_of_its_grid_is_an_error():
         tune("PID", axes, lambda settings: [-a for (a,) in settings])
 
 
+def test_a_setting_whose_neighbours_are_all_known_is_found_without_further_trials():
+    """Of 1 and 0 the search has tried both when it comes to 0."""
+    asked = []
+
+    def errors(settings):
+        asked.append(len(settings))
+        return [a for (a,) in settings]
+
+    assert tune("any", (Axis(0.0, 1.0, 2.0, start=1, top=1.0),), errors) == (0.0,)
+    assert asked == [1, 1]
+
+
 def test_an_axis_ends_only_where_its_parameter_does():
     hysteresis = Axis(0.0, 0.05, 2.0, start=2, top=0.5)
     assert hysteresis.neighbours(0) == [1]

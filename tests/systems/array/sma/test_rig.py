@@ -45,6 +45,7 @@ def planned(pytestconfig, tmp_path):
     return loaded
 
 
+@pytest.mark.slow
 def test_wires_follow_a_sine_and_the_run_replays(planned, tmp_path):
     path = hil.run(planned(), out=tmp_path / "run.h5", seed=1)
     run = hil.open_run(path)
