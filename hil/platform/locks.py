@@ -15,8 +15,11 @@ if sys.platform == "win32":
     BEYOND_THE_END = 0x7FFF_FFFE  # of every file that hil locks
     POLL_S = 0.05
 
-    def acquire(file: int | IO[Any], *, wait: bool = False) -> None:
-        """Lock an open file or descriptor; BlockingIOError where another process holds it."""
+    def acquire(file: int | IO[Any], *, wait: bool = False, shared: bool = False) -> None:
+        """Lock an open file or descriptor; BlockingIOError where another process holds it.
+
+        There are no shared locks here: `shared` asks for one that nobody else may hold.
+        """
         number = file if isinstance(file, int) else file.fileno()
         before = os.lseek(number, 0, os.SEEK_CUR)
         os.lseek(number, BEYOND_THE_END, os.SEEK_SET)
@@ -38,6 +41,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def acquire(file: int | IO[Any], *, wait: bool = False) -> None:
-        """Lock an open file or descriptor; BlockingIOError where another process holds it."""
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    def acquire(file: int | IO[Any], *, wait: bool = False, shared: bool = False) -> None:
+        """Lock an open file or descriptor; BlockingIOError where another process holds it.
+
+        Any number of processes may hold a shared lock of the same file.
+        """
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(file, kind | (0 if wait else fcntl.LOCK_NB))

@@ -6,6 +6,7 @@ to HDF5 1.10. In this mode datasets can grow, but no object can be created.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from hil.loop.channels import signals_in
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.tap import EVENT, INPUT
+from hil.record.held import refuse_held
 
 if TYPE_CHECKING:
     from hil.record.raw_samples import (
@@ -45,18 +47,29 @@ def create(
     raw: Mapping[str, RawSamples] | None = None,
     records: Mapping[str, Mapping[str, Any]] | None = None,
     plugins: Mapping[str, Mapping[str, str]] | None = None,
+    overwrite: bool = True,
 ) -> str:
     """Create the file with all groups, datasets and attributes, without rows.
 
     Returns its `created_utc`, which is now unless the attributes have one. The file gets its final
     name when it is complete, so an incomplete file is never visible.
+
+    Raises
+    ------
+    FileExistsError
+        Not `overwrite`, and there is a file of this name by now.
+    ConfigError
+        A run writes a file of this name.
     """
-    partial = path.with_name(path.name + ".new")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         created_utc = _write(partial, columns, attributes, rows_per_chunk, calibration, model,
                              raw or {}, records or {})  # fmt: skip
         if plugins:
             _write_plugins(partial, plugins)
+        refuse_held(path)
+        if not overwrite and path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         os.replace(partial, path)
         return created_utc
     finally:
@@ -185,7 +198,7 @@ def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
     """Write the outcome of the run into a file that has all its rows."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
-    with h5py.File(path, "r+", libver=LIBVER) as file:
+    with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
         file.attrs["summary"] = json.dumps(summary)
         file.attrs["outcome"] = outcome
 

@@ -32,6 +32,7 @@ from hil.platform.window import watch_this_run
 from hil.plugins import code as plugin_code
 from hil.plugins import trust
 from hil.record import layout, live
+from hil.record.held import held, refuse_held
 from hil.record.progress import show_progress
 from hil.record.sink import Sink, check_disk
 from hil.record.summary import plain, summarise
@@ -144,16 +145,23 @@ def run(
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
     check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
     book = logbooks.logbook_of(config, backends)
-    extra_attributes = _ambient(config)
+    extra_attributes: dict[str, str | int | float] = {**_ambient(config)}
     if book is not None:
         extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
     created_utc = _create_recording(
-        path, config, pipeline, clock, backend, seed, {**extra_attributes, **(attributes or {})}
+        path,
+        config,
+        pipeline,
+        clock,
+        backend,
+        seed,
+        {**extra_attributes, **(attributes or {})},
+        force,
     )
     bar = label if progress else ""
     viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
     try:
-        with plugin_code.watched(), logbooks.kept(book, config, path), viewer:
+        with held(path), plugin_code.watched(), logbooks.kept(book, config, path), viewer:
             return _run_recorded(
                 config,
                 path,
@@ -443,13 +451,17 @@ def output_path(config: Config, out: str | Path | None, force: bool) -> Path:
     if there and not path.is_file():
         what = "a folder" if path.is_dir() else "not a regular file"
         raise ConfigError(f"{path}: {what}: give --out the name of a file")
+    if there:
+        refuse_held(path)
     if there and not force:
-        raise ConfigError(
-            f"{path}: exists already: choose another --out, or overwrite with --force"
-        )
+        raise _exists_already(path)
     if not os.access(path.parent, os.W_OK):
         raise ConfigError(f"{path.parent}: may not be written: choose another --out")
     return path
+
+
+def _exists_already(path: Path) -> ConfigError:
+    return ConfigError(f"{path}: exists already: choose another --out, or overwrite with --force")
 
 
 def _create_recording(
@@ -460,6 +472,7 @@ def _create_recording(
     backend: str,
     seed: int,
     more: Mapping[str, str | int | float],
+    force: bool,
 ) -> str:
     """Create the recording; returns the time that it was created."""
     tables = config.tables
@@ -490,7 +503,10 @@ def _create_recording(
             model=model_arrays(config),
             raw={name: samples for name, (_, samples) in pipeline.rig.samplers().items()},
             plugins=_sources(config),
+            overwrite=force,
         )
+    except FileExistsError:
+        raise _exists_already(path) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 

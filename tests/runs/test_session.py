@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
 from hil.loop import tap as taps
 from hil.record import layout
+from hil.record.held import held
 from hil.rig.rig import Rig
 from hil.runs import session
 
@@ -32,6 +34,61 @@ def test_an_existing_recording_is_replaced_only_by_force(configs, tmp_path, caps
     assert out.read_bytes() == before
     assert main([*words, "--force", "--seed", "9"]) == 0
     assert hil.open_run(out).attrs["seed"] == 9
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_nobody_takes_the_name_of_a_recording_that_is_still_written(
+    configs, tmp_path, capsys, force
+):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]
+    slowly = ["--clock", "real", "--duration", "60", "--set", "loop.overrun='skip'"]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "hil", *words, *slowly, "--set", "guard.reading_age_max_s=60.0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for_rows(first, 300)
+        assert main([*words, *force]) == 2
+        said = capsys.readouterr().err
+        assert said == f"{out}: another run or program has it open: choose another --out\n"
+        with h5py.File(out, "r", swmr=True) as others_read_it:  # with HDF5's own lock
+            assert "ticks" in others_read_it
+        first.send_signal(signal.SIGINT)
+        said, errors = first.communicate(timeout=600)
+    finally:
+        first.kill()
+        first.wait()
+    assert (first.returncode, errors) == (130, ""), said
+    assert hil.open_run(out).attrs["outcome"] == "aborted"
+    assert len(hil.open_run(out).t_s) >= 300
+    assert main([*words, "--force", "--duration", "0.01"]) == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_name_that_another_run_takes_while_one_prepares_itself_stays_with_the_other(
+    configs, tmp_path, monkeypatch, force
+):
+    """Both have looked before either has created its file; the rehearsals take a second."""
+    out = tmp_path / "run.h5"
+    config = hil.load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.01",))
+    rehearse, nested = session.rehearse_plugins, contextlib.ExitStack()
+
+    def meanwhile(*args):
+        monkeypatch.setattr(session, "rehearse_plugins", rehearse)
+        hil.run(config, out=out, seed=7)
+        if force:
+            nested.enter_context(held(out))
+        return rehearse(*args)
+
+    monkeypatch.setattr(session, "rehearse_plugins", meanwhile)
+    with nested, pytest.raises(hil.errors.ConfigError, match="choose another --out"):
+        hil.run(config, out=out, force=force)
+    assert hil.open_run(out).attrs["seed"] == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
 
 
 def test_without_out_the_recording_is_named_after_rig_experiment_and_time(
@@ -60,8 +117,6 @@ def test_nothing_is_left_when_a_run_cannot_start(configs, tmp_path, monkeypatch,
 
 
 def test_nothing_is_left_when_the_file_cannot_be_made(configs, tmp_path, monkeypatch, capsys):
-    import h5py
-
     real = h5py.Group.create_dataset
 
     def full(self, name, *args, **options):
