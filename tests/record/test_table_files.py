@@ -5,11 +5,13 @@ import sys
 
 import numpy as np
 import pytest
-from asammdf import MDF
 from pyarrow import parquet
 
 from hil.__main__ import main
 from hil.record.read import open_run
+from lazily import Lazily
+
+asammdf = Lazily("asammdf")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def test_mdf_has_every_value_with_its_unit(recorded, tmp_path):
     out = tmp_path / "run.mf4"
     assert main(["export", str(recorded), "--to", "mdf", "--out", str(out)]) == 0
     run = open_run(recorded)
-    with MDF(out) as file:
+    with asammdf.MDF(out) as file:
         force = file.get("force_measured_N")
         cells = file.get("cells_commanded.muscle.2")
         comment, start = file.header.comment, file.start_time

@@ -6,21 +6,19 @@ import tomllib
 import h5py
 import numpy as np
 import pytest
-from bluesky import RunEngine
-from bluesky import plan_stubs as bps
-from bluesky.plans import list_scan
-from bluesky.run_engine import call_in_bluesky_event_loop
-from bluesky.utils import FailedStatus
-from ophyd_async.core import init_devices
 
 from hil.errors import ConfigError, DeviceError
-from hil.ophyd import Experiment
 from hil.record.read import n_whole_rows, open_h5
+from lazily import Lazily
+
+bluesky, ophyd = Lazily("bluesky"), Lazily("hil.ophyd")
+bluesky_plans, plan_stubs = Lazily("bluesky.plans"), Lazily("bluesky.plan_stubs")
+ophyd_async = Lazily("ophyd_async.core")
 
 
 @pytest.fixture(scope="module")
 def engine():
-    return RunEngine({})
+    return bluesky.RunEngine({})
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +28,15 @@ def _folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_scan_runs_the_experiment_at_every_setting_and_reads_its_summary(engine, configs):
-    with init_devices():
-        array = Experiment(
+    with ophyd_async.init_devices():
+        array = ophyd.Experiment(
             configs / "miga6/pid.toml", {"k_p": "controller.k_p"}, options=("--duration", "1")
         )
     documents = []
-    engine(list_scan([array], array.k_p, [0.5, 1.5]), lambda *found: documents.append(found))
+    engine(
+        bluesky_plans.list_scan([array], array.k_p, [0.5, 1.5]),
+        lambda *found: documents.append(found),
+    )
     events = [document["data"] for name, document in documents if name == "event"]
     assert [event["array-k_p"] for event in events] == [0.5, 1.5]
     for event in events:
@@ -52,15 +53,15 @@ def test_a_scan_runs_the_experiment_at_every_setting_and_reads_its_summary(engin
 
 def test_a_trip_ends_the_plan_with_its_cause(engine, configs, tmp_path):
     (tmp_path / "reset.toml").write_text('[[fault]]\nkind = "board_reset"\nat_s = 0.8\n')
-    with init_devices():
-        array = Experiment(configs / "miga6/all_on.toml", options=("--inject", "reset.toml"))
-    with pytest.raises(FailedStatus, match="tripped: board_reset: board was reset"):
-        engine(bps.trigger(array, wait=True))
+    with ophyd_async.init_devices():
+        array = ophyd.Experiment(configs / "miga6/all_on.toml", options=("--inject", "reset.toml"))
+    with pytest.raises(bluesky.FailedStatus, match="tripped: board_reset: board was reset"):
+        engine(plan_stubs.trigger(array, wait=True))
 
 
 def test_a_setting_that_the_file_does_not_have_is_refused(engine, configs):
     with pytest.raises(ConfigError, match=r"pid\.toml: controller\.k_q: not a number"):
-        Experiment(configs / "miga6/pid.toml", {"gain": "controller.k_q"})
+        ophyd.Experiment(configs / "miga6/pid.toml", {"gain": "controller.k_q"})
 
 
 def rows_in(folder):
@@ -73,8 +74,8 @@ def rows_in(folder):
 @pytest.mark.slow
 def test_a_run_that_a_plan_leaves_ends_with_its_unstaging(engine, configs, tmp_path):
     words = ("--clock", "real", "--duration", "600")
-    with init_devices():
-        array = Experiment(configs / "miga6/pid.toml", options=words)
+    with ophyd_async.init_devices():
+        array = ophyd.Experiment(configs / "miga6/pid.toml", options=words)
 
     async def left():
         run = array.trigger()
@@ -84,7 +85,7 @@ def test_a_run_that_a_plan_leaves_ends_with_its_unstaging(engine, configs, tmp_p
         await run
 
     with pytest.raises(DeviceError, match="aborted: stopped by SIGTERM"):
-        call_in_bluesky_event_loop(left())
+        bluesky.run_engine.call_in_bluesky_event_loop(left())
     (path,) = tmp_path.glob("runs/*.h5")
     with h5py.File(path) as file:
         assert file.attrs["outcome"] == "aborted"

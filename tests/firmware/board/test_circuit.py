@@ -6,11 +6,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
-import circuit
-import drawing
 import pytest
-import rules
-from circuit import Component
+
+from lazily import Lazily
+
+circuit, drawing, rules = Lazily("circuit"), Lazily("drawing"), Lazily("rules")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,9 @@ def move(netlist, ref, pin, net):
 
 def bridge(netlist, a, c):
     """A wire between two nets."""
-    netlist.parts["R_BRIDGE"] = Component("R_BRIDGE", "", {"Ohm": 0.0}, {"1": a, "2": c}, {})
+    netlist.parts["R_BRIDGE"] = circuit.Component(
+        "R_BRIDGE", "", {"Ohm": 0.0}, {"1": a, "2": c}, {}
+    )
 
 
 def give(netlist, ref, **fields):
@@ -245,7 +247,7 @@ def test_the_list_of_parts_counts_the_parts_of_the_circuits(board, modules):
 
 def test_the_drawings_in_the_guide_have_the_circuits_values(tmp_path, monkeypatch):
     committed = drawing.IMAGES
-    monkeypatch.setattr(drawing, "IMAGES", tmp_path)
+    monkeypatch.setattr("drawing.IMAGES", tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     drawing.main()
     for name in ("board-cell.svg", "board-cut.svg"):

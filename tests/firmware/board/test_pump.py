@@ -4,9 +4,11 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-import rules
 
 from firmware.boards import AvrBoard
+from lazily import Lazily
+
+rules = Lazily("rules")
 
 PORT_C, ADCSRA, STEP_US = 0x28, 0x7A, 50
 

@@ -8,9 +8,11 @@ import os
 import shutil
 from math import exp, log, pi
 
-import circuit as c
 import pytest
-import spice
+
+from lazily import Lazily
+
+c, spice = Lazily("circuit"), Lazily("spice")
 
 SCHOTTKY_V, SILICON_V = 0.1, 0.75  # forward voltages, at microamperes and at 40 mA
 COILS_OHM = 144.0  # two coils of 288 Ohm

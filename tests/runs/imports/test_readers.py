@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.io
-from asammdf import MDF, Signal
 from hypothesis import given
 from hypothesis import strategies as st
 from nptdms import ChannelObject, TdmsWriter
@@ -18,6 +17,9 @@ from nptdms import ChannelObject, TdmsWriter
 from hil.errors import ConfigError
 from hil.runs.imports.source import read_source
 from hil.runs.imports.tables import TextTable
+from lazily import Lazily
+
+asammdf = Lazily("asammdf")
 
 T_S = np.arange(50) * 0.02
 FORCE_N = np.linspace(-1.25, 3.75, 50)
@@ -122,8 +124,8 @@ def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
 
 def test_mdf4_gives_values_units_and_times(tmp_path):
     path = tmp_path / "a.mf4"
-    mdf = MDF(version="4.10")
-    mdf.append([Signal(samples=FORCE_N, timestamps=T_S, unit="N", name="force")])
+    mdf = asammdf.MDF(version="4.10")
+    mdf.append([asammdf.Signal(samples=FORCE_N, timestamps=T_S, unit="N", name="force")])
     mdf.save(path)
     force = read(path)["force"]
     np.testing.assert_array_equal(force.values, FORCE_N)
