@@ -1,5 +1,6 @@
 """./run-tests: its answer to a wrong option, and the tests that --fast chooses."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -166,7 +167,7 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
     write(tmp_path, {"scripts/environment": (ROOT / "scripts/environment").read_text()})
     write(tmp_path, {"requirements.lock": "", "pyproject.toml": ""})
     made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
-    made[".venv/extras"] = ",gui,daq,all"
+    made |= {".venv/extras": ",gui,daq,all", ".venv/inventory": ""}
     write(tmp_path, made)  # an environment that is set up
     done = subprocess.run(
         [shutil.which("bash"), script],
@@ -175,6 +176,31 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
+
+
+def environment_of(tmp_path, there, inventory=""):
+    """A clone with an environment; `uv` is replaced, the interpreter of .venv is nothing."""
+    names = ("scripts/environment", "scripts/requirements.py", "pyproject.toml")
+    write(tmp_path, {name: (ROOT / name).read_text() for name in names})
+    write(tmp_path, {"requirements.lock": "numpy==2\n", "firmware/Makefile": "host:"})
+    uv = "#!/bin/bash\nfor word; do [[ $word = -* ]] || last=$word; done\necho uv $last >> uv.log\n"
+    write(tmp_path, {"few/uv": uv})
+    (tmp_path / "few/uv").chmod(0o755)
+    environment = without(tmp_path)
+    needs_utf8 = f'#!/bin/bash\n[ "$LC_ALL" = C.UTF-8 ] || exit 1\nexec {sys.executable} "$@"\n'
+    (tmp_path / "few/python3").unlink()
+    write(tmp_path, {"few/python3": needs_utf8})
+    (tmp_path / "few/python3").chmod(0o755)
+    for name in ("rm", "mkdir", "flock"):
+        (tmp_path / "few" / name).symlink_to(shutil.which(name))
+    script, lock, project = (
+        tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
+    )
+    made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
+    made |= {".venv/extras": there, ".venv/inventory": inventory}
+    write(tmp_path, {**made, ".venv/bin/python": "#!/bin/sh\n"})
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    return environment | {"LC_ALL": "C"}
 
 
 @pytest.mark.parametrize(
@@ -189,24 +215,7 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
     ],
 )
 def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, asked, expected):
-    """`uv` and the window's libraries are replaced; the interpreter of .venv is this one."""
-    names = ("scripts/environment", "scripts/requirements.py", "pyproject.toml")
-    write(tmp_path, {name: (ROOT / name).read_text() for name in names})
-    write(tmp_path, {"requirements.lock": "numpy==2\n", "firmware/Makefile": "host:"})
-    uv = "#!/bin/bash\nfor word; do [[ $word = -* ]] || last=$word; done\necho uv $last >> uv.log\n"
-    write(tmp_path, {"few/uv": uv})
-    (tmp_path / "few/uv").chmod(0o755)
-    environment = without(tmp_path)
-    for name in ("rm", "bash", "mkdir"):
-        link = tmp_path / "few" / name
-        link.exists() or link.symlink_to(shutil.which(name))
-    script, lock, project = (
-        tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
-    )
-    made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
-    write(tmp_path, {**made, ".venv/extras": there, ".venv/bin/python": "#!/bin/sh\n"})
-    (tmp_path / ".venv/bin/python").chmod(0o755)
-    environment["LC_ALL"] = "C"
+    environment = environment_of(tmp_path, there)
     words = ["-c", f"extras={asked}; source scripts/environment; echo $LC_ALL > locale"]
     done = subprocess.run(
         ["bash", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
@@ -227,6 +236,48 @@ def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, ask
     else:
         assert done.returncode == 2
         assert expected in done.stderr
+
+
+def source(tmp_path, environment, then=":"):
+    words = ["-c", f"extras=gui,daq; source scripts/environment; {then}"]
+    return subprocess.Popen(
+        ["bash", *words], cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("removed", [".venv/lib/python3/site-packages/numpy", ".venv/inventory"])
+def test_an_environment_of_which_parts_were_removed_is_made_again(tmp_path, removed):
+    inventory = ".venv/bin/python\n.venv/lib/python3/site-packages/numpy\n"
+    environment = environment_of(tmp_path, ",gui,daq", inventory)
+    write(tmp_path, {".venv/lib/python3/site-packages/numpy/core.py": ""})
+    whole = source(tmp_path, environment)
+    assert (whole.communicate()[0], whole.returncode) == ("", 0)
+    place = tmp_path / removed
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    made_again = source(tmp_path, environment)
+    said = made_again.communicate()[0].splitlines()
+    assert said[0] == "Parts of .venv are missing: it is made again."
+    assert "uv .venv/requirements.txt" in (tmp_path / "uv.log").read_text()
+    again = source(tmp_path, environment)
+    assert (again.communicate()[0], again.returncode) == ("", 0)
+
+
+def test_a_second_set_up_of_a_clone_waits_for_the_first(tmp_path):
+    environment = environment_of(tmp_path, "")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    second = source(tmp_path, environment, then="flock --nonblock . id -u")
+    try:
+        assert "waiting" in second.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(timeout=1.0)
+        assert not (tmp_path / "uv.log").exists()
+    finally:
+        os.close(folder)
+    said = second.communicate(timeout=60)[0].splitlines()
+    assert said[0] == "Setting up .venv with gui,daq (once) ..."
+    assert said[-1] == str(os.getuid())  # nobody holds it any more
 
 
 def test_without_git_the_choice_of_tests_says_what_to_install(tmp_path, monkeypatch):

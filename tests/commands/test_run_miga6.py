@@ -1,0 +1,82 @@
+"""./run-miga6 and scripts/setup, with a `hil` that writes down what it is asked."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HIL = """#!/bin/bash
+echo "$@" >> hil.log
+[ "$1" != run ] || exit $(cat code)
+"""
+
+
+@pytest.fixture
+def clone(tmp_path):
+    for name in ("run-miga6", "run-tests", "slow-tests", "scripts/setup"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    environment = 'set -euo pipefail\ncd "$(dirname "${BASH_SOURCE[0]}")/.."\n'
+    environment += 'PATH="$PWD/bin:$PATH"\necho "extras $extras" >> hil.log\n'
+    (tmp_path / "scripts/environment").write_text(environment)
+    (tmp_path / "code").write_text("0")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/hil").write_text(HIL)
+    (tmp_path / "bin/hil").chmod(0o755)
+    return tmp_path
+
+
+def run(clone, *words, shell="bash", cwd="."):
+    done = subprocess.run(
+        [shell, clone / words[0], *words[1:]], cwd=clone / cwd, capture_output=True, text=True
+    )
+    log = clone / "hil.log"
+    return done, log.read_text().splitlines()[1:] if log.exists() else []
+
+
+@pytest.mark.parametrize("words", [["--out", "mine.h5"], ["--out=mine.h5"]])
+def test_a_recording_with_a_name_of_ones_own_is_the_one_that_is_reported(clone, words):
+    done, asked = run(clone, "run-miga6", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert asked[1:] == ["report mine.h5"]
+
+
+def test_without_a_name_no_recording_is_overwritten(clone):
+    _, asked = run(clone, "run-miga6", "--seed", "7")
+    assert asked[0].startswith("run configs/miga6/all_on.toml --out runs/miga6-all_on-2")
+    assert asked[0].endswith("Z.h5 --seed 7")
+    assert asked[1] == f"report {asked[0].split()[3]}"
+
+
+@pytest.mark.parametrize("code", [0, 2, 3, 4, 130])
+def test_a_run_that_tripped_is_reported_and_its_exit_code_stays(clone, code):
+    (clone / "code").write_text(str(code))
+    done, asked = run(clone, "run-miga6")
+    assert done.returncode == code
+    assert [words.split()[0] for words in asked] == ["run", "report"][: 2 if code in (0, 3) else 1]
+
+
+def test_help_is_that_of_hil_run_and_nothing_runs(clone):
+    assert run(clone, "run-miga6", "--help")[1] == ["run --help"]
+
+
+def test_from_another_folder_it_says_where_its_files_are(clone):
+    assert run(clone, "run-miga6", cwd="bin")[0].stdout == f"In {clone}:\n"
+    assert run(clone, "run-miga6")[0].stdout == ""
+
+
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="no other shell")
+@pytest.mark.parametrize("name", ["run-miga6", "scripts/setup"])
+def test_sh_in_place_of_bash_does_the_same(clone, name):
+    done, _ = run(clone, name, shell="sh")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (clone / "hil.log").read_text().startswith("extras gui,daq\n")
+
+
+def test_set_up_without_a_word_takes_its_default_and_help_installs_nothing(clone):
+    assert "Makes .venv" in run(clone, "scripts/setup", "--help")[0].stdout
+    assert not (clone / "hil.log").exists()
+    run(clone, "scripts/setup", "")
+    assert (clone / "hil.log").read_text() == "extras gui,daq\n"
