@@ -174,6 +174,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     assert not run.cells_commanded.values[-1].any()
 
 
+@pytest.mark.slow
 def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
     configs, capsys, tmp_path, monkeypatch
 ):

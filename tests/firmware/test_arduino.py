@@ -158,6 +158,7 @@ def test_it_finds_the_other_faults(arduino):
     assert arduino.faults() == ["limits_corrupt"]
 
 
+@pytest.mark.slow
 def test_on_the_chip_every_gate_follows_and_an_open_loop_ends_it_within_100_us(chip_of_arduino):
     board = chip_of_arduino
     board.reset()

@@ -169,6 +169,7 @@ def _survivors_apart(tmp_path, every: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_checks_notice_some_mutants_of_setting_a_cell_apart(tmp_path):
     assert _survivors_apart(tmp_path, every=14) == []
 

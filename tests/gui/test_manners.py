@@ -422,6 +422,7 @@ def _is_readable(path):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_a_run_outlives_the_window_that_started_it(configs, tmp_path):
     code = (

@@ -58,6 +58,7 @@ def test_runs_reports_and_campaigns_need_nothing_that_windows_lacks(tmp_path, en
     assert run.replace(".h5", ".html") in {str(p) for p in tmp_path.glob("*.html")}
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_a_stop_request_ends_a_run_safely_without_sigint(tmp_path, environment):
     path = tmp_path / "run.h5"

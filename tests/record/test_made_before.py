@@ -11,7 +11,8 @@ from hil.runs.kept_code import kept_code, let_run
 from hil.runs.replay import replay
 
 MADE_BEFORE = Path(__file__).parent / "made_before"
-NAMES = sorted(path.name.removesuffix(".h5.gz") for path in MADE_BEFORE.glob("*.h5.gz"))
+FILES = sorted(MADE_BEFORE.glob("*.h5.gz"), key=lambda path: path.stat().st_size)
+NAMES = [path.name.removesuffix(".h5.gz") for path in FILES]
 
 
 @pytest.fixture

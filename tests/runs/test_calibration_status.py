@@ -285,6 +285,7 @@ def without_record(rigs):
     rig.write_text(re.sub(r"record = .*board42.*\n", "", rig.read_text()))
 
 
+@pytest.mark.slow
 def test_a_run_with_a_board_that_nobody_brought_up_warns_there_and_in_its_recording(
     pty_board, calibrated, tmp_path, capsys
 ):

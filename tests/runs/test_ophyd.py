@@ -51,6 +51,7 @@ def test_a_scan_runs_the_experiment_at_every_setting_and_reads_its_summary(engin
     assert events[0]["array-force_tracking_rms_N"] != events[1]["array-force_tracking_rms_N"]
 
 
+@pytest.mark.slow
 def test_a_trip_ends_the_plan_with_its_cause(engine, configs, tmp_path):
     (tmp_path / "reset.toml").write_text('[[fault]]\nkind = "board_reset"\nat_s = 0.8\n')
     with ophyd_async.init_devices():
