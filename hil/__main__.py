@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -24,6 +25,14 @@ def _forget_working_folder() -> None:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if __spec__ is not None and not sys.flags.safe_path and sys.path[0] != here:
         del sys.path[0]
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Python would try to print it again at its end, and show a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HIL_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            say(f"hil: {error.strerror}: free some, or write elsewhere", file=sys.stderr)
+            _drop_what_cannot_be_printed()
+            return BAD_INPUT
         say(
             f"hil: internal error: {type(error).__name__}: {error}: "
             "run again with HIL_DEBUG=1 for the traceback, and report it",

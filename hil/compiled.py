@@ -7,11 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 MISSING = ""
+NO_CACHE = (
+    "compiled models cannot be kept, neither beside hil nor in your home: every command compiles "
+    "them again: name a folder that can be written in NUMBA_CACHE_DIR"
+)
+uncached: list[str] = []  # kernels for which there is no folder
 if TYPE_CHECKING:
     from numba import njit as njit
 else:
     try:
-        from numba import njit
+        import numba
     except ImportError:
         MISSING = (
             "Numba is not installed: models run 4 to 30 times slower, too slow for most runs on "
@@ -21,3 +26,17 @@ else:
         def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             """`numba.njit` for functions that stay Python."""
             return function if function is not None else lambda decorated: decorated
+
+    else:
+
+        def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+            """`numba.njit`, without a cache where no folder for one can be written."""
+            if function is None:
+                return lambda decorated: njit(decorated, **options)
+            try:
+                return numba.njit(**options)(function)
+            except RuntimeError as error:
+                if "no locator available" not in str(error):
+                    raise
+                uncached.append(function.__name__)
+                return numba.njit(**options | {"cache": False})(function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from hil.commands.parser import ANSWER_NO, DONE, Group, add_sets, print_json, show
+from hil.errors import ConfigError
 from hil.platform.terminal import say
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
 
+FILES = (".png", ".html", ".pdf", ".svg", ".h5")  # endings that a folder rarely has
 NO_FILE = False  # --validate without a file; argparse would turn a str into a Path, which is true
 
 
@@ -75,6 +77,8 @@ def add_to(group: Group) -> None:
 
 
 def report(args: argparse.Namespace) -> int:
+    if args.out is not None and args.out.suffix in FILES and not args.out.is_dir():
+        raise ConfigError(f"--out {args.out}: give a folder: figure and page have the run's name")
     if args.validate is not None:
         return _validate(args)
     from hil.reports.run_report import write_report

@@ -301,6 +301,8 @@ def _show_progress(args: argparse.Namespace, folder: Path, code: int) -> int:
 def gui(args: argparse.Namespace) -> int:
     from hil.platform.window import open_window, require_window
 
+    if args.file is not None and args.file.is_dir():
+        raise ConfigError(f"{args.file}: a folder: give an experiment or a recording")
     if args.file is not None and not args.file.is_file():
         raise missing_file(args.file, "give an experiment or a recording")
     require_window()

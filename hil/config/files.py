@@ -53,7 +53,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise ConfigError(
                 f"{path}: a recording: use hil report, hil gui or hil replay"
             ) from None
-        raise ConfigError(f"{path}: not UTF-8 text: save it as a TOML file") from None
+        raise ConfigError(f"{path}: not UTF-8 text: give a TOML file, saved as UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None
 

@@ -166,8 +166,17 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     if "campaign" in merged.table:
         raise ConfigError(f"{path}: a campaign: run it with hil campaign")
     if "experiment" not in merged.table:
-        raise ConfigError(f"{path}: no [experiment]: give an experiment, not a rig")
+        raise ConfigError(f"{path}: no [experiment]: {_what_else(merged.table)}")
     return _run(path, merged)
+
+
+def _what_else(table: Mapping[str, Any]) -> str:
+    """What a file without an experiment is, and what to do with it."""
+    if "fault" in table:
+        return "a file of faults: give it to hil run EXPERIMENT.toml --inject"
+    if "act" in table:
+        return "a calibration record: name it in a rig"
+    return "give an experiment, not a rig"
 
 
 def load_with(rig: Path, own: dict[str, Any], name: str, sets: Iterable[str] = ()) -> Config:

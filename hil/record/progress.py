@@ -68,10 +68,11 @@ def say_compiling(wanted: bool) -> Iterator[None]:
     Models are compiled when they first run on a machine. The line appears with the first function
     that is compiled, not found in the cache, QUIET_S after another one.
     """
-    from hil.compiled import MISSING  # imports Numba, which the process of the bar does not need
+    # Imports Numba, which the process of the bar does not need.
+    from hil.compiled import MISSING, NO_CACHE, uncached
 
-    if wanted and MISSING:
-        print(f"warning: {MISSING}", file=sys.stderr, flush=True)
+    if wanted and (why := MISSING or (uncached and NO_CACHE)):
+        print(f"warning: {why}", file=sys.stderr, flush=True)
     if MISSING or not (wanted and sys.stderr.isatty()):
         yield
         return

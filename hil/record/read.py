@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+TRUNCATED = re.compile(r"truncated file: eof = (\d+), .*stored_eof = (\d+)")  # as HDF5 says it
+
+
 class DamagedError(ConfigError):
     """A recording that cannot be read, or not in full."""
 
@@ -40,10 +43,16 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         The file cannot be opened, or a read inside the `with` block failed.
     """
     path = Path(path)
-    if path.is_dir():
-        raise ConfigError(f"{path}: a folder: give a recording made by hil run")
-    if not path.is_file():
-        raise missing_file(path, "give a recording made by hil run")
+    try:
+        if path.is_dir():
+            raise ConfigError(f"{path}: a folder: give a recording made by hil run")
+        if not path.is_file():
+            raise missing_file(path, "give a recording made by hil run")
+        path.open("rb").close()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror}): check the path and its permissions"
+        ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
     try:
@@ -58,6 +67,10 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise  # an error of a file that the caller writes
+        if part := TRUNCATED.search(str(error)):
+            raise DamagedError(
+                f"{path}: only {part[1]} of its {part[2]} bytes are here: copy the whole file again"
+            ) from None
         raise DamagedError(
             f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
             "off; copy a bad copy again"

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,3 +236,85 @@ def test_an_internal_error_is_one_line_and_a_code_of_its_own(configs, monkeypatc
     monkeypatch.setenv("HIL_DEBUG", "1")
     with pytest.raises(AttributeError, match="oops"):
         main(["check", str(configs / "miga6/rig.toml")])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to print to")
+def test_what_a_full_disk_cannot_take_is_one_line(configs):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hil", "model", str(configs / "miga6/rig.toml")],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},  # so that Python prints at its end
+        )  # fmt: skip
+    line = "hil: No space left on device: free some, or write elsewhere\n"
+    assert (done.returncode, done.stderr) == (2, line)
+
+
+@pytest.mark.parametrize("method", ["is_dir", "open"])  # of the folder it lies in, of itself
+@pytest.mark.parametrize("words", [["report"], ["export", "--to", "csv"], ["verify"]])
+def test_a_recording_that_may_not_be_read_is_one_line(all_on, monkeypatch, capsys, words, method):
+    command, *options = words
+
+    def denied(path, *args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, method, denied)
+    assert main([command, str(all_on), *options]) == 2
+    said = capsys.readouterr().err
+    assert (
+        said
+        == f"{all_on}: cannot be read (Permission denied): check the path and its permissions\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["report", "recover", "export"])
+def test_a_part_of_a_recording_says_how_much_is_missing(all_on, tmp_path, capsys, command):
+    part = tmp_path / "part.h5"
+    whole = all_on.read_bytes()
+    part.write_bytes(whole[:100_000])
+    assert main([command, str(part)]) == 2
+    said = capsys.readouterr().err
+    assert said == (
+        f"{part}: only 100000 of its {len(whole)} bytes are here: copy the whole file again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            '[[fault]]\nkind = "board_lost"\nat_s = 1.0\n',
+            "a file of faults: give it to hil run EXPERIMENT.toml --inject",
+        ),
+        (None, "a calibration record: name it in a rig"),
+        ("[devices.board]\n", "give an experiment, not a rig"),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_called_what_it_is(configs, tmp_path, capsys, text, line):
+    file = tmp_path / "file.toml"
+    record = configs.parent / "calibration/futek_9N.toml"
+    file.write_text(record.read_text() if text is None else text)
+    assert main(["run", str(file)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"{file}: no [experiment]: {line}"
+
+
+def test_a_text_in_another_encoding_is_told_which_one_is_read(tmp_path, capsys):
+    file = tmp_path / "utf16.toml"
+    file.write_text("[experiment]", encoding="utf-16")
+    assert main(["run", str(file)]) == 2
+    assert capsys.readouterr().err.endswith(": not UTF-8 text: give a TOML file, saved as UTF-8\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--validate"]])
+def test_a_report_into_a_file_is_refused_before_a_folder_has_its_name(
+    all_on, tmp_path, capsys, options
+):
+    out = tmp_path / "figure.png"
+    assert main(["report", str(all_on), "--out", str(out), *options]) == 2
+    assert "give a folder" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_folder_for_the_window_is_called_one(tmp_path, capsys):
+    assert main(["gui", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}: a folder: give an experiment or a recording\n"

@@ -49,3 +49,20 @@ def test_a_recording_names_a_package_that_was_not_installed(monkeypatch):
     found = provenance.software()
     assert found["no-such-package"] == "not installed"
     assert found["numpy"] == np.__version__
+
+
+NO_FOLDER = """
+import sys
+from numba.core import caching
+caching.CacheImpl._locator_classes = []  # neither beside the package nor in the user's home
+from hil.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_where_no_folder_for_compiled_models_can_be_written_a_run_warns(tmp_path):
+    done = run(tmp_path / "run.h5", "-c", NO_FOLDER)
+    assert done.stdout.startswith("complete: 300 rows")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: compiled models cannot be kept")
+    assert line.endswith("name a folder that can be written in NUMBA_CACHE_DIR")
