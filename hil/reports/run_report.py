@@ -156,8 +156,16 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
             fontsize=9,
             color="0.3",
         )
-    axis.legend(frameon=False, ncols=3, loc="upper right")
+    _legend_above(axis)
     axis.margins(x=0.01, y=0.12)
+
+
+def _legend_above(axis: Axes) -> None:
+    """A legend that covers no curve."""
+    axis.legend(
+        frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0,
+        borderpad=0.2,
+    )  # fmt: skip
 
 
 def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
@@ -171,7 +179,7 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
     for name, color, style, label in curves:
         axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
     axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
-    axis.legend(frameon=False, ncols=3, loc="upper right")
+    _legend_above(axis)
     axis.margins(x=0.01, y=0.15)
 
 
@@ -227,7 +235,7 @@ def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
             lw=0,
             label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN",
         )
-        axis.legend(frameon=False, loc="upper right")
+        _legend_above(axis)
     axis.plot(*decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
     axis.set_ylabel("measured −\nsimulated [mN]")
 

@@ -78,6 +78,27 @@ def test_commands_that_pages_run_exist_with_their_options():
         assert command_line().parse_args(shlex.split(text)[1:]).command, text
 
 
+def test_what_one_tutorial_records_is_not_in_the_way_of_the_other():
+    """Both are typed in one folder, where a run replaces no recording."""
+    recorded = [
+        name
+        for page in pages(ROOT)
+        if "tutorial" in Path(page).parts
+        for command in commands_of(ROOT / page)
+        for name in re.findall(r"^hil run .*--out (\S+?);?(?:\s|$)", command.text)
+    ]
+    assert len(recorded) > 8
+    assert len(set(recorded)) == len(recorded)
+
+
+def test_paths_that_a_page_has_the_shell_find_may_have_spaces():
+    typed = [command.text for page in pages(ROOT) for command in commands_of(ROOT / page)]
+    found = [text for text in typed if "$(which" in text]
+    assert found
+    for text in found:
+        assert '"$(which' in text
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     words = ["--fail-on-warning", "--keep-going", "--quiet", str(ROOT / "docs"), str(tmp_path)]

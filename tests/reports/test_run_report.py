@@ -6,6 +6,7 @@ import struct
 import h5py
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import hil
 from hil.__main__ import main
@@ -64,6 +65,23 @@ def test_the_figures_curves_are_the_recording(all_on):
         ticks = np.rint(np.asarray(x) / 0.001).astype(int)
         np.testing.assert_array_equal(y, run[name].values[ticks])
         assert np.max(y) == run[name].values.max()
+
+
+def test_no_legend_covers_a_curve_or_the_figures_of_the_title(configs, tmp_path):
+    from hil.reports.run_report import draw
+
+    config = hil.load(configs / "miga6/pid.toml", ("experiment.duration_s=1.0",))
+    figure = draw(hil.open_run(hil.run(config, out=tmp_path / "run.h5")))
+    figure.canvas.draw()
+    legends = [axis.get_legend() for axis in figure.axes if axis.get_legend()]
+    assert len(legends) == 2
+    for legend in legends:
+        place = legend.get_window_extent().padded(-0.5)  # it may touch
+        for axis in figure.axes:
+            assert not place.overlaps(axis.get_window_extent())
+            for text in axis.findobj(Text):
+                inside = text.get_text() and text not in legend.get_texts()
+                assert not (inside and place.overlaps(text.get_window_extent())), text
 
 
 def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
