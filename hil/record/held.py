@@ -6,6 +6,7 @@ during the run. A lock ends with its process. Windows replaces no file that is o
 """
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,3 +40,42 @@ def held(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # without locks the name is not kept
             locks.acquire(file, shared=True)
         yield
+
+
+class Replaced:
+    """Keeps the recording that a run replaces until the run has started.
+
+    Use as a context manager around the run. It is kept as FILE.before, by a second name; a file
+    system without these keeps nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._aside = path.with_name(f"{path.name}.before")
+        self._new: os.stat_result | None = None
+        self._kept = False
+
+    def __enter__(self) -> "Replaced":
+        with contextlib.suppress(OSError):
+            os.link(self._path, self._aside)
+            self._kept = True
+        return self
+
+    def created(self) -> None:
+        """The new recording exists, without rows."""
+        self._new = self._path.stat()
+
+    def started(self) -> None:
+        """The run starts: the previous recording goes."""
+        if self._kept:
+            self._aside.unlink(missing_ok=True)
+            self._kept = False
+
+    def __exit__(self, *error: object) -> None:
+        if not self._kept:
+            return
+        there = self._path.stat() if self._path.exists() else None
+        if there is None or (self._new is not None and os.path.samestat(there, self._new)):
+            os.replace(self._aside, self._path)
+        else:  # the previous recording itself, or that of another run
+            self._aside.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -32,7 +32,7 @@ from hil.platform.window import watch_this_run
 from hil.plugins import code as plugin_code
 from hil.plugins import trust
 from hil.record import layout, live
-from hil.record.held import held, refuse_held
+from hil.record.held import Replaced, held, refuse_held
 from hil.record.progress import show_progress
 from hil.record.sink import Sink, check_disk
 from hil.record.summary import plain, summarise
@@ -148,38 +148,41 @@ def run(
     extra_attributes: dict[str, str | int | float] = {**_ambient(config)}
     if book is not None:
         extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
-    created_utc = _create_recording(
-        path,
-        config,
-        pipeline,
-        clock,
-        backend,
-        seed,
-        {**extra_attributes, **(attributes or {})},
-        force,
-    )
-    bar = label if progress else ""
-    viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
-    try:
-        with held(path), plugin_code.watched(), logbooks.kept(book, config, path), viewer:
-            return _run_recorded(
-                config,
-                path,
-                pipeline,
-                clock,
-                bar,
-                armed,
-                window,
-                viewer,
-                injection,
-                status,
-                timed,
-                on_bench,
-                strict,
-            )
-    except ModelError as error:
-        # A step of the model failed. Everything is off and the recording is kept.
-        raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+    with Replaced(path) as previous:
+        created_utc = _create_recording(
+            path,
+            config,
+            pipeline,
+            clock,
+            backend,
+            seed,
+            {**extra_attributes, **(attributes or {})},
+            force,
+        )
+        previous.created()
+        bar = label if progress else ""
+        viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
+        try:
+            with held(path), plugin_code.watched(), logbooks.kept(book, config, path), viewer:
+                return _run_recorded(
+                    config,
+                    path,
+                    pipeline,
+                    clock,
+                    bar,
+                    armed,
+                    window,
+                    viewer,
+                    injection,
+                    status,
+                    timed,
+                    on_bench,
+                    strict,
+                    previous.started,
+                )
+        except ModelError as error:
+            # A step of the model failed. Everything is off and the recording is kept.
+            raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
 
 
 def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> CalibrationStatus:
@@ -258,6 +261,7 @@ def _run_recorded(
     timed: list[str],
     on_bench: bool,
     strict: bool,
+    started: Callable[[], None],
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -295,6 +299,7 @@ def _run_recorded(
     except BaseException:
         sink.abandon()
         raise
+    started()
     pipeline.rig.stopped = lambda: bool(parts.inputs.stop.reason)
     outcome, error, loop_s = "aborted", "", float("nan")
     kernel: dict[str, Any] = {}

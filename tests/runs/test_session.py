@@ -92,6 +92,31 @@ def test_a_name_that_another_run_takes_while_one_prepares_itself_stays_with_the_
     assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
 
 
+@pytest.mark.parametrize("step", ["compile_tick", "_with_strangers", "logbooks.kept"])
+def test_a_run_that_cannot_start_leaves_the_recording_that_it_would_replace(
+    configs, tmp_path, monkeypatch, capsys, step
+):
+    out = tmp_path / "run.h5"
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "0.01"]
+    assert main([*words, "--seed", "7"]) == 0
+    before = out.read_bytes()
+
+    def broken(*args, **options):
+        raise hil.errors.DeviceError("board: no answer")
+
+    monkeypatch.setattr(f"hil.runs.session.{step}", broken)
+    assert main([*words, "--force"]) == 4
+    assert out.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [out]
+    monkeypatch.undo()
+    assert main(words) == 2
+    assert out.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [out]
+    assert main([*words, "--force"]) == 0
+    assert hil.open_run(out).attrs["seed"] == 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_without_out_the_recording_is_named_after_rig_experiment_and_time(
     configs, tmp_path, monkeypatch
 ):
