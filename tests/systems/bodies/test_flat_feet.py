@@ -207,3 +207,7 @@ def test_a_foot_whose_toes_slide_turns_about_its_heel_as_its_equation_says(h):
     along, across = np.array([np.cos(psi), np.sin(psi)]), np.array([-np.sin(psi), np.cos(psi)])
     needed = mass * 0.2 * (turning * across - rate_per_s**2 * along) - [0.0, push_N]
     assert heel[:2] == pytest.approx(needed - sum(toe[:2] for toe in toes), abs=0.1)
+    # The forces of an instant are those of the step that led to it.
+    step_N = motion.support_N.copy()
+    motion.balance()
+    assert motion.support_N == pytest.approx(step_N, abs=0.1)
