@@ -78,6 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"hil: {error.strerror}: free some, or write elsewhere", file=sys.stderr)
             _drop_what_cannot_be_printed()
             return BAD_INPUT
+        if isinstance(error, PermissionError) and error.filename is not None:
+            where = f"{error.filename}: {error.strerror}"
+            say(f"{where}: check the path and its permissions", file=sys.stderr)
+            return BAD_INPUT
         say(
             f"hil: internal error: {type(error).__name__}: {error}: "
             "run again with HIL_DEBUG=1 for the traceback, and report it",

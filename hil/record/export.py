@@ -6,7 +6,7 @@ import numpy as np
 import scipy.io
 import xarray as xr
 
-from hil.errors import writing
+from hil.errors import ConfigError, writing
 from hil.record.csv_text import as_field
 from hil.record.mcap_file import write_mcap
 from hil.record.progress import count_progress
@@ -17,16 +17,36 @@ from hil.record.table_files import write_mdf, write_parquet
 KINDS = {"csv": ".csv", "mat": ".mat", "mcap": ".mcap", "mdf": ".mf4", "parquet": ".parquet"}
 
 
-def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
+def export(
+    path: Path,
+    kind: str,
+    out: Path | None = None,
+    *,
+    overwrite: bool = True,
+    progress: bool = False,
+) -> Path:
     """Write a recording as one of KINDS; returns the path of the new file.
 
     Raises
     ------
     ConfigError
-        `path` is not a recording, or the new file cannot be written.
+        `path` is not a recording, or the new file cannot be written, is there already and not to be
+        overwritten, or has the ending of another format.
     """
     run = open_run(path)
     target = path.with_suffix(KINDS[kind]) if out is None else out
+    others = {ending: other for other, ending in KINDS.items() if other != kind}
+    if target.suffix in others:
+        raise ConfigError(
+            f"--out {target}: --to {kind} writes {KINDS[kind]}: add --to {others[target.suffix]}, "
+            f"or name it {target.with_suffix(KINDS[kind]).name}"
+        )
+    if target.suffix == path.suffix:
+        raise ConfigError(f"--out {target}: a recording: name it {target.stem}{KINDS[kind]}")
+    if not overwrite and target.is_file():
+        raise ConfigError(
+            f"{target}: exists already: choose another --out, or overwrite with --force"
+        )
     with writing(target):
         if kind == "mcap":
             with count_progress("ticks", run.sizes["tick"], progress) as done:

@@ -318,3 +318,53 @@ def test_a_report_into_a_file_is_refused_before_a_folder_has_its_name(
 def test_a_folder_for_the_window_is_called_one(tmp_path, capsys):
     assert main(["gui", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"{tmp_path}: a folder: give an experiment or a recording\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], "{out}/run.csv: exists already: choose another --out, or overwrite with --force"),
+        (
+            ["--out", "{out}/x.mat"],
+            "--out {out}/x.mat: --to csv writes .csv: add --to mat, or name it x.csv",
+        ),
+        (["--out", "{out}/run.h5"], "--out {out}/run.h5: a recording: name it run.csv"),
+    ],
+)
+def test_an_export_replaces_no_file_of_its_own_accord(all_on, tmp_path, capsys, options, line):
+    """Such as the laboratory's CSV from which the recording was imported."""
+    recording, table = tmp_path / "run.h5", tmp_path / "run.csv"
+    recording.write_bytes(all_on.read_bytes())
+    table.write_text("from the laboratory")
+    words = ["export", str(recording), *(option.format(out=tmp_path) for option in options)]
+    assert main(words) == 2
+    assert capsys.readouterr().err == line.format(out=tmp_path) + "\n"
+    assert table.read_text() == "from the laboratory"
+    assert recording.read_bytes() == all_on.read_bytes()
+    assert main(["export", str(recording), "--force"]) == 0
+    assert table.read_text().startswith("t_s,")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["recover", "x.h5"],
+        ["gui", "x.h5"],
+        ["simdaq", "--run", "x.py"],
+        ["calibrate", "force_transducer", "--rehearse", "--out", "x.toml"],
+    ],
+)
+def test_a_folder_that_may_not_be_entered_is_one_line(monkeypatch, capsys, words):
+    def denied(method):
+        def asked(path, *args, **options):
+            if path.name == words[-1]:
+                raise PermissionError(13, "Permission denied", str(path))
+            return method(path, *args, **options)
+
+        return asked
+
+    for name in ("is_file", "exists", "is_dir"):
+        monkeypatch.setattr(Path, name, denied(getattr(Path, name)))
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"{words[-1]}: Permission denied: check the path and its permissions\n")
