@@ -67,7 +67,6 @@ def add_to(group: Group) -> None:
     kinds = ("csv", "mat", "mcap", "mdf", "parquet", "crate")
     c.add_argument("--to", choices=kinds, default="csv")
     c.path("--out", "FILE", "default: beside the recording")
-    c.add_argument("--force", action="store_true", help="overwrite an existing file")
     c.path("--citation", "CITATION.cff", "authors and licence of the data in a crate")
 
     c = group.add(verify, "check that a recording is complete", "hil verify runs/done.h5")
@@ -196,7 +195,7 @@ def export(args: argparse.Namespace) -> int:
     else:
         from hil.record.export import export as write
 
-        path = write(args.run, args.to, args.out, overwrite=args.force, progress=not args.json)
+        path = write(args.run, args.to, args.out, progress=not args.json)
     show(args, {"file": str(path)}, path)
     return DONE
 

@@ -1,5 +1,7 @@
 """Recordings in other formats."""
 
+import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +19,16 @@ from hil.record.table_files import write_mdf, write_parquet
 KINDS = {"csv": ".csv", "mat": ".mat", "mcap": ".mcap", "mdf": ".mf4", "parquet": ".parquet"}
 
 
-def export(
-    path: Path,
-    kind: str,
-    out: Path | None = None,
-    *,
-    overwrite: bool = True,
-    progress: bool = False,
-) -> Path:
+def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
     """Write a recording as one of KINDS; returns the path of the new file.
+
+    An older export is overwritten.
 
     Raises
     ------
     ConfigError
-        `path` is not a recording, or the new file cannot be written, is there already and not to be
-        overwritten, or has the ending of another format.
+        `path` is not a recording, or the new file cannot be written, has the ending of a recording
+        or of another format, or would replace the file that the recording was imported from.
     """
     run = open_run(path)
     target = path.with_suffix(KINDS[kind]) if out is None else out
@@ -43,10 +40,8 @@ def export(
         )
     if target.suffix == path.suffix:
         raise ConfigError(f"--out {target}: a recording: name it {target.stem}{KINDS[kind]}")
-    if not overwrite and target.is_file():
-        raise ConfigError(
-            f"{target}: exists already: choose another --out, or overwrite with --force"
-        )
+    if target.is_file() and sha256(target.read_bytes()).hexdigest() in _imported(run):
+        raise ConfigError(f"{target}: {path.name} was imported from it: choose another --out")
     with writing(target):
         if kind == "mcap":
             with count_progress("ticks", run.sizes["tick"], progress) as done:
@@ -55,6 +50,11 @@ def export(
             writers = {"csv": _to_csv, "mat": _to_mat, "mdf": write_mdf, "parquet": write_parquet}
             writers[kind](run, target)
     return target
+
+
+def _imported(run: xr.Dataset) -> set[str]:
+    """SHA-256 of the files that a recording was imported from."""
+    return {file["sha256"] for file in json.loads(run.attrs.get("imported", "{}")).get("files", ())}
 
 
 def _to_csv(run: xr.Dataset, target: Path) -> None:

@@ -321,28 +321,26 @@ def test_a_folder_for_the_window_is_called_one(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
+    ("name", "line"),
     [
-        ([], "{out}/run.csv: exists already: choose another --out, or overwrite with --force"),
-        (
-            ["--out", "{out}/x.mat"],
-            "--out {out}/x.mat: --to csv writes .csv: add --to mat, or name it x.csv",
-        ),
-        (["--out", "{out}/run.h5"], "--out {out}/run.h5: a recording: name it run.csv"),
+        ("x.mat", "--to csv writes .csv: add --to mat, or name it x.csv"),
+        ("run.h5", "a recording: name it run.csv"),
     ],
 )
-def test_an_export_replaces_no_file_of_its_own_accord(all_on, tmp_path, capsys, options, line):
-    """Such as the laboratory's CSV from which the recording was imported."""
-    recording, table = tmp_path / "run.h5", tmp_path / "run.csv"
+def test_an_export_is_no_recording_and_no_other_format(all_on, tmp_path, capsys, name, line):
+    recording, out = tmp_path / "run.h5", tmp_path / name
     recording.write_bytes(all_on.read_bytes())
-    table.write_text("from the laboratory")
-    words = ["export", str(recording), *(option.format(out=tmp_path) for option in options)]
-    assert main(words) == 2
-    assert capsys.readouterr().err == line.format(out=tmp_path) + "\n"
-    assert table.read_text() == "from the laboratory"
+    assert main(["export", str(recording), "--out", str(out)]) == 2
+    assert capsys.readouterr().err == f"--out {out}: {line}\n"
     assert recording.read_bytes() == all_on.read_bytes()
-    assert main(["export", str(recording), "--force"]) == 0
-    assert table.read_text().startswith("t_s,")
+    assert list(tmp_path.iterdir()) == [recording]
+
+
+def test_an_older_export_is_overwritten(all_on, tmp_path):
+    out = tmp_path / "run.csv"
+    out.write_text("older")
+    assert main(["export", str(all_on), "--out", str(out)]) == 0
+    assert out.read_text().startswith("t_s,")
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,15 @@ def test_report_and_exports_say_imported(lab):
     assert first.endswith(",IMPORTED")
 
 
+def test_an_export_leaves_the_file_that_it_was_imported_from(lab, capsys):
+    was = lab.read_bytes()
+    recording = imported(lab)
+    assert main(["export", str(recording), "--out", str(lab)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"{lab}: imported.h5 was imported from it: choose another --out\n"
+    assert lab.read_bytes() == was
+
+
 def test_identification_reads_it_without_a_conditioner_of_the_rig(lab):
     data = read_run(imported(lab)).data
     assert len(data.measured) == 1000
