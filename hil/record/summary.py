@@ -272,11 +272,8 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
         lines.append(f"  {summary['rows_lost']} rows were lost: the recorder was too slow")
     force = summary["force"]
     if force:
-        nrmse = "–" if force["nrmse"] is None else f"{100.0 * force['nrmse']:.2f} %"
-        lines.append(
-            f"  measured over simulated: {vaf_text(force)}, NRMSE {nrmse}, "
-            f"RMS {1e3 * force['residual_rms_N']:.1f} mN"
-        )
+        rms_mN = 1e3 * force["residual_rms_N"]
+        lines.append(f"  measured over simulated: {fit_text(force)}, RMS {rms_mN:.1f} mN")
     if force.get("tracking_rms_N") is not None:
         lines.append(f"  measured over reference: RMS {force['tracking_rms_N']:.3f} N")
     for name, figures in summary["signals"].items():
@@ -316,6 +313,14 @@ def vaf_text(figures: dict[str, Any]) -> str:
     if figures.get("held"):  # older recordings lack this figure
         return CONSTANT
     return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
+
+
+def fit_text(force: dict[str, Any]) -> str:
+    """VAF and NRMSE; over the range of a constant signal NRMSE too measures only noise."""
+    if force.get("held"):
+        return CONSTANT
+    nrmse = "–" if force["nrmse"] is None else f"{100.0 * force['nrmse']:.2f} %"
+    return f"{vaf_text(force)}, NRMSE {nrmse}"
 
 
 def calibration_lines(found: dict[str, list[str]]) -> list[str]:

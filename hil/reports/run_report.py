@@ -37,7 +37,7 @@ from hil.pages.style import (
     styled_figure,
 )
 from hil.record.read import calibrations_of, experiment_of, open_run
-from hil.record.summary import calibration_lines, summarise, vaf_text
+from hil.record.summary import calibration_lines, fit_text, summarise
 
 PIXELS = 1000  # intervals in which duties are averaged
 OUTPUTS_APART = 6  # more outputs share one panel
@@ -151,8 +151,7 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
     axis.set_ylabel("force [N]")
     if force.get("vaf") is not None:
         axis.set_title(
-            f"{vaf_text(force)}   NRMSE {100 * force['nrmse']:.2f} %   "
-            f"RMS {1000 * force['residual_rms_N']:.1f} mN",
+            f"{fit_text(force)}, RMS {1000 * force['residual_rms_N']:.1f} mN",
             fontsize=9,
             color="0.3",
         )
@@ -395,7 +394,10 @@ def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("RMS of measured − simulated", _number(force["residual_rms_N"], "mN", 1e3)),
         ("largest difference", _number(force["residual_max_N"], "mN", 1e3)),
-        ("NRMSE (of the measured range)", _number(force["nrmse"], "%", 100.0)),
+        (
+            "NRMSE (of the measured range)",
+            "–" if force.get("held") else _number(force["nrmse"], "%", 100.0),
+        ),
         ("VAF", _vaf(force)),
         ("residual is", white),
         ("Ljung-Box p (20 lags)", _number(force["p_uncorrelated"])),

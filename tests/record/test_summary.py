@@ -88,3 +88,11 @@ def test_answers_of_a_board_are_timed_and_those_that_did_not_come_are_counted():
     assert found["round_trip_max_s"] == pytest.approx(0.6e-3)
     assert found["without_answer"] == 2
     assert math.isnan(summary.exchange_figures(np.array([np.nan]))["round_trip_max_s"])
+
+
+def test_the_fit_of_a_constant_signal_is_no_figure():
+    """Its range and its variance are those of the noise."""
+    figures = {"held": False, "vaf": 0.9, "nrmse": 28.35}
+    assert summary.fit_text(figures) == "VAF 90.00 %, NRMSE 2835.00 %"
+    figures["held"] = True
+    assert summary.fit_text(figures) == "VAF not meaningful (constant signal)"
