@@ -160,7 +160,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
                 f"from that of {used.package}: install it to replay"
             )
     tables = config.tables
-    pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
+    pipeline = assembly.build(config, int(run.attrs["seed"]))
     if "imported" in run.attrs:
         return run.sizes["tick"], _model_difference(run, pipeline)
     layout = pipeline.rig.layout

@@ -100,6 +100,15 @@ def test_a_recording_of_another_processor_has_the_same_decisions_and_rounded_num
     assert ("identical in 5000 rows but for rounding" in said) is same
 
 
+def test_a_recording_that_does_not_say_how_it_began_was_armed(all_on, tmp_path):
+    """Its cells are on; a run that began disarmed would differ in the first tick."""
+    path = tmp_path / "older.h5"
+    shutil.copyfile(all_on, path)
+    with h5py.File(path, "r+") as file:
+        file["inputs"].resize(0, axis=0)
+    assert replay(path) == (5000, None)
+
+
 def test_what_cannot_be_replayed_says_why(tmp_path, capsys):
     path = tmp_path / "notes.h5"
     path.write_text("nothing")

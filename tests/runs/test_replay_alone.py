@@ -182,11 +182,37 @@ def test_the_twin_of_an_imported_recording_is_compared_row_by_row(
         got = (difference.row, difference.t_s, difference.column, difference.recorded)
         assert got == found[:4]
         np.testing.assert_equal(difference.replayed, found[4])
-    if tolerance == 0.0 and 1 in changes:  # a column that differs earlier comes first
-        cells[[0, 3], [1, 0]] = 1
+    if tolerance == 0.0 and 1 in changes:
+        cells[1, 0] = 1  # of two columns that differ in one row the first is named
+        assert replays._model_difference(run, None).column == "force_model_N"
+        cells[[0, 3], [1, 0]] = 1  # one that differs earlier comes before them
         difference = replays._model_difference(run, None)
         assert (difference.row, difference.column) == (0, "cells_commanded")
         assert (difference.recorded, difference.replayed) == ([0, 0], [0, 1])
+
+
+def test_the_margin_of_small_values_is_small(monkeypatch):
+    """A thousandth of 8 uN, by either comparison."""
+    small = np.array([0.0, -8e-6, NAN, 2e-6])
+    run = recorded(force_model_N=small)
+    again = {"force_model_N": small.copy()}
+    monkeypatch.setattr(replays, "tolerance_of", lambda run: 1e-3)
+    monkeypatch.setattr(replays, "model_columns", lambda pipeline, rows: again)
+    for share, differs in ((0.99, False), (1.01, True)):
+        again["force_model_N"][3] = 2e-6 + share * 8e-9
+        changes = [(3, "force_model_N", 2e-6 + share * 8e-9)]
+        assert (compared(run, changes, 1e-3).difference is not None) == differs
+        assert (replays._model_difference(run, None) is not None) == differs
+
+
+def test_a_column_that_an_older_recording_lacks_is_not_compared():
+    run = recorded()
+    older = run.drop_vars("cells_commanded")
+    frame = Frame(COLUMNS)
+    sink = _ComparingSink(older, frame, 0.0)
+    frame.row["cells_commanded"][0] = (1, 1)
+    assert sink.push()
+    assert sink.difference is None
 
 
 def test_what_is_no_number_is_the_same_on_another_processor_whatever_its_sign():

@@ -13,6 +13,7 @@ from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commissioned_plant
 from hil.systems.array.recruitment.study_controllers import (
     EXACT,
+    OLD_LAW,
     UNTOLD,
     Setting,
     control_of,
@@ -244,8 +245,9 @@ def _draw_failures(failures: Rows) -> Figure:
                 delays = np.sort(f["delays_s"])
                 seen = np.concatenate(([0.0], delays[np.isfinite(delays)], [WATCHED_S]))
                 share = np.concatenate((np.arange(len(seen) - 1), [len(seen) - 2])) / f["n"]
-                axis.step(seen, 100 * share, where="post", color=colors[f["controller"]],
-                          ls="-" if f["swaps"] else "--", lw=1.2,
+                name = f["controller"].removesuffix(OLD_LAW)
+                axis.step(seen, 100 * share, where="post", color=colors[name],
+                          ls="-" if f["swaps"] else "--", lw=1.2 if name == f["controller"] else 0.6,
                           label=None if f["swaps"] else f["controller"])  # fmt: skip
             axis.axvline(WITHIN_S, color="0.75", lw=0.8)
             axis.axhline(95.0, color="0.75", lw=0.8)

@@ -1,6 +1,7 @@
 """Trials and the full-information optimum of the recruitment study, on the smallest array."""
 
 import json
+from math import inf
 
 import numpy as np
 import pytest
@@ -8,7 +9,13 @@ import pytest
 from hil.errors import ConfigError, ModelError
 from hil.mechanics.sma.wire import wire_laws
 from hil.runs.study import run_study
-from hil.systems.array.recruitment import study, study_failures, study_law, study_scores
+from hil.systems.array.recruitment import (
+    study,
+    study_failures,
+    study_law,
+    study_page,
+    study_scores,
+)
 from hil.systems.array.recruitment import study_plant as plants
 from hil.systems.array.recruitment import study_trial as trial
 from hil.systems.array.recruitment.study_commission import commission, commissioned_plant, seconds
@@ -279,6 +286,22 @@ def test_the_exact_plant_runs_with_the_settings_of_optimal():
 
 def test_preview_leaves_less_than_half_of_the_error_of_a_pid():
     assert rmse("preview").rmse_N < 0.5 * rmse("PID").rmse_N
+
+
+def test_failures_of_wires_under_stress_are_drawn_for_both_laws():
+    names = ["size principle", "size principle, law without stress"]
+    rows = [
+        {"n_cells": 6, "controller": name, "swaps": swaps, "n": 4, "delays_s": [0.5, 2.0, 8.0, inf]}
+        for name in names
+        for swaps in (False, True)
+    ]
+    (axis,) = study_page._draw_failures(rows).axes
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == names
+    curves = [line for line in axis.lines if line.get_drawstyle() == "steps-post"]
+    assert len(curves) == 4
+    for curve in curves:  # of four cells three were found
+        assert curve.get_xdata()[1:-1].tolist() == [0.5, 2.0, 8.0]
+        assert curve.get_ydata().tolist() == [0.0, 25.0, 50.0, 75.0, 75.0]
 
 
 def test_tuning_widens_its_grid_until_the_optimum_is_inside():
