@@ -18,7 +18,12 @@ from hil.systems.array.recruitment.study_controllers import (
     Setting,
     control_of,
 )
-from hil.systems.array.recruitment.study_failures import FAILURE_CONTROLLERS, WATCHED_S, WITHIN_S
+from hil.systems.array.recruitment.study_failures import (
+    DIES,
+    FAILURE_CONTROLLERS,
+    WATCHED_S,
+    WITHIN_S,
+)
 from hil.systems.array.recruitment.study_plant import (
     LEAD_S,
     PERIOD_S,
@@ -240,7 +245,7 @@ def _draw_failures(failures: Rows) -> Figure:
         for axis, n in zip(axes, sizes, strict=True):
             colors = dict(zip(FAILURE_CONTROLLERS, (MODEL, MEASURED, "#56B4E9"), strict=False))
             for f in failures:
-                if f["n_cells"] != n:
+                if f["n_cells"] != n or f["fails"] != DIES:
                     continue
                 delays = np.sort(f["delays_s"])
                 seen = np.concatenate(([0.0], delays[np.isfinite(delays)], [WATCHED_S]))
