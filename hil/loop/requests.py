@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import isfinite, isnan
 from typing import Protocol
 
+from hil.loop.channels import RigLayout
 from hil.loop.guard import Guard
 from hil.loop.stages import Control, Steered
 
@@ -36,6 +37,11 @@ class RequestChannel(Protocol):
 
 class Tared(Protocol):
     """A rig whose force channels can be set to zero."""
+
+    @property
+    def layout(self) -> RigLayout:
+        """Its channels; a tare without a name is that of its controlled force."""
+        ...
 
     def tare(self, channel: str, newtons: float) -> None:
         """Subtract a force from the channel's readings; ValueError with the reason if refused."""
@@ -126,14 +132,15 @@ class Inputs:
     def _tare(self, channel: str, newtons: float) -> None:
         if self.guard.commands_anything:
             raise ValueError("only while every cell is off and every output is idle")
-        total_N = self._tared_N.get(channel, 0.0) + newtons
+        name = channel or self.rig.layout.force
+        total_N = self._tared_N.get(name, 0.0) + newtons
         if abs(total_N) > self.tare_max_N:
             raise ValueError(
                 f"a total tare of {total_N:g} N exceeds {self.tare_max_N:g} N, and the guard "
                 "checks tared forces: remove the load, or calibrate"
             )
         self.rig.tare(channel, newtons)
-        self._tared_N[channel] = total_N
+        self._tared_N[name] = total_N
 
     def _set_gain(self, key: str, value: float) -> None:
         if not isinstance(self.control, Steered):

@@ -96,3 +96,11 @@ def test_an_unknown_duty_keeps_the_last_one():
     known = np.array([0.25, 0.5])
     duty.keep_known(np.array([math.nan, 0.0]), known)
     assert known.tolist() == [0.25, 0.0]
+
+
+def test_a_duty_that_is_rounded_up_to_the_least_is_valid():
+    """A board gets whole 255ths: 15.6 of them are sent as 16."""
+    guard, row = guarded()
+    assert tick(guard, row, 15.6 / 255, 15.4 / 255) == ([0.0, 0.0], [0, 0], ["duty_invalid"])
+    guard, row = guarded()
+    assert tick(guard, row, 15.6 / 255, 0.0) == ([16 / 255, 0.0], [1, 0], [])

@@ -639,3 +639,49 @@ def test_what_the_guard_saw_is_of_the_tick_that_brought_something_new():
 def test_a_jump_in_either_direction_trips_beyond_its_limit(step_N):
     faults = channel_faults([1.0, 1.0 + step_N], SignalLimits(is_force=True, jump_max=0.5))
     assert faults == [[], ["force_jump"] if abs(step_N) > 0.5 else []]
+
+
+@pytest.mark.parametrize(("stale", "named"), [("b0", ["board_silent"]), ("d0", [])])
+def test_a_board_is_known_by_its_name_wherever_it_stands_among_the_devices(stale, named):
+    row = BoundGuard(guard := fresh(), 2, ("d0", "b0"), ("b0",), n_cells=2)
+    row.set(f"{stale}_age_s", 1.0)
+    assert names_of(guard.step(0)) == ["reading_stale", *named]
+
+
+def test_the_slope_of_a_channel_is_taken_over_all_periods_since_its_last_reading():
+    """2 N within 8 periods are 25 N/s; 0.08 s through the filter of 0.01 s leave 8/9 of that."""
+    guard = fresh()
+    tick(guard, forces=(1.0,))
+    tick(guard, valid=(False,), periods=5)
+    tick(guard, forces=(3.0,), periods=3, ages=(1.0,))  # which trips, so that it tells
+    assert guard.seen.slope_per_s[0] == pytest.approx(25.0 * 8.0 / 9.0)
+
+
+def test_missed_periods_count_into_how_long_a_condition_has_lasted():
+    limits = Limits(1.0, 1.0, 9, signals=(FORCE, FORCE), hold_s={"force_high": 5 * PERIOD_S})
+    for missed, faults in ((4, []), (5, ["force_high"])):
+        guard = armed(limits, 2, PERIOD_S)
+        assert tick(guard, forces=(9.5,))[1] == []
+        assert tick(guard, forces=(9.5,), periods=missed)[1] == faults
+
+
+def test_an_output_that_a_trip_put_to_rest_is_not_led_back_to_where_it_was():
+    slow = Envelope(-1.0, 1.0, rate_max_per_s=1.0, rest=0.0)
+    guard = armed(Limits(1.0, 1.0, 9, signals=(FORCE,), outputs=(slow,)), 1, PERIOD_S)
+    row = BoundGuard(guard, 1, n_cells=1, n_outputs=1)
+    for force in (0.0, 0.0, 0.0, 9.5, 0.0):  # the force that tripped is gone after a tick
+        row.commands.outputs[:] = 1.0
+        row.readings.measured[:] = force
+        guard.step(0)
+    assert row.commands.outputs.tolist() == [0.0]
+
+
+def test_a_push_is_no_rise_of_a_pull():
+    limits = Limits(
+        1.0, 1.0, 9, (SignalLimits(is_force=True, rise_min=3.0),), hold_s={"force_no_rise": 0.0}
+    )
+    for force, faults in ((8.0, []), (-8.0, ["force_no_rise"])):
+        row = BoundGuard(guard := armed(limits, 1, PERIOD_S), 1, n_cells=1, model=True)
+        row.set(row.models[0], 9.0)
+        row.readings.measured[:] = force
+        assert names_of(guard.step(0)) == faults

@@ -20,7 +20,9 @@ from rows import row_of
 
 PERIOD_S = 0.5
 MAX_N = 9.0
-LAYOUT = RigLayout((Channel("f", "_N", "main"),), (), (), ("d",), 1, others=("d",))
+LAYOUT = RigLayout(
+    (Channel("f", "_N", "main"),), (), (), ("d",), 1, others=("d",), cell_names=("c",)
+)
 
 
 class Sink:
@@ -142,10 +144,12 @@ class Clock:
 class Bench:
     """All of it, and what came of a run."""
 
-    def __init__(self, n_ticks=6, after_trip=2, overruns_max=10**9, **more):
+    def __init__(self, n_ticks=6, after_trip=2, overruns_max=10**9, cell_on_max_s=1e9, **more):
         columns = [*loop.columns(), *Stage.columns]
         frame = row_of(LAYOUT, *columns)
-        limits = Limits(1e9, 1e9, overruns_max, (SignalLimits(-MAX_N, MAX_N, is_force=True),))
+        limits = Limits(
+            cell_on_max_s, 1e9, overruns_max, (SignalLimits(-MAX_N, MAX_N, is_force=True),)
+        )
         self.rig, self.sink, self.clock = Rig(frame), Sink(frame), Clock()
         self.guard = Guard(limits, 1, PERIOD_S, self.rig.states)
         self.guard.bind(frame, LAYOUT, self.rig.readings, self.rig.commands)
@@ -452,3 +456,44 @@ def test_an_end_is_brought_forward_and_never_put_off(n_ticks, end):
     progress.start()
     progress.end_after(n_ticks)
     assert progress.end == end
+
+
+def test_missed_periods_count_into_the_time_that_a_cell_is_on():
+    """On from tick 0; tick 1 takes until tick 5, when the cell has been on for 5 periods."""
+    bench = Bench(n_ticks=8, after_trip=0, cell_on_max_s=5 * PERIOD_S)
+    bench.clock.takes_s = {PERIOD_S: 4 * PERIOD_S}
+    assert bench.run() == "tripped"
+    assert bench.faults == ["cell_on_too_long"]
+    assert bench.sink["t_s"] == [0.0, 0.5, 2.5]
+
+
+def test_no_command_is_written_before_the_guard_has_checked_it():
+    bench = Bench(n_ticks=3, after_trip=0)
+    bench.rig.force_N = lambda t_s: 9.5 if t_s == 1.0 else 0.0
+    assert bench.run() == "tripped"
+    assert bench.rig.written == [1, 1, 0]
+
+
+def test_a_run_does_not_count_as_running_before_its_devices_are_armed():
+    bench = Bench()
+    states = []
+    arm = bench.rig.arm
+    bench.rig.arm = lambda: (states.append(bench.rig.states.now), arm())
+    assert bench.run() == "complete"
+    assert states == ["armed"]
+
+
+def test_sleep_while_armed_trips_before_all_power_is_on_too():
+    bench = Bench(after_trip=0, armed=False)
+    bench.rig.power = False
+    bench.sink.asked = {1: [("arm", 1.0, "")]}
+    bench.clock.slept = {1.0: 12.5}
+    assert bench.run() == "tripped"
+    assert bench.faults == ["machine_slept"]
+
+
+def test_periods_missed_in_one_tick_after_another_add_up():
+    for second_s, outcome in ((0.0, "complete"), (3 * PERIOD_S, "tripped")):
+        bench = Bench(n_ticks=12, after_trip=0, overruns_max=4)
+        bench.clock.takes_s = {PERIOD_S: 3 * PERIOD_S, 4 * PERIOD_S: second_s}
+        assert bench.run() == outcome

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from hil.loop.channels import Channel, RigLayout
 from hil.loop.requests import TARE_SHARE_MAX, Inputs
 
 NAN = math.nan
@@ -62,6 +63,10 @@ class Guard:
 
 
 class Rig:
+    layout = RigLayout(
+        (Channel("pull", "_N", "main"), Channel("other", "_N", "further")), (), (), (), 0
+    )
+
     def __init__(self):
         self.tared = []
 
@@ -130,6 +135,33 @@ def test_tares_do_not_creep_beyond_their_limit_in_either_direction(sign):
     assert "exceeds" in desk.ask("tare", -sign * 0.4375)
     assert desk.ask("tare", 0.5 * sign, "other") is True  # of each channel by itself
     assert [newtons for _, newtons in desk.rig.tared] == [sign * 0.375, -sign * 0.5, sign * 0.5]
+
+
+def test_a_force_has_one_limit_of_its_tare_whether_it_is_named_or_not():
+    desk = Desk()
+    assert desk.ask("tare", 0.375) is True
+    assert "a total tare of 0.75 N exceeds" in desk.ask("tare", 0.375, "pull")
+    assert [newtons for _, newtons in desk.rig.tared] == [0.375]
+
+
+def test_a_tare_that_fails_on_the_rig_leaves_the_total_of_its_channel_as_it_was():
+    desk = Desk()
+    granted = desk.rig.tare
+
+    def refused(channel, newtons):
+        raise ValueError("not now")
+
+    desk.rig.tare = refused
+    assert "not now" in desk.ask("tare", 0.375)
+    desk.rig.tare = granted
+    assert desk.ask("tare", 0.375) is True
+
+
+def test_armed_again_without_a_reading_a_set_point_that_was_held_is_held_on():
+    desk = Desk(measured_N=NAN, was_armed=True)
+    assert desk.ask("force_reference_N", 3.0) is True
+    assert desk.ask("arm", 1.0) is True
+    assert desk.control.held_N == 3.0
 
 
 def test_no_tare_while_anything_is_driven():

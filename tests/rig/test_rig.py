@@ -530,3 +530,9 @@ def test_a_rig_is_built_boards_first_and_supplies_last_whatever_the_order_of_its
     assert not rig.layout.modulates
     assert build_rig(config, 1, modulates=True).layout.modulates
     assert rig.layout.cell_names == tuple(config.system(plant=True).cell_names)
+
+
+def test_every_source_of_power_is_fed():
+    rig, seen, _ = rig_of("line", "a", "supply")
+    rig.keep_alive()
+    assert seen == ["line fed", "supply fed"]
