@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hil.errors import DeviceError
 from hil.loop import tap as taps
@@ -37,32 +35,6 @@ def check_rows(rows, first):
     np.testing.assert_array_equal(rows["m"], -rows["n"])
     np.testing.assert_array_equal(rows["x"], 0.5 * rows["n"])
     np.testing.assert_array_equal(rows["cells"], np.repeat(rows["n"] % 7, 6).reshape(-1, 6))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(1, 20), st.lists(st.integers(0, 50), max_size=20))
-def test_a_reader_gets_every_row_or_is_told_how_many_it_lost(capacity, bursts):
-    ring = ring_of(capacity)
-    written = taken = 0
-    for burst in bursts:
-        for _ in range(burst):
-            ring.push(row(written))
-            written += 1
-        rows, lost = ring.read(taken)
-        check_rows(rows, taken + lost)
-        # the slot that a writer may be in at this moment is never handed out
-        assert lost == max(0, written - taken - (capacity - 1))
-        assert taken + lost + len(rows) == written == ring.written
-        taken = written
-
-
-def test_two_readers_do_not_disturb_each_other():
-    ring = ring_of(10)
-    for n in range(5):
-        ring.push(row(n))
-    check_rows(ring.read(0)[0], 0)
-    check_rows(ring.read(3)[0], 3)
-    check_rows(ring.read(0)[0], 0)
 
 
 def test_an_attached_tap_shows_the_same_rows_events_and_words():
@@ -238,32 +210,6 @@ def test_requests_reach_the_loop_in_order_and_their_taking_is_seen():
         assert np.isnan(second[1])
         assert requests.taken == 2
         assert tap.take_requests() == []
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 60), max_size=30))
-def test_every_request_is_taken_once_however_the_ring_wraps(bursts):
-    tap = taps.create(ROW, 4)
-    asked, taken = 0, []
-    with taps.Requests(tap.path) as requests:
-        for burst in bursts:
-            for _ in range(burst):
-                asked = requests.send("note", float(asked))
-            taken += [value for _, value, _ in tap.take_requests()]
-    assert taken == [float(n) for n in range(asked)]
-    tap.unlink()
-
-
-def test_a_full_queue_refuses_and_overwrites_nothing():
-    tap = taps.create(ROW, 4)
-    with taps.Requests(tap.path) as requests:
-        room = tap.requests.capacity - 1
-        for n in range(room):
-            requests.send("note", float(n))
-        with pytest.raises(DeviceError, match="the loop reads no requests"):
-            requests.send("note")
-        assert [value for _, value, _ in tap.take_requests()] == list(range(room))
-        requests.send("stop")
 
 
 def test_one_window_at_a_time_commands_a_run_and_a_killed_one_lets_go():

@@ -50,7 +50,7 @@ class Reader:
 class TapInAnyOrder(RuleBasedStateMachine):
     """The model: how many rows each ring has had, requests in order, and the words as written."""
 
-    @initialize(capacity=st.integers(2, 12), raw_capacity=st.integers(1, 40))
+    @initialize(capacity=st.integers(1, 12), raw_capacity=st.integers(1, 40))
     def begin(self, capacity, raw_capacity):
         self.tap = taps.create(ROW, capacity, {"daq": (ROW, raw_capacity)})
         self.window = taps.Requests(self.tap.path)

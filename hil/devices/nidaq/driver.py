@@ -279,7 +279,8 @@ class NiDaq:
         if not outputs.started:
             with said_by(self.name, "start"):
                 self._refuse_open_estop()
-                self._messages += [r for r in outputs.start() if r not in self._messages]
+                told = {message.text for message in self._messages}
+                self._messages += [m for m in outputs.start() if m.text not in told]
                 self._hold_lines()
         return outputs
 
