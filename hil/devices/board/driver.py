@@ -331,7 +331,6 @@ class CellBoard:
 
     def _set_apart(self, cells_open: int) -> None:
         self._open = cells_open
-        self._reported_open &= cells_open
         row = self._readings.cells_open
         if len(row):
             row[self._gates] = (cells_open & self._bit) != 0

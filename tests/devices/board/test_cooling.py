@@ -1,6 +1,7 @@
 """A board whose wires are warm is armed once they have cooled, and the person at it knows why."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,3 +145,17 @@ def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled
         passed_s = np.diff(rows[f"{name}_t_s"][ASKED:]) % WRAP_S
         np.testing.assert_allclose(passed_s, 1e-3, atol=2e-4)
         assert (rows[f"{name}_age_s"][1:] < 2e-3).all()
+
+
+def test_the_wait_that_is_told_is_that_of_the_cells_to_be_armed(capsys):
+    """255 / 255 falls to an eighth in ln 8 = 2.08 time constants, 64 / 255 in ln 2.008 = 0.70."""
+    results = iter((protocol.RESULTS["cooling"], protocol.RESULTS["done"]))
+
+    def ask(command, **fields):
+        if command == "arm":
+            return {"result": next(results)}
+        return {"heat_per_255": (64, 255, 0)}
+
+    operator = SimpleNamespace(wait=lambda duration_s: None)
+    armed_once_cool("board", ask, operator, 10.0, 0, cells=0b101)
+    assert "waits 7 s until" in capsys.readouterr().err

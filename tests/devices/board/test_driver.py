@@ -25,11 +25,11 @@ def native(**limits):
     return board
 
 
-def driver(port, *, modulates=False, **limits):
+def driver(port, *, modulates=False, hold_s=0.05, **limits):
     place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=1)
     made = CellBoard(
         "board", lambda: port, place, protocol.default_limits() | limits,
-        hold_s=0.05, answer_timeout_s=0.001, simulated=True,
+        hold_s=hold_s, answer_timeout_s=0.001, simulated=True,
         operator=SimulatedOperator(port),
     )  # fmt: skip
     layout = RigLayout(
@@ -817,3 +817,100 @@ def test_a_board_that_works_is_switched_off_without_trouble(what):
     assert troubles(made, frame) == []
     assert not r.bits("board_fault_bits")
     assert not board.gates().any()
+
+
+def test_an_armed_board_that_stops_answering_grows_old():
+    """A reading is as old as the last command that was answered, not as the last one sent."""
+    port = Slow(native())
+    _, made, _, r = armed(port)
+    ages_s = []
+    for k in range(4):
+        made.write(0.001 * k, on(0))
+        port.advance(1000)
+        port.slow = k > 0
+        made.read(0.001 * (k + 1))
+        ages_s.append(r.value("board_age_s"))
+    np.testing.assert_allclose(ages_s, [0.001, 0.002, 0.003, 0.004], rtol=1e-9)
+
+
+def test_a_hold_of_a_fraction_of_a_millisecond_is_rounded_up():
+    board = native()
+    made, _, _ = driver(board, hold_s=0.0502)
+    made.open()
+    made.arm()
+    made.write(0.0, on(0))
+    board.advance(50_500)
+    assert board.gates().any()
+    board.advance(1_500)
+    assert not board.gates().any()
+
+
+def test_a_broadcast_that_was_refused_is_asked_for_again():
+    port = Slow(native())
+    _, made, _, _ = armed(port)
+    port.set_estop(True)
+    port.advance(5000)
+    port.slow = True
+    made.write(0.005, broadcast(1))
+    port.slow = False
+    made.read(0.006)  # refused: the board is faulted
+    again = broadcast(1)
+    made.write(0.006, again)
+    assert [again.cells[cell] for cell in GATES] == [CELL_UNKNOWN] * 3
+
+
+def test_a_broadcast_whose_answer_never_came_is_asked_for_again():
+    port = Slow(native())
+    _, made, _, _ = armed(port)
+    port.slow = True
+    made.write(0.0, broadcast(1))
+    made.read(0.001)
+    port.slow = False
+    again = broadcast(1)
+    made.write(0.001, again)
+    assert np.array_equal(again.cells, drawn_by_gates(1))
+
+
+def test_any_cell_of_the_rig_that_is_hot_keeps_it_waiting_and_no_other_gate():
+    for gate, cooled in ((0, False), (2, False), (3, True)):
+        port = Spoilt()
+        made, _, _ = driver(port)
+        made.open()
+        port.spoil = changed(
+            heat_per_255=lambda heat, gate=gate: tuple(
+                255 if i == gate else 0 for i in range(len(heat))
+            )
+        )
+        assert made.has_cooled() is cooled
+
+
+def test_a_build_that_lacks_a_single_check_is_refused_by_its_name():
+    lacks = 1 << protocol.FAULTS["current_high"]
+    made, _, _ = driver(Spoilt(changed(faults_checked=lambda bits: bits & ~lacks)))
+    with pytest.raises(DeviceError, match="its firmware cannot find current_high: flash"):
+        made.open()
+
+
+def test_a_reset_between_opening_and_arming_is_found_at_arming():
+    board = native()
+    made, _, _ = driver(board)
+    made.open()
+    board.advance(500_000)
+    board.reset()
+    with pytest.raises(DeviceError, match="board: was reset while it was being armed"):
+        made.arm()
+
+
+def test_armed_again_a_board_is_free_of_the_trouble_of_its_last_arming():
+    port = Spoilt()
+    _, made, frame, _ = armed(port)
+    port.spoil = changed(result=protocol.RESULTS["bad_value"])
+    ticks(port, made, 2)
+    assert troubles(made, frame) == ["board_refused"]
+    port.spoil = lambda data: data
+    made.safe()
+    made.arm()
+    made.read(0.01)
+    ticks(port, made, 2, first=10)
+    assert troubles(made, frame) == []
+    assert made.troubles(np.zeros(4)) == {}

@@ -1,10 +1,13 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.signal
 
 from hil.calibration.signal_chain import Chain
-from hil.devices.nidaq.channels import Place
+from hil.devices.nidaq.channels import CellLine, Line, Place
 from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
+from hil.devices.sim.gates import LineGates
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Commands
 from rows import row_of
@@ -51,6 +54,43 @@ def channel(range_V=10.0, bits=16, **changes):
 
 PLACE = Place(channel=0, output=0)
 LAYOUT = RigLayout((Channel("force", "_N", "main"),), (), ("board",), ("board", "daq"), 0)
+
+
+class Faults:
+    """Faults of a bench that are there for now."""
+
+    def __init__(self, *there):
+        self.there, self.t_s, self.last_on_s = set(there), 0.0, 0.0
+
+    def active(self, kind, of):
+        return (kind, of) in self.there
+
+    def every(self, kind, of):
+        return [SimpleNamespace(cell=2, value=1.0)] if (kind, of) in self.there else []
+
+
+def card(plant, channels, outputs=(), injection=None, lines=(), switches=()):
+    """A card on a row of its own; settles for 0.5 s after its enable lines have gone high."""
+    return SimDaq(
+        "daq", plant, list(channels), list(outputs), PERIOD_S, lambda _: np.random.default_rng(0),
+        PLACE, lines, injection, 0.5, switches,
+    )  # fmt: skip
+
+
+def reads(daq, n_channels=1):
+    """A function of time for the values and the age that the opened card reads."""
+    channels = [Channel(f"c{i}", "_N", "further") for i in range(n_channels)]
+    layout = RigLayout(tuple(channels), (), ("board",), ("board", "daq"), 0)
+    frame = row_of(layout, *daq.columns)
+    readings, _ = layout.bind(frame)
+    daq.bind(frame, readings)
+    daq.open()
+
+    def at(t_s):
+        daq.read(t_s)
+        return readings.measured.tolist(), frame.values[frame.index("daq_age_s")]
+
+    return at
 
 
 def sample(signal, n=2000, seed=0, **changes):
@@ -179,3 +219,89 @@ def test_an_output_sets_the_plants_input_to_the_nearest_step_within_its_range():
         assert abs(plant.inputs[1] - within) <= 0.05 * 20.0 / 2**16 * (1 + 1e-9)
     daq.safe()
     np.testing.assert_array_equal(plant.inputs, [0.0, 0.0])
+
+
+def test_a_card_is_as_old_as_its_oldest_channel():
+    channels = [channel(name="a"), channel(name="b", reading_lost_probability=1.0)]
+    at = reads(card(Plant(sine), channels), 2)
+    assert [at(k * PERIOD_S)[1] for k in range(4)] == [0.0, 0.001, 0.002, 0.003]
+
+
+def test_a_tare_takes_the_offset_off_as_well():
+    step_N = 2.0 * 20.0 / 2**16
+    found = sample(lambda t_s: 1.0 + t_s, n=1001, offset_raw=0.25, tare=True)[1]
+    np.testing.assert_allclose(found[[0, 1000]], [0.0, 1.0], atol=step_N)
+
+
+def test_a_sensor_that_is_stuck_keeps_its_last_reading_until_the_fault_is_over():
+    faults = Faults()
+    at = reads(card(Plant(lambda t_s: t_s), [channel()], injection=faults))
+    found = []
+    for k in range(4):
+        faults.there = {("sensor_stuck", "force")} if k in (1, 2) else set()
+        found += at(float(k))[0]
+    np.testing.assert_allclose(found, [0.0, 0.0, 0.0, 3.0], atol=0.001)
+
+
+def test_a_sensor_at_its_rail_is_at_the_end_of_its_range():
+    faults = Faults(("sensor_rail", "force"))
+    at = reads(card(Plant(sine), [channel(bits=16)], injection=faults))
+    assert at(0.0)[0] == [2.0 * (10.0 - 20.0 / 2**16)]
+
+
+def test_a_line_that_was_stuck_follows_its_level_again():
+    plant = SimpleNamespace(wire=lambda board, gates: None)
+    faults = Faults(("line_stuck", "daq"))
+    gates = LineGates("daq", [0, 1], plant, faults)
+    assert gates.levels().tolist() == [0, 1]
+    faults.there.clear()
+    assert gates.levels().tolist() == [0, 0]
+
+
+class Wired(Plant):
+    """A plant that remembers its enable lines."""
+
+    def __init__(self):
+        super().__init__(sine)
+        self.high, self.boards, self.inputs = {}, [], np.zeros(2)
+
+    def wire(self, board, gates):
+        self.boards.append(board)
+
+    def enable(self, line, high):
+        self.high[line] = high
+
+
+def test_made_safe_a_card_has_every_output_at_zero_and_every_line_low():
+    plant = Wired()
+    outputs = [SimOutput(i, units_per_V=0.1, step_V=0.001, range_V=10.0) for i in range(2)]
+    switches = [CellLine(f"a.{i}", f"port0/line{i}", i) for i in range(2)]
+    lines = [Line("feed", "port0/line8", "enable"), Line("heat", "port0/line9", "enable")]
+    daq = card(plant, [], outputs, lines=lines, switches=switches)
+    reads(daq, 0)
+    daq.enable()
+    cells = np.ones(2, dtype=np.uint8)
+    commands = Commands(cells, np.array([0.5, 0.25]))
+    commands.enabled[:] = True
+    daq.write(0.0, commands)
+    assert plant.boards[0].levels().tolist() == [1, 1]
+    assert plant.high == {"daq/feed": True, "daq/heat": True}
+    assert (plant.inputs != 0.0).all()
+    daq.safe()
+    assert plant.boards[0].levels().tolist() == [0, 0]
+    assert plant.high == {"daq/feed": False, "daq/heat": False}
+    assert plant.inputs.tolist() == [0.0, 0.0]
+    assert not daq.ready()
+
+
+def test_lines_that_a_command_sets_low_have_to_settle_again():
+    plant = Wired()
+    daq = card(plant, [], lines=[Line("feed", "port0/line8", "enable")])
+    reads(daq, 0)
+    daq.enable()
+    daq.wait()
+    assert daq.ready()
+    commands = Commands(np.zeros(0, dtype=np.uint8), np.zeros(0))
+    commands.enabled[:] = False
+    daq.write(0.0, commands)
+    assert not daq.ready()
