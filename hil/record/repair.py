@@ -22,6 +22,7 @@ from hil.record.read import (
 )
 
 WRITER_TIMEOUT_S = 10.0
+DAMAGED = "damaged, a stored checksum does not match"
 
 
 def recover(path: Path) -> int | None:
@@ -170,14 +171,27 @@ def _examine(path: Path, found: list[str]) -> None:
             counts = {len(column) for column in file[RAW][device].values()}
             if counts != {n_whole_samples(file, device)}:
                 found.append(f"{RAW}/{device}: columns differ in length, or not written in full")
+            for name, column in file[RAW][device].items():
+                if not _is_readable(column):
+                    found.append(f"{RAW}/{device}/{name}: {DAMAGED}")
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
             try:
                 values = dataset[:]
             except OSError:
-                found.append(f"{name}: damaged, a stored checksum does not match")
+                found.append(f"{name}: {DAMAGED}")
                 continue
             if name == "t_s" and not np.all(np.diff(values) > 0.0):
                 found.append("t_s: does not rise from row to row")
+
+
+def _is_readable(samples: h5py.Dataset) -> bool:
+    """Whether all checksums match; reads a chunk at a time, since samples may be many."""
+    try:
+        for part in samples.iter_chunks() if samples.chunks else [()]:
+            samples[part]
+    except OSError:
+        return False
+    return True
 
 
 def _rows_without_data(file: h5py.File, path: Path) -> list[str]:

@@ -257,3 +257,18 @@ def test_an_encoder_s_chain_gives_its_angle_from_its_offset_on(direction):
 def test_a_zero_without_its_tolerance_is_not_judged():
     assert check_zero(samples(3.0), CHAIN, **{**USUAL, "zero_tolerance_N": None}).messages == ()
     assert check_zero(samples(3.0), CHAIN, **{**USUAL, "zero_ratio": None}).messages == ()
+
+
+def test_a_zero_replaces_the_one_before():
+    chain = Chain(2.0, 0.1, (0.0, 3.0)).zeroed(0.5)
+    assert chain.value(0.5) == 0.0
+    again = chain.zeroed(0.7)
+    assert again.value(0.7) == 0.0
+    assert again.value(0.9) == pytest.approx(0.3)
+
+
+def test_a_block_may_be_at_its_rail_and_not_a_number_at_once():
+    one = BlockFilter([-1.0], [1.0], [0])
+    for block in ([np.nan, 2.0], [2.0, np.nan]):
+        one.take(np.array([block]), 2)
+        assert one.troubles[0] == AT_RAIL | NOT_A_NUMBER

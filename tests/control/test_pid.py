@@ -227,3 +227,15 @@ def test_the_integral_goes_on_up_to_the_end_of_the_range_and_no_further():
             assert pid.demand_N == base + sign * wanted_N
         pid.step(0.0, base - sign, base, cells)
         assert pid.demand_N == base + sign * 1.0  # back at once: it has not wound up
+
+
+def test_started_again_no_cell_counts_as_on():
+    """1.04 N is nearest to 1.1 N; from 1.4 N down the hysteresis would hold the fourth cell."""
+    pid = make(PidGains(0.0, 0.0, 0.0, 0.0), hysteresis=0.4)
+    cells = np.zeros(5, dtype=np.uint8)
+    pid.step(0.0, 1.4, 1.4, cells)
+    pid.step(0.001, 1.4, 1.2, cells)
+    held = int(cells.sum())
+    pid.restart()
+    pid.step(0.002, 1.2, 1.2, cells)
+    assert (held, int(cells.sum())) == (4, 3)

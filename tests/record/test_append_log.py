@@ -1,6 +1,7 @@
 """A log keeps every whole line, and says when something before its end is not as written."""
 
 import json
+import os
 
 import pytest
 
@@ -92,3 +93,26 @@ def test_a_value_that_is_no_json_is_refused_before_anything_is_written(written):
     with AppendLog(written) as log, pytest.raises(ValueError, match="JSON"):
         log.add({"x": float("nan")})
     assert read_log(written) == LINES
+
+
+def test_a_line_is_in_the_file_when_it_is_synced(written, monkeypatch):
+    """What is synced before it is flushed is not on disk after a power cut."""
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda number: seen.append(read_log(written)))
+    with AppendLog(written) as log:
+        log.add({"more": 1})
+    assert seen == [[*LINES, {"more": 1}]]
+
+
+def test_after_a_line_that_did_not_fit_the_next_one_is_read_again(written, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    with AppendLog(written) as log:
+        with monkeypatch.context() as while_full:
+            while_full.setattr(os, "fsync", full)
+            with pytest.raises(ConfigError, match="cannot be written"):
+                log.add({"lost": 1})
+        log.add({"more": 1})
+        assert log.entries == [*LINES, {"more": 1}]
+    assert read_log(written) == [*LINES, {"more": 1}]

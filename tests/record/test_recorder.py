@@ -182,6 +182,32 @@ def test_rows_that_the_ring_has_lost_are_counted_and_the_rest_is_in_order(bench)
     assert (bench.tap.recorded, bench.tap.lost) == (100, 100 - len(rows))
 
 
+def test_rows_that_come_while_the_last_ones_are_read_are_recorded_too(bench, monkeypatch):
+    """The loop writes its last rows and closes the tap between a look and the next."""
+    bench.push(5)
+    read = bench.tap.ticks.read
+
+    def read_and_close(after):
+        rows = read(after)
+        if not bench.tap.closed:
+            bench.push(3, first=5)
+            bench.tap.close_writer()
+        return rows
+
+    monkeypatch.setattr(bench.tap.ticks, "read", read_and_close)
+    monkeypatch.setattr(recorder.time, "sleep", stuck)
+    assert bench.record()[0] == list(range(8))
+
+
+def test_events_that_were_lost_are_counted_as_well_as_rows(bench):
+    event = np.zeros(1, dtype=taps.EVENT)
+    for _ in range(bench.tap.events.capacity + 10):
+        bench.tap.events.push(event)
+    bench.tap.close_writer()
+    _, counts = bench.record()
+    assert bench.tap.lost == bench.tap.events.written - counts[1] > 0
+
+
 @pytest.fixture
 def signals():
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}

@@ -10,7 +10,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT, INPUT
-from hil.record import layout, repair
+from hil.record import layout, repair, superblock
 from hil.record.raw_samples import RawSamples
 
 N = 20
@@ -164,6 +164,12 @@ def test_every_damaged_column_is_found_and_not_only_the_first(run):
     ]
 
 
+@pytest.mark.parametrize("name", ["raw/aux/volts", "raw/daq/t_s"])
+def test_a_damaged_sample_of_any_fast_device_is_found(run, name):
+    spoil(run, name, 0)
+    assert repair.faults_of(run) == [f"{name}: damaged, a stored checksum does not match"]
+
+
 def test_a_file_that_cannot_be_opened_is_a_fault_and_no_error(run):
     run.write_bytes(run.read_bytes()[:2000])
     (fault,) = repair.faults_of(run)
@@ -281,11 +287,13 @@ def test_a_recording_is_left_as_it_is_only_if_it_has_ended_and_is_whole(run):
 
 def test_a_repaired_copy_is_on_disk_before_it_takes_the_place_of_the_recording(cut, monkeypatch):
     """A power cut in between leaves the old file or the new one, and never an empty one."""
-    seen, fsync, replace = [], os.fsync, os.replace
+    seen, on_disk, fsync, replace = [], [], os.fsync, os.replace
 
     def synced(number):
         fsync(number)
         seen.append(("synced", os.fstat(number).st_ino))
+        if (copy := cut.with_name("run.h5.recovering")).exists():
+            on_disk.append(copy.read_bytes())
 
     def replaced(old, new):
         seen.append(("replaced", os.stat(old).st_ino))
@@ -296,6 +304,10 @@ def test_a_repaired_copy_is_on_disk_before_it_takes_the_place_of_the_recording(c
     repair.recover(cut)
     inode = cut.stat().st_ino
     assert seen[-2:] == [("synced", inode), ("replaced", inode)]
+    monkeypatch.undo()
+    cut.write_bytes(on_disk[-1])
+    superblock.clear_flags(cut)
+    assert repair.faults_of(cut) == []
 
 
 def test_a_repair_that_fails_leaves_the_recording_and_nothing_else(cut, monkeypatch):
@@ -323,10 +335,12 @@ def test_a_recording_that_is_still_written_is_left_alone(cut, monkeypatch):
     monkeypatch.setattr(repair.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(repair.time, "sleep", lambda s: None)
     monkeypatch.setattr(repair, "_writer_of", lambda path: 4711)
+    monkeypatch.setattr(superblock, "clear_flags", lambda path: pytest.fail("changes the file"))
     with pytest.raises(DeviceError, match="process 4711 still records into it"):
         repair.recover(cut)
     assert cut.read_bytes() == whole
     # one that ends within the time is waited for
+    monkeypatch.setattr(superblock, "clear_flags", lambda path: False)
     writers = iter([4711, 4711, None])
     monkeypatch.setattr(repair.time, "monotonic", lambda: 0.0)
     monkeypatch.setattr(repair, "_writer_of", lambda path: next(writers))

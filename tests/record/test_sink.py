@@ -215,6 +215,20 @@ def test_a_recorder_that_failed_is_one_line_with_the_way_to_repair(started, word
     assert not run.sink.tap.path.exists()
 
 
+def test_the_tap_is_there_until_its_recorder_has_ended(started):
+    run = started()
+    there, communicate = [], run.process.communicate
+
+    def noted():
+        there.append(run.sink.tap.path.exists())
+        return communicate()
+
+    run.process.communicate = noted
+    run.sink.drain()
+    assert there == [True]
+    assert not run.sink.tap.path.exists()
+
+
 def test_a_run_that_did_not_start_leaves_no_file(started):
     run = started()
     run.sink.path.write_bytes(b"empty")

@@ -16,6 +16,8 @@ from hil.__main__ import main
 from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
 from hil.loop import tap as taps
+from hil.loop.requests import Stop
+from hil.platform.processes import STOP_SIGNALS
 from hil.record import layout
 from hil.record.held import held
 from hil.rig.rig import Rig
@@ -293,3 +295,10 @@ def test_no_tick_of_a_run_compiles(configs):
     words = [sys.executable, "-c", COMPILES, runs]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == ""
+
+
+def test_after_a_run_every_signal_has_its_handler_again():
+    before = [signal.getsignal(number) for number in STOP_SIGNALS]
+    with session.stop_on_signals(Stop()):
+        assert all(signal.getsignal(n) not in before for n in STOP_SIGNALS)
+    assert [signal.getsignal(number) for number in STOP_SIGNALS] == before

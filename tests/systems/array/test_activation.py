@@ -147,3 +147,14 @@ def test_unscaled_a_cell_at_rest_keeps_its_share_and_all_others_pull_nothing():
     activation = Activation(kinds, PERIOD_S)
     assert activation.F_N.tolist() == [pytest.approx(2.0 / (1.0 + np.exp(6.0))), 0.0, 0.0, 0.0]
     assert activation.F_before_N.tolist() == activation.F_N.tolist()
+
+
+def test_every_cell_falls_with_its_own_rate():
+    rates = {"rate_per_s": 50.0, "delay_s": 0.12, "fall_delay_s": 0.1}
+    cells = [CellActivation(2.0, "sigmoid", **rates, fall_rate_per_s=r) for r in (20.0, 70.0)]
+    both = Activation(cells, PERIOD_S)
+    for drive in [1] * 300 + [0] * 80:
+        both.step(np.array([drive] * 2, dtype=np.uint8))
+    alone = [forces(cell, 0.3, 0.08)[-1] for cell in cells]
+    np.testing.assert_allclose(both.F_N, alone, rtol=1e-12)
+    assert 0.1 < alone[0] < alone[1] < 1.9 or 0.1 < alone[1] < alone[0] < 1.9

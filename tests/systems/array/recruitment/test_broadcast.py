@@ -248,3 +248,10 @@ def test_where_no_cell_is_left_to_switch_nothing_is_asked_of_any(law):
     one.step(1.0, -2.0, 0.0, ALL_TEN)  # all are off, and it is too much
     assert (one.p_on, one.q_off) == (0.0, 0.0)
     assert [probability(n, 0.1, 0.0, 5.0, 10.0) for n in range(4)] == [0.0] * 4
+
+
+def test_cells_known_to_have_failed_are_not_among_the_n_of_error_over_n():
+    caster = Broadcaster(BroadcastLaw("error_over_n", dead_zone_N=0.5), np.ones(10))
+    usable = np.array([1] * 5 + [0] * 5, dtype=np.uint8)
+    caster.step(0.0, 2.0, 0.0, usable)
+    assert caster.p_on == pytest.approx(2.0 / 5.0)

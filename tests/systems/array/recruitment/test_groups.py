@@ -177,3 +177,19 @@ def test_of_cells_that_came_on_together_the_first_in_the_order_rests_first():
     assert sizes._next_off(order, group, on, np.array([0.0, 1.0, 1.0])) == 0
     assert sizes._next_off(order, np.array([0, 1, 0]), on, np.zeros(3)) == 1
     assert sizes._next_off(order, group, 0 * on, np.zeros(3)) == -1
+
+
+def test_a_cell_that_failed_while_it_was_on_rests_from_then_on():
+    law = SizePrinciple(GroupRules(dwell_s=0.0, rest_s=0.5), [[0]], [1.0])
+    cells, on_s = np.zeros(1, dtype=np.uint8), []
+    for k in range(250):
+        usable = np.array([not 100 <= k < 102], dtype=np.uint8)
+        law.step(k * PERIOD_S, 1.0, 1.0, 0.0, usable, cells)
+        if cells[0]:
+            on_s.append(k)
+    assert on_s == [*range(100), *range(150, 250)]
+
+
+def test_the_dwell_runs_from_the_last_change_and_not_from_the_last_look():
+    rows = cells_for([0.0, 0.0, 1.0, 1.0], GroupRules(dwell_s=0.1))
+    assert rows.sum(axis=1).tolist() == [0, 0, 1, 1]

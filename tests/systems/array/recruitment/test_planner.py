@@ -213,3 +213,19 @@ def test_a_plan_that_is_not_searched_costs_what_its_steps_do(seed):
         change = np.diff(np.vstack((on, planner.plan)), axis=0)
         cost = ((rho - G @ (change @ table.gain_N)) ** 2).sum() + 0.01 * np.abs(change).sum()
         assert planner.cost_N2 == pytest.approx(cost, rel=1e-9, abs=1e-12)
+
+
+def test_the_plan_that_is_carried_on_switches_no_cell_that_must_stay():
+    """Without a search the last plan, here of no cell, is what is done."""
+    table = level_table(np.full(5, 0.2))
+    planner = Planner(table, lag_response(8, 4, 2), 0.0, 1, 1)
+    locked = np.zeros((2, 1, 4), dtype=np.int64)
+    locked[0, 0] = [3, 2, 0, 0]  # of the three that are on
+    planner.pose(np.zeros(8), np.array([3]), np.array([5]), locked)
+    assert planner.plan.ravel().tolist() == [3, 2, 0, 0]
+
+
+def test_cells_of_one_force_that_are_said_to_be_unlike_are_two_kinds():
+    table = level_table([0.2, 0.2, 0.2], kinds=[0, 1, 0])
+    assert table.kind.tolist() == [0, 1, 0]
+    assert sorted(map(tuple, table.counts)) == [(a, b) for a in range(3) for b in range(2)]
