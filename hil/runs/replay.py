@@ -31,8 +31,8 @@ from hil.runs.kept_code import config_of
 
 ROUNDING = 1e-6  # of a column's largest magnitude; up to 7e-11 was seen between two processors
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
-# Fault bits that cannot be reproduced from the readings.
-NOT_REPLAYED = guard.DEVICE_FAILED | guard.RECORDER_DEAD
+# A fault of the last row, which cannot be reproduced from the readings.
+NOT_REPLAYED = guard.DEVICE_FAILED
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,10 @@ class _RecordedClock(VirtualClock):
 
 
 class _ComparingSink(assembly.NoSink):
-    """Compares the loop's rows with the recorded ones; stores the first difference."""
+    """Compares the loop's rows with the recorded ones; stores the first difference.
+
+    It refuses the row before which the recorder or the disk failed in the run.
+    """
 
     def __init__(self, run: xr.Dataset, frame: Frame, tolerance: float) -> None:
         compared = [
@@ -88,6 +91,11 @@ class _ComparingSink(assembly.NoSink):
             name: tolerance * np.abs(values[np.isfinite(values)]).max(initial=0.0)
             for name, values in self._recorded.items()
             if values.dtype.kind == "f"
+        }
+        self._refused = {
+            int(np.argmax(there)) - 1: "as recorded" if fault == guard.DISK_LOW else ""
+            for fault in (guard.DISK_LOW, guard.RECORDER_DEAD)
+            if (there := run.fault_bits.values & np.uint64(fault) != 0).any()
         }
         self._frame = frame
         self._requests: dict[int, list[Request]] = {}
@@ -113,7 +121,8 @@ class _ComparingSink(assembly.NoSink):
                 break
         if self.rows == len(self._recorded["t_s"]):
             self.stop.reason = "end"
-        return True
+        self.disk_low = self._refused.get(row, "")
+        return row not in self._refused
 
     def _same(self, name: str, recorded: Any, replayed: Any) -> bool:
         if recorded.tobytes() == replayed.tobytes():

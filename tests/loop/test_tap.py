@@ -441,3 +441,28 @@ def test_a_name_that_is_taken_is_not_written_through(folder, monkeypatch):
     with pytest.raises(FileExistsError):
         taps.create(ROW, 4)
     assert target.read_text() == "mine"
+
+
+class Watched:
+    """Memory that notes how many rows are counted whenever some are written."""
+
+    def __init__(self, memory, written):
+        self._memory, self._written, self.counts = memory, written, []
+
+    def __setitem__(self, at, data):
+        self.counts.append(int(self._written[0]))
+        self._memory[at] = data
+
+
+def test_rows_are_counted_once_all_of_them_are_written(monkeypatch):
+    """Also those that begin anew at the start of the ring."""
+    rows = np.zeros(8, dtype=[("x", "<f8")])
+    ring = taps.Ring(rows, np.zeros(1, dtype=np.int64), 4)
+    watched = Watched(ring._bytes, ring._written)
+    monkeypatch.setattr(ring, "_bytes", watched)
+    ring.push_many(np.zeros(4, dtype=rows.dtype))
+    ring.push_many(np.zeros(3, dtype=rows.dtype))
+    ring.push_many(np.zeros(3, dtype=rows.dtype))
+    ring.push(np.zeros(1, dtype=rows.dtype))
+    assert sorted(set(watched.counts)) == [0, 4, 7, 10]
+    assert ring.written == 11

@@ -102,3 +102,25 @@ def test_several_points_of_one_body_share_an_impulse_that_stops_it():
 def test_values_that_are_not_finite_are_refused():
     with pytest.raises(ModelError, match="friction = 3: the impulses"):
         coulomb_impulses(np.eye(3), [0.0, np.nan, -1.0], 3.0)
+
+
+def plates(n):
+    """G and u of points on a plate, and friction; some need more than Newton's first start."""
+    rng = np.random.default_rng(11)
+    for _ in range(n):
+        r = np.column_stack((rng.uniform(-0.3, 0.3, (4, 2)), np.full(4, -0.1)))
+        B = np.concatenate([np.hstack((np.eye(3), -np.cross(np.eye(3), at).T)) for at in r])
+        J = 10.0 ** rng.uniform(-0.5, 0.7, 3)
+        G = B @ np.diag(1.0 / np.array([10.0, 10.0, 10.0, *J])) @ B.T
+        yield G, B @ rng.normal(size=6), 10.0 ** rng.uniform(-0.5, 1)
+
+
+def test_motions_however_slow_obey_the_law_to_the_same_share_of_their_speed():
+    for G, u, mu in plates(60):
+        slow = 1e-12 * u
+        law_is_obeyed(G, slow, mu, coulomb_impulses(G, slow, mu), 1e-9 * np.abs(slow).max())
+
+
+def test_the_same_points_get_the_same_impulses_in_every_call():
+    for G, u, mu in plates(60):
+        np.testing.assert_array_equal(coulomb_impulses(G, u, mu), coulomb_impulses(G, u, mu))

@@ -1,11 +1,13 @@
 """The sums of a logbook and the counts of a recording, without a run, worked out by hand."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 
+from hil.errors import ConfigError
 from hil.loop import loop
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN, Column
@@ -233,3 +235,22 @@ def test_the_line_at_a_start_names_the_cells_that_were_used_most(tmp_path):
     (found,) = logbook.books_in(tmp_path, simulated=False)
     assert (found.path, found.serial) == (book.path, "S")
     assert logbook.books_in(tmp_path, simulated=True) == []
+
+
+def test_an_entry_that_does_not_belong_in_a_logbook_is_not_written(tmp_path):
+    book = Logbook(tmp_path, "s1", simulated=False)
+    book.add({"kind": "note", "note": "n"})
+    before = book.path.read_bytes()
+    book.simulated = True
+    with pytest.raises(ConfigError, match="is the logbook of real runs"):
+        book.add({"kind": "note", "note": "m"})
+    assert book.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("simulated", [("a", "b"), ("a",), ("b",), ()])
+def test_a_run_with_a_single_simulated_board_is_a_simulated_one(monkeypatch, simulated):
+    monkeypatch.setattr(logbook, "boards_of", lambda devices: ["a", "b"])
+    tables = SimpleNamespace(specimen=SimpleNamespace(serial="S"), devices={})
+    backends = {name: "sim" if name in simulated else "bench" for name in "ab"}
+    book = logbook.logbook_of(SimpleNamespace(tables=tables, logbook=Path("books")), backends)
+    assert book.simulated == bool(simulated)

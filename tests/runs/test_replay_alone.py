@@ -107,9 +107,25 @@ def test_on_another_processor_a_rounding_of_the_largest_value_is_allowed_either_
     assert compared(recorded(), [(2, "force_model_N", 0.0)], 1e-3).difference is not None
 
 
-def test_faults_that_no_reading_shows_are_left_out():
-    """A device that failed, and a recorder that died, happen once."""
-    bits = np.array([0, 0, 0, guard.DEVICE_FAILED | guard.RECORDER_DEAD], dtype=np.uint64)
+@pytest.mark.parametrize(
+    ("fault", "disk_low"), [(guard.DISK_LOW, "as recorded"), (guard.RECORDER_DEAD, "")]
+)
+def test_the_row_that_the_run_could_not_record_is_refused_again(fault, disk_low):
+    """The guard trips after a row that is refused: the next one has the fault."""
+    bits = np.array([0, 0, fault, fault], dtype=np.uint64)
+    run, frame = recorded(fault_bits=bits), Frame(COLUMNS)
+    sink, pushed = _ComparingSink(run, frame, 0.0), []
+    for row in range(N):
+        for column in COLUMNS:
+            frame.row[column.name][0] = run[column.name].values[row]
+        pushed.append((sink.push(), sink.disk_low))
+    assert pushed == [(True, ""), (False, disk_low), (True, ""), (True, "")]
+    assert sink.difference is None
+
+
+def test_a_fault_that_no_reading_shows_is_left_out():
+    """A device fails once, and ends the run."""
+    bits = np.array([0, 0, 0, guard.DEVICE_FAILED], dtype=np.uint64)
     run = recorded(fault_bits=bits)
     assert compared(run, [(3, "fault_bits", 0)]).difference is None
     one = np.uint64(bits[3] | np.uint64(1))
@@ -218,3 +234,17 @@ def test_a_column_that_an_older_recording_lacks_is_not_compared():
 def test_what_is_no_number_is_the_same_on_another_processor_whatever_its_sign():
     assert compared(recorded(), [(2, "force_model_N", -NAN)], 1e-9).difference is None
     assert compared(recorded(), [(2, "force_model_N", 0.0)], 1e-9).difference.row == 2
+
+
+def test_a_fault_beside_a_later_one_of_the_table_is_a_difference_on_another_processor():
+    """A rounding of the largest word of fault bits would hide the first twelve."""
+    last = np.full(N, 1 << len(guard.FAULTS) - 1, dtype=np.uint64)
+    sink = compared(recorded(fault_bits=last), [(1, "fault_bits", last[0] + 1)], ROUNDING)
+    assert (sink.difference.row, sink.difference.column) == (1, "fault_bits")
+
+
+def test_a_trip_by_sleep_is_compared():
+    slept = np.full(N, guard.MACHINE_SLEPT, dtype=np.uint64)
+    assert compared(recorded(fault_bits=slept)).difference is None
+    sink = compared(recorded(fault_bits=slept), [(2, "fault_bits", 0)])
+    assert (sink.difference.row, sink.difference.column) == (2, "fault_bits")

@@ -1,0 +1,95 @@
+"""The rules of a campaign's runner, without a run: retries, cut attempts, verdicts, plants."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hil.record.append_log import AppendLog
+from hil.runs import session
+from hil.runs.campaign.plan import Trial
+from hil.runs.campaign.runner import ANSWER_NO, DONE, TRIPPED, Bench, Options, Runner
+
+TRIALS = [Trial(n, "a.toml", {}, 1, 1, n) for n in (1, 2, 3)]
+
+
+@pytest.fixture
+def runner(tmp_path):
+    """A runner of three trials whose journal has begun; its lines so far are in `log`."""
+    config = SimpleNamespace(tables=SimpleNamespace(experiment=SimpleNamespace(duration_s=1.0)))
+    tables = SimpleNamespace(
+        after_trip=SimpleNamespace(do="retry", retries=2, then="skip"), factors={}, questions={},
+        wait=None, preconditions={}, measures={}, campaign=SimpleNamespace(name="gains"),
+    )  # fmt: skip
+    campaign = SimpleNamespace(tables=tables, trials=TRIALS, config=lambda trial: config)
+    made = Runner(campaign, tmp_path, Options(), operator=None, say=lambda text: None)
+    with AppendLog(tmp_path / "journal.jsonl") as made._log:
+        plan = [{"trial": trial.number, "duration_s": 1.0} for trial in TRIALS]
+        made._log.add({"kind": "campaign", "plan": plan})
+        yield made
+
+
+def lines(runner):
+    return [(e["kind"], e["trial"], e.get("outcome")) for e in runner._log.entries[1:]]
+
+
+def test_a_trial_that_trips_again_and_again_is_tried_once_and_its_retries_and_no_more(runner):
+    attempts = []
+
+    def trips(trial):
+        attempts.append(trial.number)
+        assert len(attempts) < 10
+        return "tripped", "force_high"
+
+    runner._attempt = trips
+    runner._trial(TRIALS[1])
+    assert attempts == [2, 2, 2]
+    assert runner.progress.settled == {2: "tripped by force_high"}
+
+
+def test_every_attempt_that_was_cut_off_is_settled_and_repeated(runner):
+    for trial in (1, 3):
+        runner._log.add(
+            {"kind": "begin", "trial": trial, "attempt": 1, "file": f"trials/{trial}.h5", "utc": ""}
+        )
+    runner._settle()
+    assert lines(runner)[2:] == [("cut", 1, "cut"), ("cut", 3, "cut")]
+    assert not runner.progress.open
+    assert runner.progress.left == [1, 2, 3]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
+def test_an_attempt_that_ends_in_any_error_is_written_down_as_failed(runner, monkeypatch, error):
+    def fails(config, **options):
+        raise error("no more")
+
+    monkeypatch.setattr(session, "run", fails)
+    with pytest.raises(error):
+        runner._attempt(TRIALS[0])
+    assert lines(runner) == [("begin", 1, None), ("end", 1, "failed")]
+
+
+@pytest.mark.parametrize(
+    ("whys", "code"),
+    [
+        ((), DONE),
+        (("wait timed out: hot",), ANSWER_NO),
+        (("wait timed out: hot", "tripped by force_high"), TRIPPED),
+    ],
+)
+def test_one_trial_that_tripped_makes_the_campaign_one_that_tripped(runner, whys, code):
+    for trial, why in enumerate(whys, start=1):
+        runner._skip(TRIALS[trial - 1], why)
+    assert runner._verdict() == code
+
+
+def test_a_plant_is_carried_on_only_while_neither_it_nor_the_period_changes():
+    def config(plant, period_s):
+        tables = SimpleNamespace(plant=plant, loop=SimpleNamespace(period_s=period_s))
+        return SimpleNamespace(tables=tables, system=lambda plant: object())
+
+    bench = Bench(carries_on=True)
+    first = bench.system(config("a", 0.001))
+    assert bench.system(config("a", 0.001)) is first
+    other = bench.system(config("a", 0.002))
+    assert other is not first
+    assert bench.system(config("b", 0.002)) is not other
