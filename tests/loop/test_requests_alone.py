@@ -133,8 +133,8 @@ def test_tares_do_not_creep_beyond_their_limit_in_either_direction(sign):
     assert f"a total tare of {sign * 0.625:g} N exceeds" in desk.ask("tare", sign * 0.25)
     assert desk.ask("tare", -sign * 0.5) is True  # back: the total counts
     assert "exceeds" in desk.ask("tare", -sign * 0.4375)
-    assert desk.ask("tare", 0.5 * sign, "other") is True  # of each channel by itself
-    assert [newtons for _, newtons in desk.rig.tared] == [sign * 0.375, -sign * 0.5, sign * 0.5]
+    assert desk.ask("tare", -0.5 * sign, "other") is True  # of each channel by itself
+    assert [newtons for _, newtons in desk.rig.tared] == [sign * 0.375, -sign * 0.5, -sign * 0.5]
 
 
 def test_a_force_has_one_limit_of_its_tare_whether_it_is_named_or_not():
