@@ -185,6 +185,31 @@ def test_the_first_cause_and_all_causes_are_kept(any_armed):
     assert reading["fault_cells"] == 1 << 4
 
 
+def test_an_emergency_stop_after_another_fault_is_kept_too(armed):
+    armed.set_analog(4, off=900)
+    armed.advance(10_000)
+    assert armed.faults() == ["current_when_off"]
+    armed.set_estop(True)
+    armed.advance(100)
+    armed.set_estop(False)
+    reading = armed.command("read")
+    assert protocol.fault_names(reading["first_fault_bits"]) == ["current_when_off"]
+    assert protocol.fault_names(reading["fault_bits"]) == ["estop_open", "current_when_off"]
+
+
+def test_another_duty_does_not_start_a_cell_s_time_on_again(board):
+    """A controller that modulates changes the duty in every tick."""
+    board.limit(on_time_max_ms=30)
+    board.ready()
+    for k in range(5):
+        duties = (100 + 20 * (k % 2), *[0] * 15)
+        board.command("set_duties", valid_for_ms=50, duty_per_255=duties)
+        assert board.faults() == [], k
+        board.advance(5_000)
+    board.advance(15_000)
+    assert board.faults() == ["cell_on_too_long"]
+
+
 @pytest.mark.parametrize("cause", protocol.RESETS)
 @pytest.mark.parametrize("state", ["armed", "faulted"])
 def test_a_reset_never_restarts(any_armed, cause, state):
