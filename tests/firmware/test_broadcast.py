@@ -11,10 +11,10 @@ from hil.devices.board import protocol
 U32 = st.integers(0, 2**32 - 1)
 
 
-def _broadcast(board, tick, p=0.5, q=0.5, seed=1, first_cell=0):
+def _broadcast(board, tick, p=0.5, q=0.5, seed=1, first_cell=0, valid_for_ms=100):
     return board.command(
         "broadcast",
-        valid_for_ms=100,
+        valid_for_ms=valid_for_ms,
         p_on_per_65536=protocol.probability_per_65536(p),
         q_off_per_65536=protocol.probability_per_65536(q),
         tick=tick,
@@ -83,6 +83,13 @@ def test_a_tick_already_served_draws_nothing_but_feeds_the_dead_man(armed):
         assert _broadcast(armed, 9)["cells_on"] == on
     assert armed.faults() == []
     assert _broadcast(armed, 11)["cells_on"] != on
+
+
+def test_a_tick_that_was_refused_has_not_been_served(armed):
+    refused = _broadcast(armed, 5, p=1.0, valid_for_ms=0)
+    assert protocol.result_name(refused["result"]) == "bad_value"
+    assert refused["cells_on"] == 0
+    assert _broadcast(armed, 5, p=1.0)["cells_on"] == 0xFFF
 
 
 def test_a_new_arming_serves_ticks_from_the_start_again(armed):
