@@ -69,6 +69,7 @@ def load(path: Path) -> ctypes.CDLL:
         ("set_address", None, pointer, u8, u8, u8),
         ("set_reference", None, pointer, u8, u16),
         ("set_late", None, pointer, ctypes.c_int),
+        ("set_memory", None, pointer, ctypes.c_int),
         ("watchdog_feeds", u32, pointer),
         ("limits", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
@@ -328,6 +329,9 @@ class NativeBoard(Bench):
 
     def store(self, memory: bytes) -> None:
         self._stored()[:] = memory
+
+    def set_memory(self, works: bool) -> None:
+        self.lib.libboard_set_memory(self.memory, works)
 
     def _limits(self):
         size = ctypes.c_size_t()

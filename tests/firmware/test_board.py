@@ -279,6 +279,15 @@ def test_a_limit_outside_its_range_is_refused_and_one_at_its_end_is_taken(board,
         assert board.result("set_limits", limits=table) == expected, value
 
 
+def test_limits_that_cannot_be_stored_do_not_hold_until_the_next_reset_either(board):
+    before = board.command("identify")
+    board.set_memory(works=False)
+    table = before["limits"] | {"on_time_max_ms": 1234}
+    assert board.result("set_limits", limits=table) == "store_failed"
+    after = board.command("identify")
+    assert (after["limits"], after["limits_crc"]) == (before["limits"], before["limits_crc"])
+
+
 def test_limits_are_not_changed_while_armed(any_armed):
     assert any_armed.result("set_limits", limits=protocol.default_limits()) == "is_armed"
 
