@@ -23,6 +23,7 @@ from hil.record.read import (
 
 WRITER_TIMEOUT_S = 10.0
 DAMAGED = "damaged, a stored checksum does not match"
+AT_ONCE = 65536  # samples, the largest chunk of a recording
 
 
 def recover(path: Path) -> int | None:
@@ -185,10 +186,10 @@ def _examine(path: Path, found: list[str]) -> None:
 
 
 def _is_readable(samples: h5py.Dataset) -> bool:
-    """Whether all checksums match; reads a chunk at a time, since samples may be many."""
+    """Whether all checksums match; reads part by part, since samples may be many."""
     try:
-        for part in samples.iter_chunks() if samples.chunks else [()]:
-            samples[part]
+        for first in range(0, len(samples), AT_ONCE):
+            samples[first : first + AT_ONCE]
     except OSError:
         return False
     return True
