@@ -27,6 +27,18 @@ from hil.runs import session
 pytestmark = pytest.mark.xdist_group("real time")
 
 
+def a_minute_of(words):
+    """A process that runs for a minute on the real clock, however late a busy machine makes it."""
+    more = ["--clock", "real", "--duration", "60", "--set", "loop.overrun='skip'"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "hil", *words, *more, "--set", "guard.reading_age_max_s=60.0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def test_an_existing_recording_is_replaced_only_by_force(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--duration", "0.01"]
@@ -45,14 +57,7 @@ def test_nobody_takes_the_name_of_a_recording_that_is_still_written(
 ):
     out = tmp_path / "run.h5"
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]
-    slowly = ["--clock", "real", "--duration", "60", "--set", "loop.overrun='skip'"]
-    first = subprocess.Popen(
-        [sys.executable, "-m", "hil", *words, *slowly, "--set", "guard.reading_age_max_s=60.0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    first = a_minute_of(words)
     try:
         wait_for_rows(first, 300)
         assert main([*words, *force]) == 2
@@ -169,17 +174,7 @@ def test_an_outcome_that_contract_does_not_know_is_refused(tmp_path):
 def test_a_signal_to_the_whole_group_still_gives_a_closed_recording(configs, tmp_path, number):
     """As a terminal's Ctrl-C or hang-up does, which reaches every process of the run."""
     out = tmp_path / "run.h5"
-    loop = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")),
-            *("--clock", "real", "--duration", "60", "--out", str(out)),
-            *("--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=60.0"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    loop = a_minute_of(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)])
     try:
         wait_for_rows(loop, 300)
         os.killpg(loop.pid, number)

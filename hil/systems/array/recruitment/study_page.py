@@ -261,6 +261,6 @@ def _draw_failures(failures: Rows) -> Figure:
             axis.set_xlim(0.0, WATCHED_S)
         axes[0].set_ylabel("deaths found [%]")
         axes[0].set_ylim(0.0, 103.0)
-        axes[0].legend(frameon=False, fontsize=8, loc="lower right")
+        axes[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         mark_simulated(figure, axes[-1])
     return figure
