@@ -26,7 +26,7 @@ from hil.systems.array import cells
 from hil.systems.array.activation import CellActivation
 from hil.systems.array.cell_array import CellArray
 from hil.systems.array.cell_kinds import CustomCellTable
-from hil.systems.array.sma.build import loaded_wire
+from hil.systems.array.sma.build import at_rest, loaded_wire
 from hil.systems.array.sma.cells import cell_branches
 from hil.systems.array.sma.loaded import Loaded, stress_Pa
 from hil.systems.array.system import ArraySystem
@@ -234,3 +234,19 @@ def test_a_rig_with_wires_under_stress_runs_and_replays(pytestconfig, tmp_path):
     run = hil.open_run(path)
     assert float(run.force_measured_N.values.max()) > 0.02
     assert replay(path) == (run.sizes["tick"], None)
+
+
+@pytest.mark.parametrize("rest_MPa", [0.0, 70.0, 150.0])
+def test_lines_begin_and_end_where_a_root_finder_has_5_and_95_percent_of_a_branch(rest_MPa):
+    rest_Pa = 1e6 * rest_MPa
+    wire = at_rest(MEASURED, WIRE, rest_Pa)
+    for branch, ends_C in (
+        (MEASURED.heating, (wire.A_s_C, wire.A_f_C)),
+        (MEASURED.cooling, (wire.M_f_C, wire.M_s_C)),
+    ):
+        for share, end_C in zip((0.05, 0.95), ends_C, strict=True):
+
+            def beyond(T_C, branch=branch, share=share):
+                return MEASURED.branch(branch, T_C, rest_Pa) - share
+
+            assert end_C == pytest.approx(brentq(beyond, -200.0, 400.0), abs=1e-4)
