@@ -20,8 +20,11 @@ uint16_t guard_sensed(struct cell *cell, const struct wire_limits *limits, uint1
 /* Whether one more cell than these may be on. */
 bool guard_may_add(uint8_t n_on, const struct wire_limits *limits);
 
-/* Allowed deviation of a reference: 4 % of full scale. The levels differ by more. */
-enum { GUARD_REFERENCE_COUNTS = 40 };
+/* Allowed deviation of a reference: of 4.096 V, when AVCC is 1.4 % off. Of a sound board, in counts: 4.096 V by
+ * the 5 V regulator 10.1 (1.2 %), the reference 3.5 (0.1 %, and 100 ppm/K for 40 K), the converter 2 and half a
+ * count, as root of the sum of squares 10.8; half of AVCC by two resistors of 1 % at most 5.1, and the converter;
+ * full scale by the converter alone. So one bound does for all. The levels differ by more. */
+enum { GUARD_REFERENCE_COUNTS = 12 };
 
 /* Whether a reference has its level on both multiplexers; each reference has its own streak. */
 uint16_t guard_reference(uint8_t *streak, const struct wire_limits *limits,

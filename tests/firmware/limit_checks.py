@@ -204,21 +204,23 @@ def _passes_us(board, duration_us):
 
 
 def references(board):
-    """Each has its turn in three scans, and may be 40 counts from its level, on both multiplexers.
+    """Each has its turn in three scans, and may be 12 counts from its level, on both multiplexers.
 
     On the chip a level is a voltage, which the converter may read a count beside it.
     """
     slack = 2 if board.exchange_us else 0
+    other = {AVCC_V: round(1024 * 4.096 / AVCC_V) - KNOWN_COUNTS[1] for AVCC_V in (4.9, 5.1)}
+    assert all(abs(counts) > 12 + slack for counts in other.values())  # 2 % off
     three_us = 3 * board.scan_us
     board.limit()
     for reference, known in enumerate(KNOWN_COUNTS):
-        for off in (-120, -41 - slack, -40 + slack, 40 - slack, 41 + slack, 120):
+        for off in (-120, -13 - slack, -12 + slack, 12 - slack, 13 + slack, *other.values(), 120):
             if not 0 <= known + off <= 1023:
                 continue
             board.ready()
             board.set_reference(reference, known + off)
             survived = _passes_us(board, 3 * three_us)
-            assert survived is (abs(off) <= 40), (reference, off)
+            assert survived is (abs(off) <= 12), (reference, off)
             assert board.faults() == ([] if survived else ["scan_untrue"])
             if not survived:
                 assert board.result("clear_faults") == "condition_present"
