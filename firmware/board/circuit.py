@@ -48,12 +48,13 @@ SUPPLY_TOP_OHM, SUPPLY_BOTTOM_OHM, SUPPLY_F = 30e3, 10e3, 100e-9
 HALF_OHM = 10e3
 ROOM_TOP_OHM, ROOM_BOTTOM_OHM = 10e3, 1.8e3
 PUMP_OHM, PUMP_F, HOLD_F, HOLD_OHM = 220.0, 100e-9, 470e-9, 100e3
+REST_OHM, PERMIT_OHM = 100e3, 10e3  # to ground: the scan's line and the permit rest low in reset
 LEAK_TOP_OHM, LEAK_BOTTOM_OHM = 100e3, 2e3
 LEAK_DELAY_OHM, LEAK_DELAY_F = 100e3, 1e-6
 LEAK_RELAY_OHM = 10e3
 OR_OHM = 100e3
 LOOP_OHM, LOOP_SERIES_OHM = 1e3, 1e3
-START_OHM, START_F = 1e3, 2200e-6  # the capacitor 20 %
+START_OHM, START_F = 1e3, 1000e-6  # the capacitor 20 %
 
 
 def _words(text: str) -> list[str]:
@@ -223,11 +224,15 @@ def _references(b: Build) -> dict[int, str]:
     return {12: "AVCC", 13: "REF4096", 14: "HALF"}
 
 
-def _supply_input(b: Build) -> None:
-    """The switched supply at input 15 of the temperatures' multiplexer."""
-    b.resistor("R_SUPPLY_TOP", "RAIL", "SUPPLY", SUPPLY_TOP_OHM)
-    b.resistor("R_SUPPLY_BOTTOM", "SUPPLY", "GND", SUPPLY_BOTTOM_OHM)
-    b.capacitor("C_SUPPLY", "SUPPLY", "GND", SUPPLY_F)
+def _supply_inputs(b: Build) -> None:
+    """The supply behind the last relay and before it, at input 15 of the two multiplexers.
+
+    Both divide alike. They are all that loads the rail once it is cut.
+    """
+    for net, level in (("RAIL", "SUPPLY"), ("FEED", "FED")):
+        b.resistor(f"R_{level}_TOP", net, level, SUPPLY_TOP_OHM)
+        b.resistor(f"R_{level}_BOTTOM", level, "GND", SUPPLY_BOTTOM_OHM)
+        b.capacitor(f"C_{level}", level, "GND", SUPPLY_F)
 
 
 def _room(b: Build) -> None:
@@ -266,7 +271,7 @@ def _chip(b: Build) -> None:
     """The chip, its crystal, reset and programming header."""
     types = {"VCC": POWER, "GND": POWER, "AVCC": POWER, "AREF": PASSIVE, "XTAL1": PASSIVE}
     types |= {"XTAL2": PASSIVE, "ADC6": IN, "ADC7": IN, "RESET": IN, "PD0": IN, "PD2": IN}
-    nets = {"VCC": "VCC", "GND": "GND", "AVCC": "AVCC", "AREF": "AREF", "PB5": "LAMP"}
+    nets = {"VCC": "VCC", "GND": "GND", "AVCC": "AVCC", "AREF": "AREF", "PB5": "PERMIT"}
     nets |= {"XTAL1": "XTAL1", "XTAL2": "XTAL2", "ADC6": "CURRENTS", "ADC7": "TEMPERATURES"}
     nets |= {"RESET": "RESET", "PD0": "RXD", "PD1": "TXD", "PD2": "ESTOP"}
     nets |= {pin: f"GATE{n}" for n, pin in enumerate(GATE_PINS)}
@@ -288,7 +293,7 @@ def _chip(b: Build) -> None:
     nets = {
         "MISO": "GATE4",
         "5V": "VCC",
-        "SCK": "LAMP",
+        "SCK": "PERMIT",
         "MOSI": "GATE3",
         "RST": "RESET",
         "0V": "GND",
@@ -339,21 +344,39 @@ def _logic_supply(b: Build) -> None:
     b.capacitor("C_5V", "VCC", "GND", 10e-6)
 
 
-def _cells_supply(b: Build, fuse_A: float, relays: tuple[str, ...]) -> None:
+def _cells_supply(b: Build, fuse_A: float) -> None:
     """From the supply's plug through fuse and relay contacts to the cells, and back."""
     pins = ((1, "+", SUPPLIES), (2, "-", PASSIVE))
     b.part("J_SUPPLY", pins, {"+": "SUPPLY_IN", "-": "GND"}, "supply_connector")
     b.two("F_SUPPLY", "SUPPLY_IN", "FUSED", "fuse", A=fuse_A)
-    places = ["FUSED", *(f"MASTER{n}" for n in range(1, len(relays))), "RAIL"]
-    for name, a, c in zip(relays, places[:-1], places[1:], strict=True):
-        b.contact(f"{name}_NO1", a, c)
+    b.contact("K2_NO1", "FUSED", "FEED")
+    b.contact("K1_NO1", "FEED", "RAIL")
+
+
+def _pump(b: Build) -> None:
+    """Holds K1 while the scan turns SEL0 and the firmware permits it; a steady level does not."""
+    b.resistor("R_REST", "SEL0", "GND", REST_OHM)
+    b.resistor("R_PERMIT", "PERMIT", "GND", PERMIT_OHM)
+    b.resistor("R_PUMP", "PUMP_IN", "PUMP_R", PUMP_OHM)
+    b.capacitor("C_PUMP", "PUMP_R", "PUMP_C", PUMP_F)
+    _diode(b, "D_PUMP1", "GND", "PUMP_C")
+    _diode(b, "D_PUMP2", "PUMP_C", "PUMP")
+    b.capacitor("C_HOLD", "PUMP", "GND", HOLD_F)
+    b.resistor("R_HOLD", "PUMP", "GND", HOLD_OHM)
+
+
+def _loop(b: Build) -> None:
+    """What PD2 reads: the e-stop, and the relay that it opens."""
+    b.resistor("R_LOOP", "VCC", "LOOP", LOOP_OHM)
+    b.contact("ESTOP_NC2", "LOOP", "LOOP_K2")
+    b.contact("K2_NO2", "LOOP_K2", "GND")
+    b.resistor("R_ESTOP", "LOOP", "ESTOP", LOOP_SERIES_OHM)
 
 
 def _master_cut(b: Build) -> None:
-    """Two relays that hold themselves; e-stop, pump and leak cut open them; START closes them."""
+    """K2 holds itself; e-stop and leak cut open it, START closes it. The pump closes K1."""
     b.contact("ESTOP_NC1", "AUX", "COILS_FED")
-    b.contact("K1_NO3", "COILS_FED", "HELD")
-    b.contact("K2_NO3", "HELD", "COILS")
+    b.contact("K2_NO3", "COILS_FED", "COILS")
     b.resistor("R_START", "COILS_FED", "START_K1", START_OHM)
     b.contact("K1_NC1", "START_K1", "START_K2")
     b.contact("K2_NC1", "START_K2", "START_C")
@@ -363,22 +386,13 @@ def _master_cut(b: Build) -> None:
         b.two(f"{name}_COIL", "COILS", low, "relay", coil=name)
         _diode(b, f"D_{name}", low, "COILS")
     _mosfet(b, "Q_PUMP", "PUMP", "COIL1", "GND", None)
-    pins = ((1, "NC", OPEN), (2, "A", IN), (3, "GND", POWER), (4, "Y", OUT), (5, "VCC", POWER))
-    nets = {"A": "SEL0", "GND": "GND", "Y": "PUMP_IN", "VCC": "VCC"}
-    b.part("U_PUMP", pins, nets, "pump_buffer")
-    b.capacitor("C_BUFFER", "VCC", "GND", 100e-9)
-    b.resistor("R_PUMP", "PUMP_IN", "PUMP_R", PUMP_OHM)
-    b.capacitor("C_PUMP", "PUMP_R", "PUMP_C", PUMP_F)
-    _diode(b, "D_PUMP1", "GND", "PUMP_C")
-    _diode(b, "D_PUMP2", "PUMP_C", "PUMP")
-    b.capacitor("C_HOLD", "PUMP", "GND", HOLD_F)
-    b.resistor("R_HOLD", "PUMP", "GND", HOLD_OHM)
+    pins = ((1, "A", IN), (2, "B", IN), (3, "GND", POWER), (4, "Y", OUT), (5, "VCC", POWER))
+    nets = {"A": "SEL0", "B": "PERMIT", "GND": "GND", "Y": "PUMP_IN", "VCC": "VCC"}
+    b.part("U_PUMP", pins, nets, "pump_gate")
+    b.capacitor("C_GATE", "VCC", "GND", 100e-9)
+    _pump(b)
     _leak_cut(b)
-    b.resistor("R_LOOP", "VCC", "LOOP", LOOP_OHM)
-    b.contact("ESTOP_NC2", "LOOP", "LOOP_K1")
-    b.contact("K1_NO2", "LOOP_K1", "LOOP_K2")
-    b.contact("K2_NO2", "LOOP_K2", "GND")
-    b.resistor("R_ESTOP", "LOOP", "ESTOP", LOOP_SERIES_OHM)
+    _loop(b)
 
 
 def _leak_cut(b: Build) -> None:
@@ -410,15 +424,15 @@ def board(fuse_A: float = 5.0) -> Build:
     _chip(b)
     _usb(b)
     _logic_supply(b)
-    _cells_supply(b, fuse_A, ("K1", "K2"))
+    _cells_supply(b, fuse_A)
     _diode(b, "D_CLAMP", "GND", "RAIL", "clamp")
     known = _references(b)
-    _supply_input(b)
+    _supply_inputs(b)
     _room(b)
     for n in range(CELLS):
         _cell(b, n)
     cells = range(CELLS)
-    currents = {n: f"CURRENT{n}" for n in cells} | known | {SUPPLY_INPUT: "GND"}
+    currents = {n: f"CURRENT{n}" for n in cells} | known | {SUPPLY_INPUT: "FED"}
     heats = {n: f"TEMPERATURE{n}" for n in cells} | known | {SUPPLY_INPUT: "SUPPLY"}
     _multiplexer(b, "U_CURRENTS", "CURRENTS", currents, "mux")
     _multiplexer(b, "U_TEMPERATURES", "TEMPERATURES", heats, "mux")
@@ -430,12 +444,11 @@ def modules(fuse_A: float = 5.0) -> Build:
     """Bought modules for six cells, the same firmware image."""
     b = Build("modules")
     _powered(b, "GND", "VCC")
-    used = {"PB5": "LAMP", "PD2": "ESTOP", "ADC6": "CURRENTS", "ADC7": "TEMPERATURES"}
+    used = {"PB5": "PERMIT", "PD2": "ESTOP", "ADC6": "CURRENTS", "ADC7": "TEMPERATURES"}
     used |= {pin: f"GATE{n}" for n, pin in enumerate(GATE_PINS) if n < MODULE_CELLS}
     used |= {pin: f"SEL{n}" for n, pin in enumerate(SELECT_PINS)}
     used |= {"VCC": "VCC", "GND": "GND", "VIN": "AUX"}
     types = {"VCC": SUPPLIES, "GND": POWER, "VIN": POWER, "PD2": IN, "ADC6": IN, "ADC7": IN}
-    del used["PB5"]
     names = [*sorted({*GATE_PINS, *SELECT_PINS, "PB5", "PD2", "ADC6", "ADC7"}), "VCC", "GND", "VIN"]
     pins = [(NANO.get(x, x), x, types.get(x, OUT) if x in used else OPEN) for x in names]
     b.part("U_NANO", pins, used, "nano")
@@ -443,9 +456,9 @@ def modules(fuse_A: float = 5.0) -> Build:
            "auxiliary_supply")  # fmt: skip
     b.two("L_AVCC", "VCC", "AVCC", H=0.0)  # a wire: the Nano has its inductor on the module
     _powered(b, "AVCC")
-    _cells_supply(b, fuse_A, ("K1",))
+    _cells_supply(b, fuse_A)
     known = _references(b)
-    _supply_input(b)
+    _supply_inputs(b)
     _room(b)
     for n in range(MODULE_CELLS):
         pins = ((1, "VIN+", PASSIVE), (2, "VIN-", PASSIVE), (3, "VOUT", OUT), (4, "GND", POWER))
@@ -459,18 +472,30 @@ def modules(fuse_A: float = 5.0) -> Build:
     spare = range(MODULE_CELLS, CELLS)
     currents = {n: f"CURRENT{n}" for n in range(MODULE_CELLS)} | dict.fromkeys(spare, "GND")
     heats = {n: f"TEMPERATURE{n}" for n in range(MODULE_CELLS)} | dict.fromkeys(spare, "ROOM")
-    currents |= known | {SUPPLY_INPUT: "GND"}
+    currents |= known | {SUPPLY_INPUT: "FED"}
     heats |= known | {SUPPLY_INPUT: "SUPPLY"}
     _multiplexer(b, "U_CURRENTS", "CURRENTS", currents, "mux_module")
     _multiplexer(b, "U_TEMPERATURES", "TEMPERATURES", heats, "mux_module")
     b.contact("ESTOP_NC1", "AUX", "COILS")
-    b.two("K1_COIL", "COILS", "GND", "relay_module", coil="K1")
-    _diode(b, "D_K1", "GND", "COILS")
-    b.resistor("R_LOOP", "VCC", "LOOP", LOOP_OHM)
-    b.contact("ESTOP_NC2", "LOOP", "LOOP_K1")
-    b.contact("K1_NO2", "LOOP_K1", "GND")
-    b.resistor("R_ESTOP", "LOOP", "ESTOP", LOOP_SERIES_OHM)
+    for name, low in (("K1", "COIL1"), ("K2", "GND")):
+        b.two(f"{name}_COIL", "COILS", low, "relay_module", coil=name)
+        _diode(b, f"D_{name}", low, "COILS")
+    _pump_of_modules(b)
+    _loop(b)
     return b
+
+
+def _pump_of_modules(b: Build) -> None:
+    """The pump on a strip board: one of four gates, and a transistor with leads."""
+    names = _words("A B Y 2A 2B 2Y GND 3Y 3A 3B 4Y 4A 4B VCC")
+    types = {"GND": POWER, "VCC": POWER, "Y": OUT} | dict.fromkeys(("2Y", "3Y", "4Y"), OPEN)
+    nets = dict.fromkeys(names, "GND") | {"A": "SEL0", "B": "PERMIT", "Y": "PUMP_IN", "VCC": "VCC"}
+    b.part("U_PUMP", [(n, x, types.get(x, IN)) for n, x in enumerate(names, 1)], nets,
+           "pump_gate_module")  # fmt: skip
+    b.capacitor("C_GATE", "VCC", "GND", 100e-9)
+    _pump(b)
+    pins = ((1, "D", PASSIVE), (2, "G", IN), (3, "S", PASSIVE))
+    b.part("Q_PUMP", pins, {"D": "COIL1", "G": "PUMP", "S": "GND"}, "pump_switch")
 
 
 def electrical_rules(build: Build) -> list[str]:

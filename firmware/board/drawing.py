@@ -78,8 +78,14 @@ def cut(path: Path) -> None:
         d.config(**INK)
         d += e.Dot(open=True).at((0, 9)).label("SUPPLY IN", "left")
         d += e.Fuse().right().at((0, 9)).label("F_SUPPLY")
-        d += e.Switch().right().label("K1")
         d += e.Switch().right().label("K2")
+        d += (feed := e.Dot().label("FEED", "top"))
+        d += e.Switch().right(4.4).at(feed.center).label("K1")
+        d += (rail := e.Dot())
+        for node, mux in ((feed, "currents"), (rail, "temperatures")):
+            d += e.Line().down(0.5).at(node.center)
+            d += e.Dot(open=True).label(f"÷4, input 15\nof the {mux}", "bottom")
+        d += e.Line().right(3).at(rail.center)
         d += e.Dot().label("RAIL to the cells", "right")
         d += (clamp := e.Zener().down().reverse().label("D_CLAMP", "bottom"))
         d += e.Ground().at(clamp.end)
@@ -87,8 +93,7 @@ def cut(path: Path) -> None:
         d += e.Dot(open=True).at((0, 5)).label("12 V", "left")
         d += e.Button(nc=True).right().at((0, 5)).label("E-STOP 1")
         d += (fed := e.Dot())
-        d += e.Switch().right().at(fed.center).label("K1 holds")
-        d += e.Switch().right().label("K2 holds")
+        d += e.Switch().right(4.4).at(fed.center).label("K2 holds")
         d += (coils := e.Dot().label("COILS", "top"))
         d += e.Resistor().down().at(fed.center).label(f"R_START\n{value(c.START_OHM, 'Ω')}", "top")
         d += e.Switch(nc=True).right().label("K1 NC", "bottom")
@@ -113,9 +118,11 @@ def cut(path: Path) -> None:
             d += e.Dot(open=True).label(gate, "left")
 
         y = -3.2
-        d += e.Dot(open=True).at((0, y)).label("SEL0, the scan", "left")
-        d += e.Line().right(0.4).at((0, y))
-        d += logic.Buf().right().label("U_PUMP", "top", ofst=0.4)
+        d += (both := logic.And().right().at((0.4, y)).label("U_PUMP", "top", ofst=0.4))
+        for pin, name in ((both.in1, "SEL0, the scan"), (both.in2, "PB5, the permit")):
+            d += e.Line().left(0.4).at(pin)
+            d += e.Dot(open=True).label(name, "left")
+        d += e.Line().right(0.2).at(both.out)
         d += e.Resistor().right().label(value(c.PUMP_OHM, "Ω"))
         d += e.Capacitor().right().label(value(c.PUMP_F, "F"))
         d += (p := e.Dot())
@@ -139,7 +146,6 @@ def cut(path: Path) -> None:
         d += e.Line().up(0.7).at(loop.center)
         d += e.Dot(open=True).label("PD2, ESTOP (1 kΩ)", "top")
         d += e.Button(nc=True).right().at(loop.center).label("E-STOP 2")
-        d += e.Switch().right().label("K1")
         d += e.Switch().right().label("K2")
         d += e.Ground()
 

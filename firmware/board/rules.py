@@ -8,7 +8,7 @@ prints their nets.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from math import inf, log
+from math import inf, log, prod
 from pathlib import Path
 
 from circuit import (
@@ -30,6 +30,10 @@ LEAK_SEEN_A = 0.075  # hil/experiment/board_parts.py warns of cells that draw le
 LEAK_DELAY_S = (0.05, 0.09)  # the page says within 90 ms
 COMPARATOR_V, LEAK_OFFSET_V = 9e-3, 190e-6  # offsets, most: LM393 over temperature; INA180
 LONGEST_GAP_S = 0.0175  # between two changes of SEL0: a scan under commands, firmware/README.md
+CUT_S = 0.4  # the firmware waits at least so long for a dead rail once it is cut
+RELAY_S, COIL_S = 0.03, 0.008  # a relay's release with its diode, assumed; the coil's: spice.py
+DEAD_V = 0.8  # 41 counts of 20 V
+RAIL_F = 1e-6  # assumed: leads, diodes and modules at the rail, beside its capacitors
 
 
 def violations(build: Netlist) -> list[str]:
@@ -50,7 +54,7 @@ def pin_map() -> dict[str, str]:
     The masks of the code must say the same.
     """
     text = (FIRMWARE / "port" / "atmega328p" / "pins.h").read_text(encoding="utf-8")
-    found = {"PD0": "RXD", "PD1": "TXD", "PD2": "ESTOP", "PB5": "LAMP"}
+    found = {"PD0": "RXD", "PD1": "TXD", "PD2": "ESTOP", "PB5": "PERMIT"}
     for first, last, pins in re.findall(r"^ \* gate +(\d+)(?:\.\.(\d+))? +(\S+)", text, re.M):
         numbers = range(int(first), int(last or first) + 1)
         found |= {pin: f"GATE{n}" for n, pin in zip(numbers, _pins(pins), strict=True)}
@@ -134,7 +138,7 @@ def pins_of_the_firmware(build: Netlist) -> Iterator[str]:
     chip = "U_CHIP" if build.kind == "board" else "U_NANO"
     for pin, net in pin_map().items():
         spare = build.kind == "modules" and (
-            pin in ("PD0", "PD1", "PB5") or (net[:4] == "GATE" and int(net[4:]) >= MODULE_CELLS)
+            pin in ("PD0", "PD1") or (net[:4] == "GATE" and int(net[4:]) >= MODULE_CELLS)
         )
         found = net_of(build, chip, pin)
         if found != ("" if spare else net):
@@ -189,12 +193,35 @@ def references_at_their_inputs(build: Netlist) -> Iterator[str]:
     top, bottom = between(build, "AVCC", "HALF", "Ohm"), between(build, "HALF", "GND", "Ohm")
     if not top or top != bottom:
         yield "HALF is not half of AVCC"
-    top, bottom = between(build, "RAIL", "SUPPLY", "Ohm"), between(build, "SUPPLY", "GND", "Ohm")
+
+
+def supply_is_sensed_on_both_sides(build: Netlist) -> Iterator[str]:
+    """Input 15 of the temperatures is the rail, and of the currents the supply before K1."""
     full_V = 1e-3 * limits()["supply_full_scale_mV"][0]
-    if not top or not bottom or abs(SUPPLY_V * (1 + top[0] / bottom[0]) / full_V - 1) > 0.01:
-        yield f"input 15: the divider does not give 5 V at {full_V:g} V"
-    if net_of(build, "U_TEMPERATURES", "Y15") != "SUPPLY":
-        yield "input 15 of the temperatures is not the supply's divider"
+    behind, before = net_of(build, "K1_NO1", "2"), net_of(build, "K1_NO1", "1")
+    for mux, place in (("U_TEMPERATURES", behind), ("U_CURRENTS", before)):
+        level = net_of(build, mux, "Y15")
+        top, bottom = between(build, place, level, "Ohm"), between(build, level, "GND", "Ohm")
+        if not top or not bottom:
+            yield f"input 15 of {mux} is not a divider at {place}"
+        elif abs(SUPPLY_V * (1 + top[0] / bottom[0]) / full_V - 1) > 0.01:
+            yield f"input 15 of {mux}: the divider does not give 5 V at {full_V:g} V"
+    if behind != "RAIL" or net_of(build, "K2_NO1", "2") != before:
+        yield "K1 is not between K2 and the rail"
+
+
+def rail_dies_in_time(build: Netlist) -> Iterator[str]:
+    """Pump, relay and discharge take less time than the firmware waits for a dead rail."""
+    hold = between(build, "PUMP", "GND", "F")[:1], between(build, "PUMP", "GND", "Ohm")[:1]
+    pump_s = prod(hold[0] + hold[1]) * log(SUPPLY_V / PARTS["mosfet"]["threshold_min_V"])
+    for net, level in (("RAIL", "SUPPLY"), ("FEED", "FED")):
+        loads = [sum(between(build, net, level, "Ohm") + between(build, level, "GND", "Ohm"))]
+        loads += between(build, net, "GND", "Ohm")
+        farad = RAIL_F + sum(between(build, net, "GND", "F"))
+        ohm = 1.0 / sum(1.0 / load for load in loads) if all(loads) else inf
+        dies_s = ohm * farad * log(PARTS["clamp"]["stand_off_V"] / DEAD_V)
+        if pump_s + COIL_S + RELAY_S + dies_s > CUT_S:
+            yield f"{net} is dead {pump_s + COIL_S + RELAY_S + dies_s:.3g} s after the pump's stop"
 
 
 def spare_inputs_have_levels(build: Netlist) -> Iterator[str]:
@@ -206,8 +233,6 @@ def spare_inputs_have_levels(build: Netlist) -> Iterator[str]:
             net = net_of(build, mux, f"Y{n}")
             if len(joined.get(net, ())) < 2:
                 yield f"{mux}: input {n} floats"
-    if net_of(build, "U_CURRENTS", "Y15") != "GND":
-        yield "input 15 of the currents is not at ground"
     top, bottom = between(build, "AVCC", "ROOM", "Ohm"), between(build, "ROOM", "GND", "Ohm")
     level_V = SUPPLY_V * bottom[0] / (top[0] + bottom[0]) if top and bottom else 0.0
     if not low < 1023 * level_V / SUPPLY_V < high or not 15 <= 100 * (level_V - 0.5) <= 40:
@@ -255,11 +280,10 @@ def gates_are_low_in_reset(build: Netlist) -> Iterator[str]:
 
 def supply_passes_fuse_and_relays(build: Netlist) -> Iterator[str]:
     """Current reaches the cells only through the fuse and every relay, within their ratings."""
-    relays = ("K1", "K2") if build.kind == "board" else ("K1",)
     kind = "relay" if build.kind == "board" else "relay_module"
     if "RAIL" not in reach(build, "SUPPLY_IN", ["J_CELL"]):
         yield "the supply does not reach the cells"
-    for ref in ("F_SUPPLY", *(f"{name}_NO1" for name in relays)):
+    for ref in ("F_SUPPLY", "K1_NO1", "K2_NO1"):
         if "RAIL" in reach(build, "SUPPLY_IN", [ref, "J_CELL"], lambda p: _conducts(p)
                            and not {"GND", "VCC", "AVCC"} & set(p.pins.values())):  # fmt: skip
             yield f"the cells have power without {ref}"
@@ -287,51 +311,63 @@ def transistors_bear_the_clamp(build: Netlist) -> Iterator[str]:
 
 
 def estop_opens_coils_and_loop(build: Netlist) -> Iterator[str]:
-    """One contact of the e-stop feeds the coils, the other closes PD2's loop with the relays'."""
+    """One contact of the e-stop feeds the coils, the other closes PD2's loop with K2's.
+
+    K1 rests while the board is disarmed: with its contact in the loop nothing could be armed.
+    """
     fed = reach(build, "AUX", ["ESTOP", "K1_COIL", "K2_COIL", "D_K"])
     if "COILS" in fed or "START_C" in fed:
         yield "a coil is fed without the e-stop"
-    relays = ("K1", "K2") if build.kind == "board" else ("K1",)
-    for ref in ("ESTOP_NC2", *(f"{name}_NO2" for name in relays)):
+    for ref in ("ESTOP_NC2", "K2_NO2"):
         if "GND" in reach(build, "ESTOP", [ref, "R_LOOP"]):
             yield f"PD2 is at ground without {ref}"
-    if "GND" not in reach(build, "ESTOP", ["R_LOOP"]):
-        yield "PD2's loop never closes"
+    if "GND" not in reach(build, "ESTOP", ["R_LOOP", "K1"]):
+        yield "PD2's loop never closes while K1 rests"
     pull = between(build, "VCC", "LOOP", "Ohm")
     if not pull:
         yield "PD2's loop has no pull-up"
 
 
 def relays_hold_and_restart_by_hand(build: Netlist) -> Iterator[str]:
-    """Coils are fed through both relays' own contacts; START only discharges a capacitor."""
-    for ref in ("K1_NO3", "K2_NO3"):
-        if "COILS" in reach(build, "COILS_FED", [ref, "START", "K1_COIL", "K2_COIL", "D_K"]):
-            yield f"the coils hold without {ref}"
+    """Coils are fed through K2's own contact; START only discharges a capacitor."""
+    if "COILS" in reach(build, "COILS_FED", ["K2_NO3", "START", "K1_COIL", "K2_COIL", "D_K"]):
+        yield "the coils hold without K2_NO3"
     for ref in ("K1_NC1", "K2_NC1"):
         if "START_C" in reach(build, "COILS_FED", [ref, "START_NO1", "K1_NO3", "K2_NO3"]):
             yield f"START is charged without {ref}: a welded relay would restart"
     charge = between(build, "COILS_FED", "START_K1", "Ohm")
-    coil_Ohm = PARTS["relay"]["coil_Ohm"] / 2
+    coil_Ohm = PARTS["relay"]["coil_Ohm"]
     if not charge or 12.6 * coil_Ohm / (coil_Ohm + charge[0]) > 0.5 * 0.75 * 12:
         yield "a START button that sticks pulls the relays in"
     if not between(build, "START_C", "GND", "F"):
         yield "START has no capacitor"
+
+
+def coils_have_diodes(build: Netlist) -> Iterator[str]:
+    """A coil's current goes on through its diode when the coil is switched off."""
     for name in ("K1", "K2"):
         pins = {"K": "COILS", "A": net_of(build, f"{name}_COIL", "2")}
         if not any(part.pins == pins for part in build.parts.values()):
             yield f"the coil of {name} has no diode, which its transistor needs"
 
 
-def pump_needs_the_scan(build: Netlist) -> Iterator[str]:
-    """K1 is held by an address line of the scan through a capacitor, and drops when it stops."""
+def pump_needs_scan_and_permit(build: Netlist) -> Iterator[str]:
+    """K1 is held by an address line of the scan through a capacitor, while PB5 permits it.
+
+    Both rest at ground in reset: a boot loader blinks PB5, a programmer clocks it, and neither
+    turns the scan.
+    """
     gate, fed = net_of(build, "Q_PUMP", "G"), net_of(build, "U_PUMP", "Y")
     aside = ["R_HOLD", "C_HOLD", "D_PUMP1"]
     if {fed, *(f"SEL{n}" for n in range(4))} & reach(build, gate, aside):
         yield "the pump passes a steady level"
     if fed not in reach(build, gate, aside, lambda p: len(p.pins) == 2):
-        yield "the pump is not fed by its buffer"
-    if net_of(build, "U_PUMP", "A") != "SEL0":
-        yield "the pump is not fed by the scan"
+        yield "the pump is not fed by its gate"
+    for pin, net in (("A", "SEL0"), ("B", "PERMIT")):
+        if net_of(build, "U_PUMP", pin) != net:
+            yield f"the pump does not need {net}"
+        if not between(build, net, "GND", "Ohm"):
+            yield f"{net} floats while the chip is in reset"
     if net_of(build, "Q_PUMP", "D") != net_of(build, "K1_COIL", "2"):
         yield "the pump does not hold K1"
     hold, drain = between(build, gate, "GND", "F"), between(build, gate, "GND", "Ohm")
@@ -398,15 +434,14 @@ def computer_is_isolated(build: Netlist) -> Iterator[str]:
 
 RULES = (
     pins_of_the_firmware, each_gate_drives_its_own_sense_input, references_at_their_inputs,
-    spare_inputs_have_levels, sense_covers_the_limits, gates_are_low_in_reset,
-    supply_passes_fuse_and_relays, transistors_bear_the_clamp, estop_opens_coils_and_loop,
-    relays_hold_and_restart_by_hand, pump_needs_the_scan, leak_drops_the_relays,
-    computer_is_isolated,
+    supply_is_sensed_on_both_sides, rail_dies_in_time, spare_inputs_have_levels,
+    sense_covers_the_limits, gates_are_low_in_reset, supply_passes_fuse_and_relays,
+    transistors_bear_the_clamp, estop_opens_coils_and_loop, relays_hold_and_restart_by_hand,
+    coils_have_diodes, pump_needs_scan_and_permit, leak_drops_the_relays, computer_is_isolated,
 )  # fmt: skip
 BOARD_ONLY = (
     sense_covers_the_limits, gates_are_low_in_reset, transistors_bear_the_clamp,
-    relays_hold_and_restart_by_hand, pump_needs_the_scan, leak_drops_the_relays,
-    computer_is_isolated,
+    relays_hold_and_restart_by_hand, leak_drops_the_relays, computer_is_isolated,
 )  # fmt: skip
 
 

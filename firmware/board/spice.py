@@ -22,6 +22,7 @@ PIN_LEAKAGE_A = 1e-6
 COIL_H = (0.2, 1.0)  # assumed: data sheets of relays do not give it; both ends are simulated
 DROP_OUT = 0.1  # of a coil's nominal current: no later than there its contacts open
 PULL_IN = 0.75  # of a coil's nominal voltage
+DEAD_V = 0.8  # of the rail: 41 counts of 20 V
 PUMPED_S = 0.3  # of a simulated pump, many of its time constants
 MUX_OHM, MUX_COMMON_F, SAMPLER_F = 130.0, 50e-12, 14e-12
 SAMPLE_S = 12e-6  # from a conversion's start to its sample: 1.5 periods of 125 kHz
@@ -204,7 +205,7 @@ Cmux common 0 {MUX_COMMON_F + SAMPLER_F} IC={previous_V}"""
 
 
 def estop(coil_H: float, coil_Ohm: float, aux_V: float) -> float:
-    """From the e-stop's opening until both coils carry no more than DROP_OUT of their current."""
+    """From the e-stop's opening until a coil carries no more than DROP_OUT of its current."""
     drop_A = DROP_OUT * RELAY["coil_V"] / RELAY["coil_Ohm"]
     netlist = f"""
 .model small D(Is=2.5n N=1.75 Rs=0.6)
@@ -247,9 +248,35 @@ Rh gate 0 {tolerance * c.HOLD_OHM}"""
     return {"held_V": found["held"], "drop_s": found["off"] - PUMPED_S}
 
 
+def pump_starts(vcc_V: float, half_period_s: float, threshold_V: float) -> float:
+    """From the permit until the pump's gate, from 0 V, is at the threshold; everything nominal."""
+    netlist = f"""
+.model bat D(Is=1e-7 N=1.02 Rs=2 Cjo=10p)
+Vsel buf 0 PULSE(0 {vcc_V} {half_period_s} 20n 20n {half_period_s} {2 * half_period_s})
+Rp buf r {c.PUMP_OHM}
+Cp r p {c.PUMP_F}
+D1 0 p bat
+D2 p gate bat
+Ch gate 0 {c.HOLD_F} IC=0
+Rh gate 0 {c.HOLD_OHM}"""
+    measures = {"on": f"when v(gate)={threshold_V} rise=1"}
+    return simulate(netlist, measures, half_period_s / 20, 60 * half_period_s)["on"]
+
+
+def rail_dies(rail_V: float, rail_F: float) -> float:
+    """From the contact's opening until the divider at the rail gives no more than 41 counts."""
+    share = c.SUPPLY_BOTTOM_OHM / (c.SUPPLY_TOP_OHM + c.SUPPLY_BOTTOM_OHM)
+    netlist = f"""
+Crail rail 0 {rail_F} IC={rail_V}
+Rtop rail level {c.SUPPLY_TOP_OHM}
+Rbottom level 0 {c.SUPPLY_BOTTOM_OHM}
+Clevel level 0 {c.SUPPLY_F} IC={share * rail_V}"""
+    measures = {"dead": f"when v(level)={share * DEAD_V} fall=1"}
+    return simulate(netlist, measures, 20e-6, 0.3)["dead"]
+
+
 def start(aux_V: float, capacitor: float, *, stuck: bool) -> float:
-    """Coil voltage 50 ms after START is pressed; or of a START that was never let go."""
-    coils_Ohm = RELAY["coil_Ohm"] / 2
+    """K2's coil voltage 50 ms after START is pressed; or of a START that was never let go."""
     netlist = f"""
 .model sw SW(Vt=0.5 Vh=0.1 Ron=0.1 Roff=1e8)
 Vaux aux 0 {aux_V}
@@ -257,9 +284,18 @@ Rstart aux cap {c.START_OHM}
 Cstart cap 0 {capacitor * c.START_F} IC={0.0 if stuck else aux_V}
 Vpress press 0 1
 Sstart cap coils press 0 sw
-Rcoils coils 0 {coils_Ohm}"""
+Rcoil coils 0 {RELAY["coil_Ohm"]}"""
     at_s = 20.0 if stuck else 50e-3
     return simulate(netlist, {"v": f"find v(coils) at={at_s}"}, at_s / 2000, 1.01 * at_s)["v"]
+
+
+def estop_with_start_held(capacitor: float, aux_V: float) -> float:
+    """From the e-stop's opening until K2's coil is at DROP_OUT, fed by START's capacitor."""
+    netlist = f"""
+Ccap coils 0 {capacitor * c.START_F} IC={aux_V}
+Rcoil coils 0 {RELAY["coil_Ohm"]}"""
+    measures = {"off": f"when v(coils)={DROP_OUT * RELAY['coil_V']} fall=1"}
+    return simulate(netlist, measures, 1e-3, 3.0)["off"]
 
 
 def leak(current_A: float, offset_V: float, comparator_V: float, tolerance: float) -> float:
@@ -331,15 +367,23 @@ def rows() -> Iterator[tuple[str, str, str]]:
     yield (
         "pump while the scan runs",
         "2 ms between changes of SEL0",
-        f"{held:.1f} V; 2.5 V are enough",
+        f"{held:.1f} V; 3 V are enough",
     )
     drops = [one["drop_s"] for one, _ in pumped]
     yield ("scan stops to K1's transistor off", "threshold 0.5 to 1.1 V",
            f"{1e3 * min(drops):.0f} to {1e3 * max(drops):.0f} ms")  # fmt: skip
+    most_V = c.PARTS["pump_switch"]["threshold_max_V"]
+    slowest = max(pump_starts(4.9, half_s, most_V) for half_s in (250e-6, 2e-3))
+    yield "permit to K1's transistor on", f"threshold {most_V} V", f"{1e3 * slowest:.0f} ms"
+    dies_s = rail_dies(18.0, 1e-6)
+    yield ("cut to a dead rail", "18 V, 1 uF at the rail", f"{1e3 * dies_s:.0f} ms to 0.8 V")
     least = min(start(aux, cap, stuck=False) for aux in (11.4, 12.6) for cap in (0.8, 1.2))
-    yield "START, coils after 50 ms", "11.4 V, -20 %", f"{least:.1f} V; 9 V pull in"
+    yield "START, K2's coil after 50 ms", "11.4 V, -20 %", f"{least:.1f} V; 9 V pull in"
     most = max(start(aux, cap, stuck=True) for aux in (11.4, 12.6) for cap in (0.8, 1.2))
-    yield "START that sticks, coils", "12.6 V", f"{most:.1f} V; 9 V pull in"
+    yield "START that sticks, K2's coil", "12.6 V", f"{most:.1f} V; 9 V pull in"
+    slowest = estop_with_start_held(1.2, 12.6)
+    yield ("e-stop with START held, K2's coil", "12.6 V, +20 %",
+           f"{slowest:.2f} s; K1 drops meanwhile")  # fmt: skip
     late = [leak(0.075, -190e-6, offset, t) for offset in (-9e-3, 9e-3) for t in (0.89, 1.11)]
     yield ("last gate low to K2's transistor off", "75 mA",
            f"{1e3 * min(late):.0f} to {1e3 * max(late):.0f} ms")  # fmt: skip

@@ -338,7 +338,7 @@ def _warnings(
             "certain; the host's trip still cuts the supply"
         )
     if kind == "modules":
-        yield "one relay, which can weld, no leak cut and no cut at a hung chip: see the page"
+        yield "no leak cut, and K2 closes by itself when the e-stop is released: see the page"
     if not board.measures:
         yield 'build = "arduino" measures nothing: multiplexers and sense modules are left out'
 

@@ -116,17 +116,13 @@ DAMAGE = {
         lambda b: bridge(b, "SUPPLY_IN", "FUSED"),
         "the cells have power without F_SUPPLY",
     ),
-    "one relay's contact bridged": (
-        lambda b: bridge(b, "MASTER1", "RAIL"),
+    "the contact that opens with the e-stop bridged": (
+        lambda b: bridge(b, "FUSED", "FEED"),
         "the cells have power without K2_NO1",
     ),
     "coils fed around the e-stop": (
         lambda b: bridge(b, "AUX", "COILS_FED"),
         "a coil is fed without the e-stop",
-    ),
-    "a relay missing in PD2's loop": (
-        lambda b: bridge(b, "LOOP_K2", "GND"),
-        "PD2 is at ground without K2_NO2",
     ),
     "a welded relay restarts": (
         lambda b: bridge(b, "START_K2", "START_C"),
@@ -136,18 +132,6 @@ DAMAGE = {
         lambda b: give(b, "R_START", Ohm=10.0),
         "a START button that sticks pulls the relays in",
     ),
-    "a pump with direct current": (
-        lambda b: bridge(b, "PUMP_R", "PUMP_C"),
-        "the pump passes a steady level",
-    ),
-    "a pump at a gate": (
-        lambda b: move(b, "U_PUMP", "A", "GATE0"),
-        "the pump is not fed by the scan",
-    ),
-    "a pump that holds for seconds": (
-        lambda b: give(b, "R_HOLD", Ohm=10e6),
-        "the pump's time constant is 4.7 s",
-    ),
     "a gate that the leak cut does not see": (
         lambda b: b.parts.pop("D_OR11"),
         "gate 11 is not in the sum of the gates",
@@ -155,10 +139,6 @@ DAMAGE = {
     "a spare input that floats": (
         lambda b: move(b, "U_CURRENTS", "Y15", "NOWHERE"),
         "U_CURRENTS: input 15 floats",
-    ),
-    "a wrong divider of the supply": (
-        lambda b: give(b, "R_SUPPLY_TOP", Ohm=20e3),
-        "input 15: the divider does not give 5 V at 20 V",
     ),
     "joined grounds": (
         lambda b: bridge(b, "USB_GND", "GND"),
@@ -219,6 +199,101 @@ def test_a_damaged_board_is_found(name, board):
     damage, said = DAMAGE[name]
     damage(board)
     assert said in found_in(board)
+
+
+# The cut, which is the same in both builds.
+CUT_DAMAGE = {
+    "the last relay's contact bridged": (
+        lambda b: bridge(b, "FEED", "RAIL"),
+        "the cells have power without K1_NO1",
+    ),
+    "K2 missing in PD2's loop": (
+        lambda b: bridge(b, "LOOP_K2", "GND"),
+        "PD2 is at ground without K2_NO2",
+    ),
+    "K1 in PD2's loop": (
+        lambda b: (
+            move(b, "K2_NO2", "2", "LOOP_K1"),
+            b.parts.update(
+                K1_NO2=circuit.Component(
+                    "K1_NO2", "", {"contact": "K1"}, {"1": "LOOP_K1", "2": "GND"}, {}
+                )
+            ),
+        ),
+        "PD2's loop never closes while K1 rests",
+    ),
+    "the rail's divider before the last relay": (
+        lambda b: move(b, "R_SUPPLY_TOP", "1", "FEED"),
+        "input 15 of U_TEMPERATURES is not a divider at RAIL",
+    ),
+    "the divider before K1 behind the fuse": (
+        lambda b: move(b, "R_FED_TOP", "1", "FUSED"),
+        "input 15 of U_CURRENTS is not a divider at FEED",
+    ),
+    "the two dividers exchanged": (
+        lambda b: (
+            move(b, "U_CURRENTS", "Y15", "SUPPLY"),
+            move(b, "U_TEMPERATURES", "Y15", "FED"),
+        ),
+        "input 15 of U_TEMPERATURES is not a divider at RAIL",
+    ),
+    "the two relays exchanged": (
+        lambda b: (
+            move(b, "K1_NO1", "1", "FUSED"),
+            move(b, "K1_NO1", "2", "FEED"),
+            move(b, "K2_NO1", "1", "FEED"),
+            move(b, "K2_NO1", "2", "RAIL"),
+        ),
+        "K1 is not between K2 and the rail",
+    ),
+    "a wrong divider of the rail": (
+        lambda b: give(b, "R_SUPPLY_TOP", Ohm=20e3),
+        "input 15 of U_TEMPERATURES: the divider does not give 5 V at 20 V",
+    ),
+    # 47 ms ln(5 V / 0.5 V) for the pump, 38 ms for the relay, 40 kOhm 11 uF ln(18 V / 0.8 V)
+    "10 uF at the rail": (
+        lambda b: b.parts.update(
+            C_BULK=circuit.Component("C_BULK", "", {"F": 10e-6}, {"1": "RAIL", "2": "GND"}, {})
+        ),
+        "RAIL is dead 1.52 s after the pump's stop",
+    ),
+    "a pump with direct current": (
+        lambda b: bridge(b, "PUMP_R", "PUMP_C"),
+        "the pump passes a steady level",
+    ),
+    "a pump at a gate": (
+        lambda b: move(b, "U_PUMP", "A", "GATE0"),
+        "the pump does not need SEL0",
+    ),
+    "a pump that is always permitted": (
+        lambda b: move(b, "U_PUMP", "B", "VCC"),
+        "the pump does not need PERMIT",
+    ),
+    "a permit that floats in reset": (
+        lambda b: b.parts.pop("R_PERMIT"),
+        "PERMIT floats while the chip is in reset",
+    ),
+    "a line of the scan that floats in reset": (
+        lambda b: b.parts.pop("R_REST"),
+        "SEL0 floats while the chip is in reset",
+    ),
+    "a coil that the pump does not switch": (
+        lambda b: move(b, "K1_COIL", "2", "GND"),
+        "the pump does not hold K1",
+    ),
+    "a pump that holds for seconds": (
+        lambda b: give(b, "R_HOLD", Ohm=10e6),
+        "the pump's time constant is 4.7 s",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUT_DAMAGE)
+def test_a_damaged_cut_is_found_in_both_builds(name, board, modules):
+    damage, said = CUT_DAMAGE[name]
+    for build in (board, modules):
+        damage(build)
+        assert said in found_in(build)
 
 
 def test_a_module_without_a_level_at_an_unused_temperature_is_found(modules):

@@ -12,10 +12,10 @@ import pytest
 
 from lazily import Lazily
 
-c, spice = Lazily("circuit"), Lazily("spice")
+c, rules, spice = Lazily("circuit"), Lazily("rules"), Lazily("spice")
 
 SCHOTTKY_V, SILICON_V = 0.1, 0.75  # forward voltages, at microamperes and at 40 mA
-COILS_OHM = 144.0  # two coils of 288 Ohm
+COIL_OHM = 288.0
 
 
 @pytest.fixture(autouse=True)
@@ -112,20 +112,55 @@ def test_the_pump_holds_while_the_scan_runs_and_drops_when_it_stops(half_period_
     held_V = (vcc_V - 2 * SCHOTTKY_V) * share / (lost + share)
     assert found["held_V"] == pytest.approx(held_V, rel=0.1)
     assert found["drop_s"] == pytest.approx(hold_s * log(held_V / threshold_V), rel=0.1)
-    assert found["held_V"] > 2.5
+    assert found["held_V"] > c.PARTS["pump_switch"]["on_V"]  # the board's is on at 2.5 V
 
 
-def test_the_start_button_pulls_the_relays_in_once_and_not_when_it_sticks():
-    """Pressed: the capacitor empties into the coils. Stuck: 1 kOhm feeds 144 Ohm."""
-    aux_V, capacitor_F = 11.4, 0.8 * 2200e-6
-    ends_V = aux_V * COILS_OHM / (COILS_OHM + 1000)
-    tau_s = capacitor_F * COILS_OHM * 1000 / (COILS_OHM + 1000)
+def test_the_pump_closes_the_relay_within_the_time_that_arming_waits():
+    """Each period T adds k (V - 2 Vf - v) and loses a share T / (R C).
+
+    So v_n = u (1 - q^n), with q = (1 - k) exp(-T / R C); the first step comes half a period late.
+    """
+    vcc_V, half_period_s = 4.9, 2e-3
+    threshold_V = c.PARTS["pump_switch"]["threshold_max_V"]
+    share = c.PUMP_F / (c.PUMP_F + c.HOLD_F)
+    kept = exp(-2 * half_period_s / (c.HOLD_OHM * c.HOLD_F))
+    v, periods = 0.0, 0
+    while v < threshold_V:
+        v, periods = v * kept + share * (vcc_V - 2 * SCHOTTKY_V - v * kept), periods + 1
+    by_hand_s = (2 * periods - 1) * half_period_s
+    found_s = spice.pump_starts(vcc_V, half_period_s, threshold_V)
+    assert found_s == pytest.approx(by_hand_s, abs=1e-4)
+    assert by_hand_s < 20e-3
+
+
+def test_a_rail_that_is_cut_dies_through_its_divider():
+    """R C ln(18 V / 0.8 V) with 40 kOhm; the level's own filter, 7.5 kOhm 100 nF, adds a little."""
+    by_hand_s = 40e3 * 1e-6 * log(18.0 / 0.8)
+    found_s = spice.rail_dies(18.0, 1e-6)
+    assert by_hand_s < found_s < by_hand_s + 4e3 * 1e-6
+    by_rule_s = rules.CUT_S - rules.RELAY_S - rules.COIL_S - 0.125  # the pump's last: the guide
+    assert found_s < by_rule_s
+
+
+def test_the_start_button_pulls_the_relay_in_once_and_not_when_it_sticks():
+    """Pressed: the capacitor empties into the coil. Stuck: 1 kOhm feeds 288 Ohm."""
+    aux_V, capacitor_F = 11.4, 0.8 * 1000e-6
+    ends_V = aux_V * COIL_OHM / (COIL_OHM + 1000)
+    tau_s = capacitor_F * COIL_OHM * 1000 / (COIL_OHM + 1000)
     pressed_V = ends_V + (aux_V - ends_V) * exp(-50e-3 / tau_s)
     assert spice.start(aux_V, 0.8, stuck=False) == pytest.approx(pressed_V, rel=0.01)
     assert pressed_V > spice.PULL_IN * 12
     stuck_V = spice.start(12.6, 1.2, stuck=True)
-    assert stuck_V == pytest.approx(12.6 * COILS_OHM / (COILS_OHM + 1000), rel=0.01)
+    assert stuck_V == pytest.approx(12.6 * COIL_OHM / (COIL_OHM + 1000), rel=0.01)
     assert stuck_V < 0.5 * spice.PULL_IN * 12
+
+
+def test_a_start_button_that_is_held_feeds_the_relay_after_the_estop_for_a_second_at_most():
+    """R C ln(12.6 V / 1.2 V): the firmware drops K1 meanwhile, and then calls the feed stuck."""
+    by_hand_s = COIL_OHM * 1.2e-3 * log(12.6 / 1.2)
+    found_s = spice.estop_with_start_held(1.2, 12.6)
+    assert found_s == pytest.approx(by_hand_s, rel=0.01)
+    assert rules.CUT_S < found_s < 1.0
 
 
 def test_the_leak_cut_trips_at_75_mA_and_not_at_the_offset():
