@@ -267,6 +267,7 @@ def gates(board):
         for _ in range(40):
             assert board.advance_fed(on_ms * 1000, CELL)
             assert board.advance_fed(off_ms * 1000)
+    board.limit(persistence_scans=1)
     board.set_late(True)  # samples show what was a turn ago
     board.ready()
     for _ in range(40):
@@ -318,6 +319,21 @@ def on_time(board):
                 assert board.set(CELL) == "done"
                 board.advance(1000)
             board.set()
+    board.limit()
+
+
+def on_time_exactly(board):
+    """A cell may be on for as long as the limit, in whole milliseconds, wherever its turn is."""
+    board.limit(on_time_max_ms=50)
+    for phase_us in range(0, 12_000, 770):  # each of these readings moves the scan by 230 us
+        board.ready()
+        board.advance(phase_us)
+        due_us = (board.now_us() // 1000 + 51) * 1000
+        assert board.set(CELL) == "done"
+        while any(board.gates()):
+            board.advance(50)
+        assert due_us <= board.now_us() <= due_us + board.scan_us + 500, phase_us
+        assert board.faults() == ["cell_on_too_long"]
     board.limit()
 
 
@@ -615,6 +631,26 @@ def sensed_beside_cells_on(board):
     assert len({cell for cell, *_ in board.sensed(100_000, cells_on=0x001)}) == 12
 
 
+def open_without_a_command(board):
+    """A cell set apart is off, counts as off and is measured no more before the next command."""
+    board.limit(sense_every_ms=20, cells_on_max=2, open_cells_max=1)
+    board.set_supply(700)
+    board.ready()
+    assert board.set(0, 1) == "done"
+    board.set_analog(0, on=0)
+    board.advance(12_000)
+    reading = board.command("read")
+    assert (reading["cells_open"], reading["duty_per_255"][:3]) == (1, (0, 255, 0))
+    seen = set()
+    for _ in range(60):
+        board.advance(1000)
+        first_cell = board.command("clear_faults")["first_cell"]  # an answer, but no set command
+        seen |= {first_cell - protocol.SENSED} if first_cell >= protocol.SENSED else set()
+    assert 0 not in seen
+    assert seen > {1, 2}  # one more cell may be on
+    board.limit()
+
+
 def sensed_heat(board):
     """Pulses alone use up a budget that is small enough."""
     board.limit(sense_every_ms=20, heat_max_cA2ms=80_000, heat_time_constant_ms=60_000)
@@ -652,6 +688,8 @@ CHECKS = [
 NATIVE_CHECKS = [
     *CHECKS,
     scan_age_exactly,
+    on_time_exactly,
+    open_without_a_command,
     sensed_without_supply,
     sensed_beside_cells_on,
     sensed_heat,

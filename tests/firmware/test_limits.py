@@ -11,5 +11,9 @@ def test_the_board_enforces(check, any_board):
     check(any_board)
 
 
-def test_the_board_enforces_the_age_of_the_scan_to_the_millisecond(board):
-    limit_checks.scan_age_exactly(board)
+NATIVE = [check for check in limit_checks.NATIVE_CHECKS if check not in CHECKS]
+
+
+@pytest.mark.parametrize("check", NATIVE, ids=lambda check: check.__name__)
+def test_the_simulated_board_enforces_to_the_microsecond(check, board):
+    check(board)

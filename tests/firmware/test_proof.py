@@ -140,7 +140,7 @@ def test_every_state_within_some_turns_of_a_reset_is_safe(tmp_path, turns, state
 def test_exploration_finds_what_is_broken(tmp_path, mutant):
     name, *place = mutant
     source = _mutant(tmp_path / "firmware", *place)
-    code, verdicts, _ = _explored(make(tmp_path / "build", "explore", source=source), "4")
+    code, verdicts, _ = _explored(make(tmp_path / "build", "explore", source=source), "5")
     assert code == 1
     assert verdicts[name] == "VIOLATED", verdicts
 
