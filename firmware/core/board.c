@@ -12,6 +12,7 @@ void board_boot(struct board *board, struct port *port)
     port_gates_off(port);
     board->port = port;
     board->sensed.cell = PORT_SENSE_NONE;
+    board->trip.cell = WIRE_CELLS_MAX;
     frame_start(&board->reader);
     board->identity = port_identity(port);
     board->now_us = port_now_us(port);
@@ -74,6 +75,29 @@ void board_trip(struct board *board, uint16_t bits, uint16_t cells)
     board->fault_cells |= cells;
     board->state = STATE_faulted;
     board_all_off(board);
+}
+
+void board_trip_cell(struct board *board, uint8_t cell, uint16_t bits)
+{
+    const uint16_t on = FAULT_current_high | FAULT_current_low | FAULT_cell_energy_high;
+    const struct cell *tripped = &board->cells[cell];
+    if (board->trip.cell == WIRE_CELLS_MAX)
+        board->trip = (struct trip){
+            .current_mA = (bits & on) != 0 ? cell_current_mA(tripped->on_counts, &board->limits)
+                                           : tripped->sampled_mA,
+            .temperature_cC = tripped->temperature_cC,
+            .cell = cell,
+        };
+    board_trip(board, bits, (uint16_t)(1u << cell));
+}
+
+void board_clear(struct board *board)
+{
+    board->fault_bits = 0;
+    board->first_fault_bits = 0;
+    board->fault_cells = 0;
+    board->trip = (struct trip){.cell = WIRE_CELLS_MAX};
+    board->state = STATE_disarmed;
 }
 
 void board_forget_open(struct board *board)
@@ -180,7 +204,7 @@ bool board_probe(struct board *board, uint16_t cells)
             return false;
         uint16_t found = board_faults_of(board, i, guard_probe(counts, &board->limits));
         if (found != 0) {
-            board_trip(board, found, bit);
+            board_trip_cell(board, i, found);
             return false;
         }
     }

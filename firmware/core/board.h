@@ -16,6 +16,13 @@ struct sensed {
     uint8_t cell; /* PORT_SENSE_NONE: the host has it already */
 };
 
+/* The sample that tripped first. */
+struct trip {
+    uint16_t current_mA;
+    int16_t temperature_cC;
+    uint8_t cell; /* WIRE_CELLS_MAX: none has */
+};
+
 struct board {
     struct port *port;
     struct port_identity identity;
@@ -42,6 +49,7 @@ struct board {
     uint16_t wired; /* cells that may be switched on, as named at arming */
     uint16_t cells_open; /* wired cells found open since arming: they stay off */
     uint16_t bad_frames;
+    struct trip trip;
     struct sensed sensed;    /* the last reading of resistance */
     uint16_t sense_asked_ms; /* time of the last request for one */
     uint16_t sense_step_ms;  /* between two requests */
@@ -69,6 +77,10 @@ uint16_t board_conditions(struct board *board);
 /* Latches these faults of these cells and switches everything off. */
 void board_trip(struct board *board, uint16_t bits, uint16_t cells);
 void board_all_off(struct board *board);
+
+/* The same for the last sample of a cell, whose values it keeps. */
+void board_trip_cell(struct board *board, uint8_t cell, uint16_t bits);
+void board_clear(struct board *board);
 
 /* Pulses each of these cells. Isolates open ones, up to open_cells_max. False: the board has tripped, and the
  * remaining cells were not pulsed. */

@@ -186,10 +186,7 @@ static uint8_t serve_clear_faults(struct board *board)
         return RESULT_done;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
-    board->fault_bits = 0;
-    board->first_fault_bits = 0;
-    board->fault_cells = 0;
-    board->state = STATE_disarmed;
+    board_clear(board);
     return RESULT_done;
 }
 
@@ -295,6 +292,9 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
         answer.current_mA[i] = board->cells[i].current_mA;
         answer.temperature_cC[i] = board->cells[i].temperature_cC;
     }
+    answer.trip_cell = board->trip.cell;
+    answer.trip_current_mA = board->trip.current_mA;
+    answer.trip_temperature_cC = board->trip.temperature_cC;
     return wire_pack_readings(at, &answer);
 }
 

@@ -33,7 +33,7 @@ static void check_cell(struct board *board, const struct port_sample *sample)
     uint16_t found = guard_sample(cell, &board->limits, sample, board->now_ms);
     found = board_faults_of(board, sample->cell, found);
     if (found != 0)
-        board_trip(board, found, (uint16_t)(1u << sample->cell));
+        board_trip_cell(board, sample->cell, found);
     count_reading(board, cell);
 }
 

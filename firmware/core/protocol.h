@@ -21,7 +21,7 @@
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 #define WIRE_CELLS_MAX 16
 #define WIRE_CELLS_PER_STATUS 2
 #define WIRE_FUSES 3 /* bytes: low, high, extended */
@@ -115,7 +115,11 @@
     N(status, status)       \
     F(u16, arming)
 
-/* heat_per_255 is the used share of a cell's heat budget, heat_max_cA2ms; 255 is all of it. */
+/* heat_per_255 is the used share of a cell's heat budget, heat_max_cA2ms; 255 is all of it.
+ *
+ * trip_cell is the first cell that was found at fault since the faults were cleared; WIRE_CELLS_MAX: none. The
+ * next two are its current and temperature in the sample that tripped: in cell_energy_high, the current that its
+ * heat was counted with. */
 #define WIRE_READINGS(F, A, N)               \
     F(u32, time_us)                          \
     F(u8, state)                             \
@@ -127,7 +131,10 @@
     A(u8, duty_per_255, WIRE_CELLS_MAX)      \
     A(u8, heat_per_255, WIRE_CELLS_MAX)      \
     A(u16, current_mA, WIRE_CELLS_MAX)       \
-    A(i16, temperature_cC, WIRE_CELLS_MAX)
+    A(i16, temperature_cC, WIRE_CELLS_MAX)   \
+    F(u8, trip_cell)                         \
+    F(u16, trip_current_mA)                  \
+    F(i16, trip_temperature_cC)
 
 /* faults_checked are the bits of the faults that this build can find. A build that measures nothing lacks
  * WIRE_FAULTS_MEASURED; it computes the heat budget with current_max_mA while a gate is on, pulses no wire when

@@ -64,5 +64,5 @@ void sense_take(struct board *board, const struct port_sample *sample)
     uint16_t found = guard_sensed(cell, &board->limits, sample->temperature_counts);
     found = board_faults_of(board, sample->cell, found);
     if (found != 0)
-        board_trip(board, found, bit_of(sample->cell));
+        board_trip_cell(board, sample->cell, found);
 }

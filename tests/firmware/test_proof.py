@@ -26,8 +26,8 @@ EXPLORED_MUTANTS = [
     (
         "pulse_in_arming",
         "board.c",
-        "            board_trip(board, found, bit);\n            return false;\n",
-        "            board_trip(board, found, bit);\n",
+        "            board_trip_cell(board, i, found);\n            return false;\n",
+        "            board_trip_cell(board, i, found);\n",
     ),
     (
         "pulses_bounded",

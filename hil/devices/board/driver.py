@@ -20,7 +20,15 @@ from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
 from hil.devices.board.port import Port
 from hil.devices.board.resistance import Resistances
 from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, check_estop, check_silence
-from hil.devices.board.words import CURRENT, ON_TIME, TEMPERATURE, fault_order, words_of
+from hil.devices.board.words import (
+    CURRENT,
+    ON_TIME,
+    TEMPERATURE,
+    VALUES,
+    WHEN_OFF,
+    fault_order,
+    words_of,
+)
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
 from hil.loop.duty import STEPS
@@ -439,7 +447,7 @@ class CellBoard:
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
         """The board's faults as text, by the row of the interlocks that it trips.
 
-        Asks it for what its converter saw last, since all is off by now.
+        Asks it for the sample that tripped, since all is off by now.
 
         Parameters
         ----------
@@ -456,15 +464,21 @@ class CellBoard:
         if answer is not None and answer["fault_bits"]:
             blamed = {name: i for i, name in enumerate(self._place.cell_names)
                       if answer["fault_cells"] >> i & 1}  # fmt: skip
-            values = self._sampled(blamed)
-            values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
             order = fault_order(answer["first_fault_bits"], answer["fault_bits"])
+            values = self._tripped(blamed, order)
+            values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
             words = words_of(order, list(blamed), self._limits, values)
             found["board_fault"] = [f"{self.name}: {text}" for text in words]
         return found
 
-    def _sampled(self, cells: Mapping[str, int]) -> dict[str, dict[str, float]]:
-        """Current and temperature of these cells, by their gates, as the board has them now."""
+    def _tripped(
+        self, cells: Mapping[str, int], faults: Sequence[str]
+    ) -> dict[str, dict[str, float]]:
+        """Current and temperature of these cells, by their gates, that belong to these faults.
+
+        The board keeps the sample that tripped first. Of other cells the last sample counts where
+        gates that are off leave the fault as it is.
+        """
         try:
             self._pending = self._pending or self._collect(self._timeout_s)
             now = self._exchange("read")
@@ -472,9 +486,16 @@ class CellBoard:
             return {}  # it is gone; the loop notices by itself
         if not self._measures:  # its heat budget takes this current for granted
             return {CURRENT: dict.fromkeys(cells, 1e-3 * self._limits["current_max_mA"])}
+        current_mA, temperature_cC = list(now["current_mA"]), list(now["temperature_cC"])
+        lasts = {fault for fault in faults if VALUES.get(fault) == CURRENT} <= {WHEN_OFF}
+        first = now["trip_cell"]
+        if first < len(current_mA):
+            current_mA[first], temperature_cC[first] = (
+                now["trip_current_mA"], now["trip_temperature_cC"],
+            )  # fmt: skip
         return {
-            CURRENT: {name: 1e-3 * now["current_mA"][i] for name, i in cells.items()},
-            TEMPERATURE: {name: 1e-2 * now["temperature_cC"][i] for name, i in cells.items()},
+            CURRENT: {n: 1e-3 * current_mA[i] for n, i in cells.items() if lasts or i == first},
+            TEMPERATURE: {name: 1e-2 * temperature_cC[i] for name, i in cells.items()},
         }
 
     def _ran_back(self, time_us: int) -> bool:

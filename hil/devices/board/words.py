@@ -8,12 +8,13 @@ from hil.loop import interlocks
 
 # What of a cell a fault is about; a fault that is not named here has no value.
 CURRENT, TEMPERATURE, ON_TIME = "current_A", "temperature_C", "on_s"
+WHEN_OFF = "current_when_off"  # of the faults of currents the one that lasts with gates off
 VALUES = {
     "cell_on_too_long": ON_TIME,
     "cell_energy_high": CURRENT,
     "current_high": CURRENT,
     "current_low": CURRENT,
-    "current_when_off": CURRENT,
+    WHEN_OFF: CURRENT,
     "temperature_high": TEMPERATURE,
     "temperature_range": TEMPERATURE,
 }
@@ -50,7 +51,7 @@ def words_of(
     faults : names of what the board has latched, the first cause first
     cells : names of the affected cells
     limits : its table
-    values : `current_A`, `temperature_C` and `on_s` by the name of a cell, as sampled last
+    values : `current_A`, `temperature_C` and `on_s` by the name of a cell, when it tripped
     """
     return [_phrase(fault, cells, limits, values) for fault in faults]
 

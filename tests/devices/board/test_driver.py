@@ -914,3 +914,42 @@ def test_armed_again_a_board_is_free_of_the_trouble_of_its_last_arming():
     ticks(port, made, 2, first=10)
     assert troubles(made, frame) == []
     assert made.troubles(np.zeros(4)) == {}
+
+
+def said_of_trip(board, made):
+    """The board's faults as text, 50 ms after it has switched everything off."""
+    board.advance(50_000)
+    made.write(0.05, on())
+    made.read(0.051)
+    return made.troubles(np.zeros(4))["board_fault"]
+
+
+def test_a_short_is_reported_with_the_current_that_tripped_not_with_what_flows_since():
+    board, made, _, _ = armed()
+    board.sense(2, 1.95, 0.0, 25.0)
+    made.write(0.0, on(3))
+    board.advance(20_000)
+    assert said_of_trip(board, made) == [
+        "board: current_high: a.4 at 1.95 A, limit 1.2 A (current_max_mA)"
+    ]
+
+
+def test_a_second_cell_has_no_current_that_it_had_at_another_time():
+    board, made, _, _ = armed()
+    board.sense(2, 1.95, 0.0, 25.0)
+    made.write(0.0, on(3))
+    board.advance(20_000)
+    board.sense(0, 0.2, 0.5, 25.0)
+    assert said_of_trip(board, made) == [
+        "board: current_high: a.3, a.4 at 1.95 A, limit 1.2 A (current_max_mA)",
+        "board: current_when_off: a.3, a.4 at 1.95 A, limit 0.02 A (current_off_max_mA)",
+    ]
+
+
+def test_currents_that_last_with_gates_off_are_those_of_every_cell():
+    board, made, _, _ = armed()
+    for cell in (0, 1):
+        board.sense(cell, 0.2, 0.5, 25.0)
+    assert said_of_trip(board, made) == [
+        "board: current_when_off: a.3 at 0.5 A, a.1 at 0.5 A, limit 0.02 A (current_off_max_mA)"
+    ]
