@@ -1,5 +1,10 @@
 """The guard: checks limits as levels every tick, and latches trips.
 
+A condition lasts until a reading says otherwise. In a tick without a reading of its channel it
+stands as the last reading left it, and its time counts on; a channel that has had no reading for
+longer than readings may be old is stale, whether its device answers or not. The time of a condition
+counts while any channel, device or cell has it, so one that moves to another is no new one.
+
 In the tick of a trip the guard switches all cells off and sets all outputs to their idle values. A
 trip is not reset within a run. Outside a trip the guard limits outputs to their range and rate of
 change.
@@ -60,7 +65,7 @@ NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
 RISE_SHARE = 1.0 / 3.0  # smallest fraction of the twin's force that must be measured
 FILTER_S = 0.01  # time constant of the low-pass filter of slopes, s
-_LAST, _SLOPE, _SINCE, _SAME, _CHANGE = range(5)  # values kept for every channel
+_LAST, _SLOPE, _SINCE, _SAME, _CHANGE, _MODEL, _FOUND = range(7)  # values kept for every channel
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,10 @@ class Snapshot:
 
     Attributes
     ----------
-    measured : reading of every channel
-    valid : whether every channel has a reading
-    model : the twin's value of every channel; NaN without a model
+    measured : last reading of every channel
+    valid : whether every channel has had a reading
+    model : the twin's value at that reading; NaN without a model
+    unread_s : time since that reading
     slope_per_s : filtered slope of every channel
     change : difference from the previous reading of every channel
     same_s : time since every channel last changed
@@ -157,6 +163,7 @@ class Snapshot:
     measured: NDArray[np.float64]
     valid: NDArray[np.bool_]
     model: NDArray[np.float64]
+    unread_s: NDArray[np.float64]
     slope_per_s: NDArray[np.float64]
     change: NDArray[np.float64]
     same_s: NDArray[np.float64]
@@ -200,6 +207,7 @@ class Guard:
                 _whole_periods(limits.cell_on_max_s / period_s),
                 limits.cells_on_max,
                 period_s,
+                _whole_periods(limits.reading_age_max_s / period_s),
             ]
         )
         self._signals = np.array(
@@ -210,7 +218,8 @@ class Guard:
             ],
             dtype=float,
         ).reshape(-1, 8)  # fmt: skip
-        self._kept = np.full((len(limits.signals), 5), np.nan)
+        self._kept = np.full((len(limits.signals), 7), np.nan)
+        self._kept[:, _SINCE], self._kept[:, _FOUND] = -1.0, 0.0  # the first tick is no gap
         hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
         self._hold_periods = np.array([_whole_periods(hold_s[name] / period_s) for name in FAULTS])
         self._held = np.zeros(len(FAULTS), dtype=np.int64)
@@ -320,14 +329,13 @@ class Guard:
             self.trip(fresh)
 
     def _snapshot(self, overruns: int) -> Snapshot:
-        r, n = self._readings, len(self._signals)
-        has_model = self._model_at >= 0
-        model = np.full(n, np.nan)
-        model[has_model] = self._values[self._model_at[has_model]]
+        r, last = self._readings, self._kept[:, _LAST]
+        valid = r.valid[: len(last)]
         return Snapshot(
-            measured=r.measured.copy(),
-            valid=r.valid,
-            model=model,
+            measured=np.where(valid, r.measured, last),
+            valid=valid | ~np.isnan(last),
+            model=self._kept[:, _MODEL].copy(),
+            unread_s=self._kept[:, _SINCE] * self._period_s,
             slope_per_s=self._kept[:, _SLOPE].copy(),
             change=self._kept[:, _CHANGE].copy(),
             same_s=self._kept[:, _SAME] * self._period_s,
@@ -433,14 +441,18 @@ def _check(  # type: ignore[no-untyped-def]
     levels, signals, kept, measured, values, model_at, valid, ages_at, is_board, overruns,
     n_periods, bits, watched, heat, rise_K, on_periods, cells,
 ):  # fmt: skip
-    age_max, overruns_max, on_periods_max, cells_on_max, period_s = levels
+    age_max, overruns_max, on_periods_max, cells_on_max, period_s, unread_max = levels
     found = 0
     for i in range(len(signals)):
         if valid[0] >> i & 1:
             model = values[model_at[i]] if model_at[i] != NO_MODEL else np.nan
-            found |= _channel(signals[i], kept[i], measured[i], model, n_periods, period_s)
+            kept[i, _FOUND] = _channel(signals[i], kept[i], measured[i], model, n_periods, period_s)
+            kept[i, _MODEL] = model
         else:
             kept[i, _SINCE] += n_periods
+        found |= int(kept[i, _FOUND])
+        if kept[i, _SINCE] > unread_max:
+            found |= _READING_STALE
     for i in range(len(ages_at)):
         if not values[ages_at[i]] <= age_max:
             found |= _READING_STALE
@@ -485,12 +497,13 @@ def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[n
     """Faults of one channel that has a reading at this tick."""
     low, high, is_force, rate_max, jump_max, residual_max, rise_min, frozen_max = limits
     if np.isnan(value):
+        kept[_SINCE] += n_periods
         return _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
     found = 0
     if not low <= value <= high:
         found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
     if np.isnan(kept[_LAST]):
-        kept[_SLOPE] = kept[_SINCE] = kept[_SAME] = kept[_CHANGE] = 0.0
+        kept[_SLOPE] = kept[_SAME] = kept[_CHANGE] = 0.0
     else:
         passed = kept[_SINCE] + n_periods
         change = kept[_CHANGE] = value - kept[_LAST]

@@ -56,7 +56,7 @@ class TripReport:
         return text.encode()[:EVENT_B].decode(errors="ignore")
 
     def channels(self, seen: Snapshot) -> Iterator[tuple[int, Channel, SignalLimits]]:
-        """The channels that have a reading, with their limits."""
+        """The channels that have had a reading, with their limits."""
         for i, channel in enumerate(self.layout.channels):
             if seen.valid[i]:
                 yield i, channel, self.limits.signals[i]
@@ -124,7 +124,19 @@ def _old(names: Sequence[str], report: TripReport, seen: Snapshot, what: str) ->
 
 
 def _stale(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
-    yield from _old(report.layout.devices, report, seen, "reading")
+    old = list(_old(report.layout.devices, report, seen, "reading"))
+    yield from old or _unread(report, seen)
+
+
+def _unread(report: TripReport, seen: Snapshot) -> Iterator[str]:
+    """Channels without readings of a device that answers."""
+    limit_s = report.limits.reading_age_max_s
+    for channel, unread_s in zip(report.layout.channels, seen.unread_s, strict=True):
+        if unread_s > limit_s:
+            yield (
+                f"{channel.name}: no reading for {_number(unread_s)} s, limit {_number(limit_s)} s "
+                "(guard.reading_age_max_s)"
+            )
 
 
 def _silent(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,32 @@ def test_a_reading_that_is_not_a_number_trips_but_a_missing_one_waits_for_its_ag
     assert tick(fresh(), forces=(math.nan,), cells=(1, 0)) == ([0, 0], ["force_nan"])
     assert tick(fresh(), forces=(math.nan,), valid=(False,), cells=(1, 0)) == ([1, 0], [])
     assert tick(fresh(), forces=(99.0, 0.0), valid=(False, True)) == ([0, 0], [])
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_a_channel_without_readings_is_stale_beyond_the_age_though_its_device_answers(channel):
+    """0.02 s are two periods; until the first reading the time counts from the first tick."""
+    for read_at in (None, 0, 3):
+        guard = fresh()
+        for k in range((read_at or 0) + 4):
+            valid = [True, True]
+            valid[channel] = k == read_at
+            cells, faults = tick(guard, valid=valid, cells=(1, 0))
+            late = k - (read_at or 0) > 2
+            assert (cells, faults) == (([0, 0], ["reading_stale"]) if late else ([1, 0], []))
+            if k == 2 and read_at == 3:
+                break  # it would be stale before its first reading
+
+
+def test_a_held_condition_stands_until_a_reading_says_otherwise():
+    limits = SignalLimits(is_force=True, residual_max=0.1)
+    hold_s = {"force_residual_high": 3 * PERIOD_S}
+    for valid, wanted in (([True] + [False] * 5, 3), ([True, False, True, False, True, False], 3)):
+        found = channel_faults([0.2] * 6, limits, model=[0.0] * 6, hold_s=hold_s, valid=valid)
+        assert [bool(names) for names in found] == [k >= wanted for k in range(6)]
+    fine = channel_faults([0.2, 0.2, 0.0, 0.2, 0.2, 0.2], limits, model=[0.0] * 6, hold_s=hold_s,
+                          valid=[True, False, True, False, False, False])  # fmt: skip
+    assert not any(fine)
 
 
 def test_missed_periods_trip_from_their_number_on():
@@ -650,7 +677,7 @@ def test_a_board_is_known_by_its_name_wherever_it_stands_among_the_devices(stale
 
 def test_the_slope_of_a_channel_is_taken_over_all_periods_since_its_last_reading():
     """2 N within 8 periods are 25 N/s; 0.08 s through the filter of 0.01 s leave 8/9 of that."""
-    guard = fresh()
+    guard = armed(replace(LIMITS, reading_age_max_s=0.06), 2, PERIOD_S)
     tick(guard, forces=(1.0,))
     tick(guard, valid=(False,), periods=5)
     tick(guard, forces=(3.0,), periods=3, ages=(1.0,))  # which trips, so that it tells

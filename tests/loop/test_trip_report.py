@@ -32,6 +32,7 @@ LIMITS = Limits(
 )  # fmt: skip
 CALM = Snapshot(
     measured=np.ones(4), valid=np.ones(4, dtype=bool), model=np.full(4, NAN),
+    unread_s=np.zeros(4),
     slope_per_s=np.zeros(4), change=np.zeros(4), same_s=np.zeros(4), ages_s=np.zeros(2),
     on_s=np.zeros(5), cells=np.zeros(5, dtype=np.uint8), outputs=np.zeros(2), overruns=0,
     duty=np.zeros(5), rise_K=np.zeros(5),
@@ -120,6 +121,13 @@ def test_only_forces_without_a_number_are_named_for_it():
 )
 def test_an_old_reading_is_named_with_its_device_and_its_age(ages, said):
     assert line("reading_stale", ages_s=ages) == said
+
+
+def test_a_channel_without_readings_is_named_if_its_device_answers():
+    said = "x: no reading for 0.0625 s, limit 0.02 s (guard.reading_age_max_s)"
+    assert line("reading_stale", unread_s={2: PERIOD_S}) == said
+    device = "card: reading 0.5 s old, limit 0.02 s (guard.reading_age_max_s)"
+    assert line("reading_stale", unread_s={2: PERIOD_S}, ages_s={1: 0.5}) == device
 
 
 def test_only_boards_are_silent():
