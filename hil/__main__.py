@@ -9,7 +9,7 @@ import sys
 
 from hil.commands.command_line import command_line
 from hil.commands.parser import BAD_INPUT, DEVICE, DONE, INTERRUPTED
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, StopError
 from hil.platform.terminal import escape_unprintable, say
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DeviceError as error:
         say(error, file=sys.stderr)
         return DEVICE
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StopError):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:

@@ -30,7 +30,7 @@ class DeviceError(Exception):
 
 
 class StopError(Exception):
-    """Somebody wanted everything to end before it had begun."""
+    """Somebody wanted everything to end before it was done."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.bench.offsets import edges_of, offsets
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.load import Config
 from hil.loop import loop
 from hil.loop.channels import RigLayout
@@ -27,8 +27,9 @@ from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.mechanics.system import Drive, System
 from hil.platform import realtime
-from hil.rig.instruments import device_of
+from hil.rig.instruments import device_of, layout_of, switching
 from hil.runs import assembly
+from hil.runs.opened import opened
 
 LEARN_S = 0.1  # off, then on, to learn both readings of the channel
 PERIODS_MAX = 2.0
@@ -141,26 +142,27 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
         A device failed, the guard tripped, or the channel does not follow the gate.
     """
     on_bench = "bench" in backend.values()
+    layout = layout_of(config.tables, config.system().cell_names)
+    if not layout.force or not layout.n_cells:
+        raise ConfigError(
+            f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
+        )
     if not on_bench:
         config = _WiredBack(**{f.name: getattr(config, f.name) for f in fields(Config)})
     period_s = config.tables.loop.period_s
     learn_ticks = round(LEARN_S / period_s)
     n_ticks = 2 * learn_ticks + round(duration_s / period_s)
     built = assembly.build(config, 0, backend)
-    layout = built.rig.layout
-    if not layout.force or not layout.n_cells:
-        raise ConfigError(
-            f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
-        )
     relay = _Relay(learn_ticks, layout.index(layout.force))
     pipeline = replace(built, control=relay)
     edges = _Edges(pipeline.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
     parts = replace(assembly.parts_of(config, pipeline, clock, edges), n_ticks=n_ticks)
-    assembly.self_test(pipeline.rig)
     prepared = realtime.prepared() if on_bench else contextlib.nullcontext()
-    with pipeline.rig.left_safe(), prepared:
-        loop.run(parts)
+    with opened(pipeline.rig, parts.inputs.stop), prepared:
+        pipeline.rig.self_test(assembly.ask_somebody)
+        if loop.run(parts) == "aborted":
+            raise StopError(f"stopped by {parts.inputs.stop.reason}")
     cell = config.system().cell_names[0]
     measured = edges.rows[2 * learn_ticks :]
     t_s, on = measured["t_s"] + measured["late_s"], measured["cells_commanded"][:, 0] == 1
@@ -188,7 +190,7 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
 def _offsets(
     config: Config, layout: RigLayout, rows: NDArray[np.void], learn_ticks: int
 ) -> dict[str, Any]:
-    """Offset of every channel that follows the gate, to the board that switches it."""
+    """Offset of every channel that follows the gate, to the device that switches it."""
 
     def edges(device: str, there: NDArray[np.bool_], on: NDArray[np.bool_]) -> NDArray[np.float64]:
         taken_s = rows["t_s"] - rows[f"{device}_age_s"]
@@ -208,5 +210,7 @@ def _offsets(
             found[f"{channel.name} of {device}"] = edges(device, np.isfinite(values), on)
     commanded, reported = rows["cells_commanded"][:, 0] == 1, rows["cells_reported"][:, 0]
     commanded_s = rows["t_s"][1:][commanded[1:] != commanded[:-1]]
-    reference = edges(layout.boards[0], reported != CELL_UNKNOWN, reported == 1)
+    cell, devices = layout.cell_names[0], switching(config.tables.devices)
+    switch = next(name for name, device in devices.items() if cell in device.cells_switched)
+    reference = edges(switch, reported != CELL_UNKNOWN, reported == 1)
     return offsets(commanded_s, reference, found)

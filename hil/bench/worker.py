@@ -23,6 +23,7 @@ from hil.loop.stopwatch import STAGES
 from hil.platform import realtime
 from hil.record.read import open_run
 from hil.runs import assembly, session
+from hil.runs.opened import opened
 
 
 class _Times(assembly.NoSink):
@@ -67,8 +68,8 @@ def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]
     assembly.compile_tick(config)
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
     parts = assembly.parts_of(config, pipeline, clock, times)
-    assembly.self_test(pipeline.rig)
-    with pipeline.rig.left_safe(), realtime.prepared() as granted:
+    with opened(pipeline.rig, parts.inputs.stop), realtime.prepared() as granted:
+        pipeline.rig.self_test(assembly.ask_somebody)
         loop.run(parts)
     rows = times.rows[: times.n]
     medians = np.median(rows[:, 3:], axis=0).tolist()

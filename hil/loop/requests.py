@@ -115,7 +115,8 @@ class Inputs:
         if not value:
             self.guard.disarm()
         elif not self.guard.armed:
-            self.guard.arm()
+            if not self.guard.arm():
+                raise ValueError("the rig has not passed its self-test: start a new run")
             self.control.restart()
             if self.was_armed:
                 self._hold_where_it_is()

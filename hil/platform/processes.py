@@ -12,12 +12,14 @@ from typing import Any
 import psutil
 
 NICE = 5  # of POSIX: 0 is ordinary, 19 the least
-# STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. APART are the
-# options of subprocess.Popen for a child that Ctrl-C in the terminal does not reach.
+# STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. OTHER_ENDS are
+# the other signals whose default is to end a process that could go on. APART are the options of
+# subprocess.Popen for a child that Ctrl-C in the terminal does not reach.
 APART: dict[str, Any]
 
 if sys.platform == "win32":
     STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
+    OTHER_ENDS: tuple[int, ...] = ()
     APART = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     _STOP, _NICE = signal.CTRL_BREAK_EVENT, psutil.BELOW_NORMAL_PRIORITY_CLASS
 
@@ -29,7 +31,19 @@ if sys.platform == "win32":
             return lambda: False
 
 else:
-    STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    _UNCAUGHT = {signal.SIGKILL, signal.SIGSTOP}
+    _NO_ENDS = {
+        signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+        signal.SIGURG, signal.SIGWINCH,
+    }  # fmt: skip
+    _DEFECTS = {
+        signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS,
+        signal.SIGTRAP,
+    }  # fmt: skip
+    OTHER_ENDS = tuple(
+        sorted(signal.valid_signals() - {*STOP_SIGNALS} - _UNCAUGHT - _NO_ENDS - _DEFECTS)
+    )
     APART = {"start_new_session": True}
     _STOP, _NICE = signal.SIGINT, NICE
 
@@ -73,6 +87,13 @@ else:
     def cpus() -> list[int]:
         """The processors on which this process may run."""
         return psutil.Process().cpu_affinity()
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGTERM; most real-time signals have only a number."""
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 def is_alive(pid: int) -> bool:

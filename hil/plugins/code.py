@@ -5,8 +5,11 @@ read-only arrays. An exception or an invalid answer becomes one `PluginError` wi
 and class. A call that does not return is interrupted.
 """
 
+import _thread
 import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 
 from hil.errors import DeviceError, PluginError, one_line
 from hil.platform import alarm
+from hil.platform.terminal import say
 
 HUNG_S = 1.0  # timeout of a single call
 OPENS_S = 30.0  # timeout of a device's open(), before anything is on
@@ -133,10 +137,13 @@ class Plugin:
     def _guarded(self) -> Iterator[None]:
         _start_watch()
         try:
-            yield
+            with exit_refused():
+                yield
         except PluginError:
             raise
-        except (Exception, SystemExit, _Hung) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # GeneratorExit too: whatever it is, the run is made safe
             raise PluginError(said(error, self)) from None
         finally:
             _end_watch()
@@ -157,9 +164,9 @@ class Used:
         _start_watch(OPENS_S if method == "open" else 0.0)
         try:
             return getattr(self.made, method)(*args)
-        except DeviceError:
+        except (DeviceError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit, _Hung) as error:
+        except BaseException as error:  # GeneratorExit too: whatever it is, the run is made safe
             raise PluginError(said(error, self.plugin)) from None
         finally:
             _end_watch()
@@ -222,20 +229,47 @@ class _Hung(BaseException):
     """A call was interrupted after these seconds; a BaseException: user code does not catch it."""
 
 
+class ExitError(SystemExit):
+    """Code called os._exit, which would end the process without switching anything off."""
+
+
+@contextlib.contextmanager
+def exit_refused() -> Iterator[None]:
+    """In the block os._exit raises ExitError; in a thread of its own it also stops the run."""
+    own_exit, pid = os._exit, os.getpid()
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != pid:  # a fork, such as of multiprocessing
+            own_exit(status)
+        text = f"os._exit({status}) would end the program without switching anything off"
+        if threading.current_thread() is not threading.main_thread():
+            say(f"plug-in: {text}: the run is stopped", file=sys.stderr)
+            _thread.interrupt_main(signal.SIGTERM)
+        raise ExitError(f"{text}: raise an exception")
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = own_exit
+
+
 _limit_s = 0.0
 _call_limit_s = 0.0
 
 
 @contextlib.contextmanager
 def watched(limit_s: float = HUNG_S) -> Iterator[None]:
-    """Interrupt every call that does not return within limit_s; only in the main thread."""
+    """Refuse os._exit; interrupt calls that take longer than limit_s, in the main thread only."""
     global _limit_s
     if threading.current_thread() is not threading.main_thread():
-        yield
+        with exit_refused():
+            yield
         return
     before, _limit_s = (signal.signal(alarm.NUMBER, _interrupt), _limit_s), limit_s
     try:
-        yield
+        with exit_refused():
+            yield
     finally:
         # None stands for a handler in C, such as faulthandler's: Python cannot put it back.
         signal.signal(alarm.NUMBER, signal.SIG_DFL if before[0] is None else before[0])

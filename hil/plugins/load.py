@@ -26,7 +26,7 @@ from pydantic_core import ErrorDetails
 from hil.config.files import Merged
 from hil.config.table import Positive, Table
 from hil.errors import ConfigError, PluginError, one_line
-from hil.plugins.code import Plugin, what
+from hil.plugins.code import Plugin, exit_refused, what
 
 Role = Literal["controller", "reference", "model", "device"]
 GROUPS: dict[Role, str] = {
@@ -228,10 +228,13 @@ def _executed(file: str, source: str) -> ModuleType:
     module.__file__ = file
     sys.modules[name] = module  # dataclasses and pydantic resolve annotations there
     try:
-        exec(compile(source, file, "exec"), module.__dict__)
+        with exit_refused():
+            exec(compile(source, file, "exec"), module.__dict__)
     except SyntaxError as error:
         raise PluginError(f"{file}, line {error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         line = next((n for name, n in reversed(_frames(error)) if name == file), None)
         text = what(error)
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -248,7 +251,8 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
 def _from_package(point: EntryPoint) -> tuple[ModuleType, Path, str]:
     where = f"entry point {point.name} = {point.value}"
     try:
-        point.load()
+        with exit_refused():
+            point.load()
         module = sys.modules[point.module]
         return module, Path(inspect.getfile(module)), inspect.getsource(module)
     except (Exception, SystemExit) as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hil.calibration.files import Calibration, Source, parse_any
 from hil.calibration.sources import Sourced
 from hil.config.files import read_merged
-from hil.errors import ConfigError
+from hil.errors import ConfigError, StopError
 from hil.experiment.load import Config, load
 from hil.loop import loop
 from hil.loop.channels import valid_rows
@@ -32,8 +32,11 @@ from hil.rig.instruments import MAIN_FORCE, force_channel
 from hil.rig.rig import parse_backend
 from hil.runs import assembly, session
 from hil.runs.kept_code import config_of
+from hil.runs.opened import opened
 from hil.systems.array.cells import Cell
 from hil.systems.array.tables import ModelTable
+
+ENOUGH = "enough rows"
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class _ColumnSink(assembly.NoSink):
             values.append(float(row[name]))
         self._n -= 1
         if self._n <= 0:
-            self.stop.reason = "enough rows"
+            self.stop.reason = self.stop.reason or ENOUGH
         return True
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
@@ -123,9 +126,10 @@ def at_rest(
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
     parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
     rows.stop = parts.inputs.stop
-    pipeline.rig.open()
-    with pipeline.rig.left_safe():
+    with opened(pipeline.rig, rows.stop):
         loop.run(parts)
+        if rows.stop.reason != ENOUGH:
+            raise StopError(f"stopped by {rows.stop.reason}")
     # The first row precedes the first sample of a card.
     return {name: float(np.nanmean(values[1:])) for name, values in rows.kept.items()}
 

@@ -43,10 +43,11 @@ def held(path: Path) -> Iterator[None]:
 
 
 class Replaced:
-    """Keeps the recording that a run replaces until the run has started.
+    """Keeps the recording that a run replaces until the run has its first row.
 
     Use as a context manager around the run. It is kept as FILE.before, by a second name; a file
-    system without these keeps nothing.
+    system without these keeps nothing. A run that ends without a row gives the name back, and one
+    that was not even opened leaves no recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,6 +55,7 @@ class Replaced:
         self._aside = path.with_name(f"{path.name}.before")
         self._new: os.stat_result | None = None
         self._kept = False
+        self._stays = False
 
     def __enter__(self) -> "Replaced":
         with contextlib.suppress(OSError):
@@ -65,17 +67,23 @@ class Replaced:
         """The new recording exists, without rows."""
         self._new = self._path.stat()
 
+    def finished(self) -> None:
+        """The new recording has an outcome: it stays where it replaces none."""
+        self._stays = True
+
     def started(self) -> None:
-        """The run starts: the previous recording goes."""
+        """The new recording has a row: it stays, and the previous one goes."""
+        self._stays = True
         if self._kept:
             self._aside.unlink(missing_ok=True)
             self._kept = False
 
     def __exit__(self, *error: object) -> None:
-        if not self._kept:
-            return
-        there = self._path.stat() if self._path.exists() else None
-        if there is None or (self._new is not None and os.path.samestat(there, self._new)):
+        there, new = self._path.stat() if self._path.exists() else None, self._new
+        is_new = there is not None and new is not None and os.path.samestat(there, new)
+        if self._kept and (there is None or is_new):
             os.replace(self._aside, self._path)
-        else:  # the previous recording itself, or that of another run
+        elif self._kept:  # the previous recording itself, or that of another run
             self._aside.unlink(missing_ok=True)
+        elif is_new and not self._stays:
+            self._path.unlink()

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,7 @@ class Sink:
     raw : samples of devices that are faster than the loop
     lossless : wait when the ring is full. Only on a virtual clock: a real loop never waits, and
         rows that the recorder could not take in time are counted as lost.
+    begun : called after the first row
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class Sink:
         lossless: bool,
         raw: Mapping[str, RawSamples] | None = None,
         disk_free_min_MB: float = 0.0,
+        begun: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
+        self._begun = begun
         self._row = frame.row
         self._lossless = lossless
         capacity = max(4096, int(5.0 / period_s))
@@ -65,13 +68,17 @@ class Sink:
         self._input = np.zeros(1, dtype=taps.INPUT)
         command = [sys.executable, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
         command += [str(flush_s), str(fsync_s), str(os.getpid())]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            **APART,  # only the loop gets the terminal's Ctrl-C and hang-up
-        )
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                **APART,  # only the loop gets the terminal's Ctrl-C and hang-up
+            )
+        except BaseException:
+            self.tap.unlink()
+            raise
         self._said: str | None = None  # by the recorder, known after its end
         self._n = 0
         self.disk_low = ""
@@ -105,6 +112,8 @@ class Sink:
         """
         self.tap.ticks.push(self._row)
         self._n += 1
+        if self._n == 1:
+            self._begun()
         if self._n % CHECK_EVERY:
             return True
         if self._lossless:
@@ -158,11 +167,10 @@ class Sink:
         return self.tap.lost
 
     def abandon(self) -> None:
-        """End the recorder and delete the file of a run that did not start."""
+        """End the recorder of a run that did not start."""
         self.tap.close_writer()
-        self._last_words()
         self.tap.unlink()
-        self.path.unlink(missing_ok=True)
+        self._last_words()
 
     def _last_words(self) -> str:
         """The last line that the recorder printed; blocks until it has ended."""

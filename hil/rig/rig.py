@@ -194,13 +194,19 @@ class Rig:
     def open(self) -> None:
         """Connect to all devices; on a failure those already open are closed again."""
         opened: list[Device] = []
+        self._coming_on = True
         try:
             for device in self._devices:
+                self._heed_stop()
                 device.open()
                 opened.append(device)
-        except BaseException:  # not only DeviceError: an emulated board may lack its compiler
-            _each([device.close for device in opened])
+            self._heed_stop()
+        except BaseException as error:  # an emulated board may lack its compiler, a person may stop
+            with _also(error):
+                _each([device.close for device in opened])
             raise
+        finally:
+            self._coming_on = False
         self.states.on("connect")
 
     def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
@@ -266,8 +272,11 @@ class Rig:
         """
         for device in self._power_sources:
             device.alive()
+        self._heed_stop()
+
+    def _heed_stop(self) -> None:
         if self._coming_on and self.stopped():
-            raise StopError
+            raise StopError("stopped before the run began")
 
     def ready(self) -> bool:
         """Return whether all power is on; each call switches on the next power source."""
@@ -380,15 +389,27 @@ class Rig:
         )
 
     @contextlib.contextmanager
-    def left_safe(self) -> Iterator[None]:
-        """On every way out, switch everything off and close the devices."""
+    def opened(self) -> Iterator[None]:
+        """Connect to all devices; on every way out, switch everything off and close them."""
+        self.open()
         try:
             yield
-        finally:
-            try:
-                self.safe()
-            finally:
+        except BaseException as error:
+            with _also(error):
+                self._end()
+            raise
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        try:
+            self.safe()
+        except DeviceError as error:
+            with _also(error):
                 self.close()
+            raise
+        else:
+            self.close()
 
     def close(self) -> None:
         """Close all devices, even if some fail."""
@@ -396,15 +417,31 @@ class Rig:
         _each([device.close for device in self._devices])
 
 
+@contextlib.contextmanager
+def _also(error: BaseException) -> Iterator[None]:
+    """Add what fails in the block to the error that led there, which is raised after it.
+
+    Raises
+    ------
+    DeviceError
+        A device failed in the block. It has the message of both, if both are devices' failures.
+    """
+    try:
+        yield
+    except DeviceError as further:
+        first = [str(error)] if isinstance(error, DeviceError) else []
+        raise DeviceError("; ".join(dict.fromkeys([*first, str(further)]))) from error
+
+
 def _each(actions: list[Callable[[], None]]) -> None:
     failures = []
     for action in actions:
         try:
             action()
-        except Exception as error:  # any error: the next device must still be handled
+        except BaseException as error:  # of any kind: the next device must still be handled
             failures.append(str(error) or type(error).__name__)
     if failures:
-        raise DeviceError("; ".join(failures))
+        raise DeviceError("; ".join(dict.fromkeys(failures)))
 
 
 def _no_clock() -> float:

@@ -239,13 +239,8 @@ def _heat(budget: HeatBudget | None) -> guard.CellHeat:
     )
 
 
-def self_test(rig: Rig) -> None:
-    """Connect to a rig and run its self-test; prompts the operator on the terminal."""
-    rig.open()
-    rig.self_test(ask_somebody)
-
-
 def ask_somebody(what: str) -> None:
+    """Prompt the operator on the terminal."""
     print(what, file=sys.stderr, flush=True)
 
 
@@ -256,10 +251,16 @@ def compile_tick(config: Config) -> None:
     controller for its first plan.
     """
     pipeline = build(config, 0)
-    self_test(pipeline.rig)
     n_ticks = 2 + round(_longest_wait_s(config) / config.tables.loop.period_s)
-    loop.run(replace(parts_of(config, pipeline, VirtualClock(), NoSink()), n_ticks=n_ticks))
-    pipeline.rig.close()
+    parts = parts_of(config, pipeline, VirtualClock(), NoSink())
+    run_simulated(pipeline.rig, replace(parts, n_ticks=n_ticks))
+
+
+def run_simulated(rig: Rig, parts: LoopContext) -> str:
+    """Test a simulated rig and run the loop on it; returns the outcome."""
+    with rig.opened():
+        rig.self_test(ask_somebody)
+        return loop.run(parts)
 
 
 def _longest_wait_s(config: Config) -> float:
@@ -277,13 +278,11 @@ def rehearse(config: Config, seed: int) -> None:
         The guard tripped; the message has the cause and the time.
     """
     pipeline = build(config, seed)
-    self_test(pipeline.rig)
     fault_sink = FaultSink()
     parts = parts_of(config, pipeline, VirtualClock(), fault_sink)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
-    outcome = loop.run(parts)
+    outcome = run_simulated(pipeline.rig, parts)
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
-    pipeline.rig.close()
     if outcome == "tripped":
         causes = ", ".join(fault_sink.faults)
         raise ConfigError(
@@ -370,11 +369,9 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
     n_ticks = min(config.n_ticks, TIMED_TICKS)
     rehearsed = build(config, seed)
     sink = TimingSink(rehearsed.frame, names, n_ticks)
-    self_test(rehearsed.rig)
     parts = parts_of(config, rehearsed, VirtualClock(), sink)
     sink.stop = parts.inputs.stop
-    loop.run(replace(parts, n_ticks=n_ticks, after_trip_ticks=0))
-    rehearsed.rig.close()
+    run_simulated(rehearsed.rig, replace(parts, n_ticks=n_ticks, after_trip_ticks=0))
     if sink.failure:
         raise ConfigError(f"{config.path}: {sink.failure}: nothing was energised")
     return sink.stage_s[: sink.rows]

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -19,13 +17,13 @@ from hil.devices.injection import Injection
 from hil.errors import ConfigError, DeviceError, ModelError, StopError, one_line
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import Config
-from hil.loop import guard, loop, requests
+from hil.loop import guard, loop
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.loop.context import LoopContext
 from hil.loop.lateness import LatenessCauses
 from hil.mechanics.system import System
 from hil.platform import realtime, sleep
-from hil.platform.processes import STOP_SIGNALS, kill
+from hil.platform.processes import kill
 from hil.platform.provenance import software, user
 from hil.platform.terminal import say
 from hil.platform.window import watch_this_run
@@ -52,6 +50,7 @@ from hil.runs.assembly import (
     time_foreign,
 )
 from hil.runs.calibration_status import CalibrationStatus, not_brought_up, status_of, strangers
+from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
 
 OTHER_FORMATS = (".csv", ".mat", ".mcap", ".mf4", ".parquet")  # of `hil export`
 
@@ -148,7 +147,7 @@ def run(
     extra_attributes: dict[str, str | int | float] = {**_ambient(config)}
     if book is not None:
         extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
-    with Replaced(path) as previous:
+    with interrupted_by_signals(), Replaced(path) as previous:
         created_utc = _create_recording(
             path,
             config,
@@ -178,7 +177,7 @@ def run(
                     timed,
                     on_bench,
                     strict,
-                    previous.started,
+                    previous,
                 )
         except ModelError as error:
             # A step of the model failed. Everything is off and the recording is kept.
@@ -217,13 +216,12 @@ def _with_strangers(
     Raises
     ------
     ConfigError
-        `strict` is set and there is such a board; the rig is closed again.
+        `strict` is set and there is such a board.
     """
     real = {k: v for k, v in rig.identities().items() if k not in rig.simulated}
     found = [f"{config.path}: {x}" for x in strangers(config.tables.devices, config.sources, real)]
     if strict and found:
-        with rig.left_safe():
-            raise ConfigError(f"--strict: {'; '.join(found)}")
+        raise ConfigError(f"--strict: {'; '.join(found)}")
     for line in found:
         say(f"warning: {line}", file=sys.stderr)
     return replace(status, not_brought_up=[*status.not_brought_up, *found])
@@ -261,7 +259,7 @@ def _run_recorded(
     timed: list[str],
     on_bench: bool,
     strict: bool,
-    started: Callable[[], None],
+    previous: Replaced,
 ) -> Result:
     record = config.tables.record
     table = config.tables.loop
@@ -279,12 +277,13 @@ def _run_recorded(
         lossless=clock_name == "virtual",
         raw={name: samples for name, (_, samples) in samplers.items()},
         disk_free_min_MB=config.tables.guard.disk_free_min_MB,
+        begun=previous.started,
     )
-    for name, (device, _) in samplers.items():
-        device.record_raw(sink.tap.raw[name])
-    if injection is not None:
-        injection.at_start("recorder_killed", partial(kill, sink.pid))
     try:
+        for name, (device, _) in samplers.items():
+            device.record_raw(sink.tap.raw[name])
+        if injection is not None:
+            injection.at_start("recorder_killed", partial(kill, sink.pid))
         viewer.start(sink.tap.path, pipeline.frame.columns, config.models[0].cell_names)
         compile_tick(config)
         parts = parts_of(config, pipeline, clock, sink, armed=armed)
@@ -294,18 +293,16 @@ def _run_recorded(
         pipeline.rig.states.tell = sink.show_state
         if url := viewer.wait_ready():
             say(f"foxglove: {url}", file=sys.stderr)
-        pipeline.rig.open()
-        status = _with_strangers(status, config, pipeline.rig, strict=strict)
     except BaseException:
         sink.abandon()
         raise
-    started()
-    pipeline.rig.stopped = lambda: bool(parts.inputs.stop.reason)
-    outcome, error, loop_s = "aborted", "", float("nan")
+    is_open, outcome, error, loop_s = False, "aborted", "", float("nan")
     kernel: dict[str, Any] = {}
     with stop_on_signals(parts.inputs.stop):
         try:
-            with pipeline.rig.left_safe():
+            with opened(pipeline.rig, parts.inputs.stop):
+                status = _with_strangers(status, config, pipeline.rig, strict=strict)
+                is_open = True
                 sink.wait_ready()
                 if window:
                     watch_this_run(path)
@@ -339,7 +336,13 @@ def _run_recorded(
             error = str(failure) or type(failure).__name__
             raise
         finally:
-            result = _close(sink, parts, outcome, error, loop_s, kernel, status)
+            if is_open:
+                result = _close(sink, parts, outcome, error, loop_s, kernel, status)
+                previous.finished()
+            else:
+                sink.abandon()
+    if not is_open:
+        raise KeyboardInterrupt(parts.inputs.stop.reason)
     return result
 
 
@@ -415,23 +418,6 @@ def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
         settings += f", spins {1e6 * spin_s:.0f} us before a deadline"
         sink.event(0.0, "info", "realtime", settings)
         yield
-
-
-@contextlib.contextmanager
-def stop_on_signals(stop: requests.Stop) -> Iterator[None]:
-    """STOP_SIGNALS end the run between two ticks; only in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    for number in before:
-        signal.signal(number, lambda n, _: setattr(stop, "reason", signal.Signals(n).name))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # None stands for a handler of the program around Python, which cannot be put back.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def output_path(config: Config, out: str | Path | None, force: bool) -> Path:

@@ -18,6 +18,23 @@ def measured(configs, backend, *sets, duration_s=0.3):
     return measure(config, dict.fromkeys(config.tables.devices, backend), duration_s)
 
 
+def test_a_rig_without_a_force_to_switch_back_by_is_refused_in_one_line(configs, capsys):
+    words = ["doctor", "--backend", "sim", "--loopback", str(configs / "isotonic/pulse.toml")]
+    assert main(words) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "--loopback switches a cell and reads a force" in said[0]
+
+
+def test_cells_that_a_cards_lines_switch_are_measured_like_a_boards(configs):
+    """A command acts from its tick on, is read back at the next, and so is the force."""
+    config = load(configs / "miga6_lines/all_on.toml")
+    found = measure(config, dict.fromkeys(config.tables.devices, "sim"), 0.3)
+    assert found["p50_s"] == pytest.approx(0.001, abs=1e-9)
+    offset = found["offsets"]["force of daq"]
+    assert abs(offset["offset_s"]) <= 2.0 * offset["uncertainty_s"]
+
+
 @pytest.mark.parametrize("delay_periods", [0, 1, 3])
 def test_a_simulated_wire_takes_a_period_and_the_channels_delay(configs, delay_periods):
     """A command acts from its tick on and is read at the next, later by the channel's delay."""

@@ -73,7 +73,8 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
     pipeline = assembly.build(config, 0)
     rows = Rows()
     parts = assembly.parts_of(config, pipeline, LateAt(), rows)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     loop.run(replace(parts, lateness=LatenessCauses(rows.event, 0.001)))
     assert [i for i in order if i != "row"] == [(0.1, "kernel"), (0.2, "kernel")]
     assert order[101] == (0.1, "kernel")

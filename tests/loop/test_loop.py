@@ -80,7 +80,8 @@ def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_af
     pipeline = assembly.build(config, 0)
     sink = Rows(pipeline.frame, dead_after)
     parts = assembly.parts_of(config, pipeline, clock or VirtualClock(), sink)
-    assembly.self_test(parts.rig)
+    parts.rig.open()
+    parts.rig.self_test(print)
     return parts, sink
 
 

@@ -57,7 +57,8 @@ def run(configs, asked, *sets, experiment="miga6/pid.toml", armed=True):
     pipeline = assembly.build(config, 0)
     sink = Asked(pipeline.frame, asked)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=armed)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     return loop.run(parts), sink
 
 

@@ -54,9 +54,11 @@ class Unsteered:
 class Guard:
     def __init__(self):
         self.fault_bits, self.armed, self.commands_anything = 0, False, False
+        self.is_ready = True
 
     def arm(self):
-        self.armed = True
+        self.armed = self.is_ready
+        return self.is_ready
 
     def disarm(self):
         self.armed = False
@@ -101,6 +103,16 @@ class Desk:
         (t_s, level, source, why) = self.window.events[-1]
         assert (t_s, level, source) == (0.5, "warning", "window")
         return why
+
+
+def test_a_rig_that_refuses_to_be_armed_says_so_and_nothing_begins():
+    desk = Desk()
+    desk.guard.is_ready = False
+    assert "has not passed its self-test" in desk.ask("arm", 1.0)
+    assert (desk.control.restarts, desk.inputs.was_armed) == (0, False)
+    desk.guard.is_ready = True
+    assert desk.ask("arm", 1.0) is True
+    assert (desk.control.restarts, desk.inputs.was_armed) == (1, True)
 
 
 @pytest.mark.parametrize("value", [LOW_N, HIGH_N, 0.0, NAN])

@@ -136,8 +136,9 @@ class Rigs:
         stop = parts.inputs.stop if not armed else Stop()
         parts = replace(parts, sink=Ending(sink, stop, n_ticks, parts.frame))
         try:
-            with rig.left_safe():
-                assembly.self_test(rig) if tested else rig.open()
+            with rig.opened():
+                if tested:
+                    rig.self_test(print)
                 if stopped:
                     rig.stopped = lambda: True
                 return loop.run(parts)
@@ -222,12 +223,13 @@ def test_every_state_is_reached_and_every_transition_of_the_table_is_fired_by_a_
     # a self-test that fails, and one that somebody stops
     _, pipeline = rigs.built()
     monkeypatch.setattr(pipeline.rig._devices[0], "self_test", _refuses)
-    with pytest.raises(DeviceError), pipeline.rig.left_safe():
-        assembly.self_test(pipeline.rig)
+    with pytest.raises(DeviceError), pipeline.rig.opened():
+        pipeline.rig.self_test(print)
     _, pipeline = rigs.built()
-    pipeline.rig.stopped = lambda: True
-    with pytest.raises(StopError), pipeline.rig.left_safe():
-        assembly.self_test(pipeline.rig)
+    stops = iter((False,) * (len(pipeline.rig._devices) + 1))
+    pipeline.rig.stopped = lambda: next(stops, True)  # once it is connected
+    with pytest.raises(StopError), pipeline.rig.opened():
+        pipeline.rig.self_test(print)
 
     table = {(state, event, to) for state, row in TABLE.items() for event, to in row.items()}
     assert table - rigs.fired == set()

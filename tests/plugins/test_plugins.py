@@ -104,6 +104,8 @@ def test_the_pendulum_of_the_examples_swings_with_the_period_of_a_pendulum():
         ),
         ("        now.t_s = 0.0", "line 7, class C, in step(): FrozenInstanceError"),
         ("        raise SystemExit(3)", "line 7, class C, in step(): SystemExit: 3"),
+        ("        raise GeneratorExit", "line 7, class C, in step(): GeneratorExit"),
+        ("        __import__('os')._exit(0)", "line 7, class C, in step(): ExitError: os._exit(0)"),
         ("        return now['force_N']", "no such column: force_N: choose force_model_N"),
     ],
 )
@@ -169,6 +171,7 @@ def test_a_controller_of_ones_own_may_return_duties(mine, tmp_path, capsys):
     ("source", "said"),
     [
         ("import nosuch\n", "mine.py, line 1: does not import: ModuleNotFoundError"),
+        ("import os\nos._exit(0)\n", "mine.py, line 2: does not import: ExitError: os._exit(0)"),
         ("x = 1\nclass C: def\n", "mine.py, line 2: invalid syntax"),
         ("class D: pass\n", "has no class 'C': it has D"),
         ("C = 3\n", "has no class 'C': it has none"),
@@ -185,6 +188,11 @@ def test_a_controller_of_ones_own_may_return_duties(mine, tmp_path, capsys):
             "class C:\n    def __init__(self, facts, values): self.x = facts.y\n"
             "    def step(self, now): pass\n",
             "mine.py, line 2, class C, in __init__(): AttributeError",
+        ),
+        (
+            "import os\nclass C:\n    def __init__(self, facts, values): os._exit(0)\n"
+            "    def step(self, now): pass\n",
+            "mine.py, line 3, class C, in __init__(): ExitError",
         ),
         (
             HEAD.replace("    def __init__", "    columns = ['a']\n    def __init__")
@@ -243,6 +251,8 @@ def test_a_controller_over_its_budget_is_refused_with_what_it_took(mine, tmp_pat
         ("        if self.k > 2500: 1 / 0\n", "line 7, class C, in step(): ZeroDivisionError"),
         ("        if self.k > 2500: return [np.nan] * 6\n", "line 5, class C: step() gives nan"),
         ("        while self.k > 2500: pass\n", "line 7, class C, in step(): has not returned"),
+        ("        if self.k > 2500: raise GeneratorExit\n", "in step(): GeneratorExit"),
+        ("        if self.k > 2500: __import__('os')._exit(0)\n", "ExitError: os._exit(0)"),
     ],
 )  # fmt: skip
 def test_one_that_fails_in_the_run_trips_with_all_cells_off_and_the_recording_whole(
@@ -259,6 +269,33 @@ def test_one_that_fails_in_the_run_trips_with_all_cells_off_and_the_recording_wh
     assert not run.cells_commanded.values[2500:].any()
     assert main(["verify", str(out)]) == 0
     assert main(["replay", str(out)]) == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_of_ones_own_that_ends_the_program_ends_the_run_with_all_cells_off(
+    mine, tmp_path, capsys
+):
+    body = (
+        "        import os, threading\n"
+        "        thread = threading.Thread(target=os._exit, args=(0,))\n"
+        "        if self.k == 2500: thread.start(), thread.join()\n"
+    )
+    path, out = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=3.0), "run.h5"
+    assert main(["run", str(path), "--out", str(tmp_path / out)]) == 130
+    assert "plug-in: os._exit(0) would end the program" in capsys.readouterr().err
+    run = hil.open_run(tmp_path / out)
+    assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 2500)
+
+
+def test_a_fork_ends_by_os_exit_as_ever():
+    with code.exit_refused():
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        with pytest.raises(code.ExitError, match="raise an exception"):
+            os._exit(7)
+    assert os._exit.__module__ == "posix"
 
 
 def test_a_model_that_fails_in_the_run_trips_too(tmp_path):

@@ -74,7 +74,8 @@ def recorded(path):
     pipeline = assembly.build(config, 3)
     sink = Rows(pipeline.frame)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     loop.run(replace(parts, n_ticks=TICKS))
     pipeline.rig.close()
     rows, found = np.array(sink.rows), {}
@@ -163,7 +164,8 @@ def test_a_voltage_above_the_force_is_not_what_the_pid_regulates(rigs):
     pipeline = assembly.build(config, 1)
     sink = Rows(pipeline.frame)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     assert loop.run(replace(parts, n_ticks=3000)) == "complete"
     force_N = np.array([row["force_measured_N"] for row in sink.rows[2000:]])
     assert force_N.mean() == pytest.approx(0.6, abs=0.15)

@@ -346,7 +346,8 @@ def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
             )
             return True
 
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     try:
         loop.run(assembly.parts_of(config, pipeline, VirtualClock(), Window(), armed=False))
     finally:

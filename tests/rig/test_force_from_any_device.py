@@ -193,8 +193,7 @@ def test_the_operators_tare_works_on_an_instruments_force(experiment):
     for tared_N in (0.0, 0.125):
         rig = build_rig(config, 0)
         rig.bind(Frame(rig.columns))
-        with rig.left_safe():
-            rig.open()
+        with rig.opened():
             rig.tare("force", tared_N)
             rig.read(0.0)
         readings[tared_N] = float(rig.readings.measured[0])

@@ -188,15 +188,14 @@ def test_power_goes_off_before_anything_else_and_whatever_fails():
 
 def test_on_every_way_out_all_is_switched_off_and_closed():
     rig, seen, _ = rig_of("a", "line", fails={"a": ("safe",)})
-    rig.open()
-    with pytest.raises(DeviceError, match="a: no safe"), rig.left_safe():
+    with pytest.raises(DeviceError, match="a: no safe"), rig.opened():
         pass
     assert seen[-5:] == ["line off", "a safe", "line safe", "a close", "line close"]
     assert rig.states.now == "off"
     rig, seen, _ = rig_of("a")
-    with pytest.raises(ZeroDivisionError), rig.left_safe():
+    with pytest.raises(ZeroDivisionError), rig.opened():
         raise ZeroDivisionError
-    assert seen == ["a safe", "a close"]
+    assert seen == ["a open", "a safe", "a close"]
 
 
 def test_a_device_that_fails_with_an_error_of_any_kind_is_named_and_the_next_is_closed():

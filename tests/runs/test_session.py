@@ -22,6 +22,7 @@ from hil.record import layout
 from hil.record.held import held
 from hil.rig.rig import Rig
 from hil.runs import session
+from hil.runs.opened import stop_on_signals
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
@@ -266,7 +267,8 @@ for path, sets in json.loads(sys.argv[1]):
     assembly.compile_tick(config)
     before = compiled()
     pipeline = assembly.build(config, 0)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     n_ticks = round(0.6 / config.tables.loop.period_s)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), assembly.NoSink())
     loop.run(replace(parts, n_ticks=n_ticks))
@@ -294,6 +296,6 @@ def test_no_tick_of_a_run_compiles(configs):
 
 def test_after_a_run_every_signal_has_its_handler_again():
     before = [signal.getsignal(number) for number in STOP_SIGNALS]
-    with session.stop_on_signals(Stop()):
+    with stop_on_signals(Stop()):
         assert all(signal.getsignal(n) not in before for n in STOP_SIGNALS)
     assert [signal.getsignal(number) for number in STOP_SIGNALS] == before

@@ -44,7 +44,8 @@ def commands(config, n_ticks, spoil=None, seed=0):
         write(t_s)
 
     parts.rig.read, parts.rig.write = read_and_spoil, restore_and_write
-    assembly.self_test(parts.rig)
+    parts.rig.open()
+    parts.rig.self_test(print)
     assert loop.run(replace(parts, n_ticks=n_ticks)) == "complete"
     assert len(seen) == n_ticks
     return seen

@@ -41,6 +41,7 @@ STARTS, START_S = 10, 0.3  # attempts to meet an Arduino, whose boot loader wait
 PATIENT_S = 0.1
 RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
 RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
+LOOK_S = 0.02  # between two looks at the heat of a board that waits to be armed
 WRAP_S = 1e-6 * 2**32
 LINK_TROUBLES = ("board_reset", "board_refused")
 _RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
@@ -52,6 +53,9 @@ _status = protocol.getter(
     "status", "cells_on", "cells_open", "fault_bits", "first_cell", "current_mA",
     "temperature_cC", "time_us", "result", "state",
 )  # fmt: skip
+_readings = protocol.getter(
+    "readings", "cells_open", "fault_bits", "current_mA", "temperature_cC", "time_us"
+)
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,8 @@ class CellBoard:
         self._timeout_s = answer_timeout_s
         self._come_to = come_to
         self._sent_s = math.nan  # on the line's own clock
+        self._is_hot = True  # some cell, too much to be armed
+        self._look_s = -math.inf  # when it is asked for its heat again, on the same clock
         self._seen_us: int | None = None  # the board's time in its last answer,
         self._seen_s = math.nan  # and the line's when that was asked for
         self._is_armed = False  # as far as the board was commanded
@@ -208,6 +214,14 @@ class CellBoard:
     def open(self) -> None:
         """Find the board, check its identity and its limits; nothing is energised."""
         self._port = self._connect()
+        try:
+            self._introduce()
+        except BaseException:
+            self.close()
+            raise
+
+    def _introduce(self) -> None:
+        assert self._port is not None
         self._seen_us = None
         self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
         self.identity = identity = self._meet()
@@ -247,6 +261,7 @@ class CellBoard:
         if cleared["fault_bits"]:
             names = ", ".join(protocol.fault_names(cleared["fault_bits"]))
             raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+        self._note_heat(self._ask("read"))
 
     def _meet(self) -> protocol.Message:
         """Its identity; an Arduino is reset by the opening of its port, and starts again."""
@@ -296,6 +311,7 @@ class CellBoard:
         if self._estop:
             check_estop(self.name, self._ask, self._operator, say)
             tested.append("e-stop seen open")
+        self._note_heat(self._ask("read"))
         self._pending = None
         self._is_armed = False
         return tested
@@ -326,10 +342,12 @@ class CellBoard:
         self._set_apart(answer["cells_open"])
 
     def has_cooled(self) -> bool:
-        """Whether it can be armed without waiting; False while armed."""
-        heat = self._ask("read")["heat_per_255"][: len(self._bit)]
-        self._pending, self._took_s = self._ask("disarm"), math.nan  # the tick's reading
-        return seconds_to_cool(heat, self._time_constant_s) == 0.0
+        """Whether it can be armed without waiting, by its last readings while disarmed."""
+        return not self._is_hot
+
+    def _note_heat(self, readings: protocol.Message) -> None:
+        heat = readings["heat_per_255"][: len(self._bit)]
+        self._is_hot = seconds_to_cool(heat, self._time_constant_s) > 0.0
 
     def _armed_once_cool(self) -> protocol.Message:
         return armed_once_cool(
@@ -394,10 +412,18 @@ class CellBoard:
     def _take(self, answer: protocol.Message) -> None:
         r = self._readings
         self._last_t_s = self._sent_t_s
+        if answer.name == "readings":
+            self._note_heat(answer)
+            found = _readings(answer.numbers)
+            numbers = (0, *found[:2], 0, *found[2:], _DONE, _DISARMED)
+        else:
+            numbers = _status(answer.numbers)
         (cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us,
-         result, state) = _status(answer.numbers)  # fmt: skip
+         result, state) = numbers  # fmt: skip
         if answer is not self._armed_by:
             ran_back = self._ran_back(time_us)
+            if ran_back and not self._is_armed:
+                self._is_hot = True  # a reset board counts all heat as used
             if self._is_armed and (ran_back or result != _DONE or state != _ARMED):
                 self._note_trouble(_trouble(ran_back, result, state, fault_bits), answer)
         self._answer = answer
@@ -514,6 +540,10 @@ class CellBoard:
         """Send the command; it holds for `hold_s`."""
         self._sent_t_s = t_s
         self._asked_tick = commands.broadcast.tick
+        if self._is_hot and not self._is_armed and self._sent_s >= self._look_s:
+            self._look_s = self._sent_s + LOOK_S
+            self._send("read")  # nothing is on, and its answer has all that a status has
+            return
         if self._asked_tick:
             self._broadcast(commands)
             return

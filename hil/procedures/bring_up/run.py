@@ -26,6 +26,7 @@ from hil.devices.board.identity import serial_of
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.errors import ConfigError, DeviceError
+from hil.loop.requests import Stop
 from hil.procedures.bring_up.bench import Chip, SimulatedBench, check_faults
 from hil.procedures.bring_up.judge import Failure, failure
 from hil.procedures.bring_up.line import Line
@@ -35,6 +36,7 @@ from hil.procedures.bring_up.steps import Act, connections, steps_of
 from hil.procedures.procedure import Journal, Step, gather
 from hil.procedures.run import Done, remove_rehearsal, written
 from hil.procedures.session_file import software_used
+from hil.runs.opened import interrupted_by_signals, stop_on_signals
 
 KIND = "bring_up"
 RATIO, CURRENT = "current_ratio", "current_A"  # names of the record's values
@@ -128,7 +130,7 @@ def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | 
     elif played is None:
         played = SerialPort(setup.name, setup.address), Person()
     line = Line(setup.name, *played)
-    with _left_alone(line) as own:
+    with interrupted_by_signals(), _left_alone(line) as own:
         identity = line.open()
         return _met(asked, setup, line, played[1], identity, own, truth)
 
@@ -140,11 +142,12 @@ def _left_alone(line: Line) -> Iterator[dict[str, int]]:
     try:
         yield own
     except BaseException:
-        with contextlib.suppress(DeviceError):  # of which the first is being told
+        with contextlib.suppress(DeviceError), stop_on_signals(Stop()):  # the first is being told
             line.leave(own)
         raise
     else:
-        line.leave(own)
+        with stop_on_signals(Stop()):
+            line.leave(own)
 
 
 def _setup(asked: Asked) -> Setup:

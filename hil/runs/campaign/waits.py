@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, StopError
 from hil.experiment.board_limits import thermal_cells
 from hil.experiment.load import Config
 from hil.loop import guard, loop
@@ -18,7 +18,8 @@ from hil.mechanics.system import System
 from hil.platform import realtime
 from hil.runs.assembly import NoSink, Pipeline, build, compile_tick, parts_of
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
-from hil.runs.session import stop_on_signals, where_it_runs
+from hil.runs.opened import opened
+from hil.runs.session import where_it_runs
 
 LOOKS_S = 0.1
 """Observation time if there are preconditions only."""
@@ -138,9 +139,9 @@ def _run_loop(
         compile_tick(config)
     _assume_hot(config, pipeline)
     parts = parts_of(config, pipeline, time, NoSink(), until=until)
-    pipeline.rig.open()
     prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
-    with stop_on_signals(parts.inputs.stop), pipeline.rig.left_safe(), prepared:
+    outcome = "aborted"
+    with contextlib.suppress(StopError), opened(pipeline.rig, parts.inputs.stop), prepared:
         pipeline.rig.safe()  # sets a supply's off state before the first tick reads it
         outcome = loop.run(parts)
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason

@@ -14,7 +14,6 @@ from hil.control.tables import SignalsReferenceTable
 from hil.devices.sim.daq import SimOutput
 from hil.errors import ModelError
 from hil.experiment.load import Config, load
-from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
@@ -53,8 +52,7 @@ def run_trial(config: Config, seed: int = 0) -> Trace:
     pipeline = assembly.build(config, seed)
     rows = _Rows(pipeline)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), rows)
-    assembly.self_test(pipeline.rig)
-    outcome = loop.run(parts)
+    outcome = assembly.run_simulated(pipeline.rig, parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")
     return true_motion(config, np.array(rows.outputs))

@@ -127,7 +127,8 @@ def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled
     faults = [FaultTable(kind="board_reset", at_s=RESET_S, device=name) for name in hot]
     pipeline = assembly.build(config, 1, injection=Injection(faults))
     sink = Window(pipeline.frame)
-    assembly.self_test(pipeline.rig)
+    pipeline.rig.open()
+    pipeline.rig.self_test(print)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=False)
     assert loop.run(parts) == "complete"
     rows = np.array(sink.rows)

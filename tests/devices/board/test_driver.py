@@ -873,15 +873,23 @@ def test_a_broadcast_whose_answer_never_came_is_asked_for_again():
 
 def test_any_cell_of_the_rig_that_is_hot_keeps_it_waiting_and_no_other_gate():
     for gate, cooled in ((0, False), (2, False), (3, True)):
-        port = Spoilt()
-        made, _, _ = driver(port)
+
+        def spoilt(heat, gate=gate):
+            return tuple(255 if i == gate else 0 for i in range(len(heat)))
+
+        made, _, _ = driver(Spoilt(changed(heat_per_255=spoilt)))
         made.open()
-        port.spoil = changed(
-            heat_per_255=lambda heat, gate=gate: tuple(
-                255 if i == gate else 0 for i in range(len(heat))
-            )
-        )
         assert made.has_cooled() is cooled
+
+
+def test_asking_whether_a_board_has_cooled_sends_nothing_whatever_its_state():
+    """Who asks an armed board must not disarm it."""
+    board, made, _, _ = armed()
+    ticks(board, made, 3)
+    sent, made._port.write = [], lambda data: sent.append(data)
+    for _ in range(5):
+        made.has_cooled()
+    assert sent == []
 
 
 def test_a_build_that_lacks_a_single_check_is_refused_by_its_name():

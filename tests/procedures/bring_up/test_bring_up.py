@@ -6,6 +6,8 @@ The boards carry the shipped firmware; the faults are in the simulated wiring ar
 import ctypes
 import io
 import json
+import os
+import signal
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -401,6 +403,26 @@ def test_it_goes_on_after_the_last_step_and_leaves_the_board_as_it_was(
     keys = [step.key for step in steps.steps_of(SETUP)]
     waiting = [step.key for step in steps.steps_of(SETUP) if step.waits]
     assert list(dict.fromkeys(again.did)) == [k for k in waiting if k in keys[keys.index(at) :]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_leaves_the_board_as_it_was_and_a_second_one_meanwhile_changes_nothing(
+    asked, rig_limits, number
+):
+    board = board_of(limits=rig_limits)
+    bench = bench_of(board)
+
+    class Ends(Quick):
+        def measure(self, step, at):
+            if step.key == "current.3":
+                os.kill(os.getpid(), number)
+            return super().measure(step, at)
+
+    close = board.close
+    board.close = lambda: (os.kill(os.getpid(), number), close())
+    with pytest.raises(KeyboardInterrupt, match=number.name):
+        bring_up(asked, (board, Ends(bench)))
+    assert is_safe(board, rig_limits)
 
 
 def test_ctrl_c_says_how_to_continue(asked, rig_limits, capsys):

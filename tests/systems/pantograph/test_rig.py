@@ -45,7 +45,8 @@ def run_watched(configs, name, sets, before=watch_only):
     watched = Watched(pipeline)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), watched)
     before(watched, parts)
-    assembly.self_test(parts.rig)
+    parts.rig.open()
+    parts.rig.self_test(print)
     assert loop.run(parts) == "complete"
     return np.array(watched.rows), np.array(watched.true), config
 

@@ -1,0 +1,293 @@
+"""Whatever goes wrong, and at whatever step: all is off, every device is closed once."""
+
+import os
+import signal
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import hil
+from hil.bench import latency, worker
+from hil.devices.board import protocol
+from hil.devices.board.driver import CellBoard
+from hil.devices.supply.driver import SupplyDevice
+from hil.errors import ConfigError, DeviceError, StopError
+from hil.experiment.load import load
+from hil.loop.requests import Stop
+from hil.platform.processes import OTHER_ENDS, STOP_SIGNALS
+from hil.procedures import on_rig
+from hil.rig.rig import Rig
+from hil.runs import assembly, session
+from hil.runs.campaign import waits
+from hil.runs.campaign.tables import CampaignTables
+from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
+
+WIRES = "wires4/hold.toml"  # a supply, a card with an enable line and a board
+WAIT = CampaignTables.model_validate(
+    {
+        "campaign": {"name": "one", "experiments": ["a.toml"]},
+        "wait": {"longest_s": 0.05, "for_s": 0.02,
+                 "until": [{"column": "force_measured_N", "below": 99.0}]},
+    }
+)  # fmt: skip
+OPENING = ["open board", "open daq", "open supply"]
+TESTING = ["test board", "test supply"]
+ARMING = ["on supply", "arm board"]
+TICK = ["read board", "write daq"]
+LEAVING = ["off supply", "safe board", "safe daq", "close board", "close supply"]
+
+
+class Bench:
+    """The devices of the first rig that is built: what was asked of them, and what fails."""
+
+    def __init__(self, monkeypatch):
+        self.calls, self.asked, self.fails, self.devices = Counter(), [], {}, {}
+        self.left_on = None
+        made = Rig.__init__
+
+        def noted(rig, devices, *args, **kwargs):
+            made(rig, devices, *args, **kwargs)
+            if not self.devices:
+                self.devices = {device.name: device for device in devices}
+                for device in devices:
+                    self._note(device)
+
+        monkeypatch.setattr(Rig, "__init__", noted)
+
+    def _note(self, device):
+        words = {"open": "open", "self_test": "test", "arm": "arm", "read": "read", "safe": "safe",
+                 "write": "write", "close": "close", "enable": "on", "disable": "off"}  # fmt: skip
+        for method, word in words.items():
+            if hasattr(device, method):
+                called = getattr(device, method)
+                setattr(device, method, self._noting(f"{word} {device.name}", called))
+
+    def _noting(self, what, called):
+        def noting(*args):
+            if what == "close board":
+                self.left_on = self.on()
+            leaves = what.split()[0] in ("off", "safe", "close")
+            self._count(what, leaves)  # how often it was asked to,
+            if what in self.fails:
+                self.fails.pop(what)()
+            answer = called(*args)
+            self._count(what, not leaves)  # and how often it was
+            return answer
+
+        return noting
+
+    def _count(self, what, counts):
+        self.calls[what] += counts
+        self.asked += [what] * counts
+
+    def on(self):
+        """What is on, by the devices themselves."""
+        found = []
+        for name, device in self.devices.items():
+            if isinstance(device, CellBoard) and device._port is not None:
+                state = protocol.state_name(device._ask("read")["state"])
+                found += [f"{name} {state}"] * (state == "armed")
+            if isinstance(device, SupplyDevice) and device._on:
+                found.append(f"{name} on")
+        return found
+
+    def check(self, step):
+        """All is off; what was opened has been made safe and closed, once."""
+        for name in self.devices:
+            assert self.calls[f"close {name}"] == self.calls[f"open {name}"] <= 1, self.asked
+        if step != "safe board":  # a board that refuses that stops by itself
+            assert not self.left_on
+            assert self.on() == []
+        if self.calls["on supply"]:
+            after = self.asked[len(self.asked) - self.asked[::-1].index("on supply") :]
+            assert "off supply" in after
+            assert "safe board" in after
+
+
+def broken():
+    raise DeviceError("board: broken")
+
+
+def defective():
+    raise ZeroDivisionError("a defect")
+
+
+def left():
+    raise GeneratorExit
+
+
+def by(number):
+    return lambda: os.kill(os.getpid(), number)
+
+
+WAYS = {
+    "a device fails": broken,
+    "a defect": defective,
+    "GeneratorExit": left,
+    "SIGINT": by(signal.SIGINT),
+    "SIGTERM": by(signal.SIGTERM),
+    "SIGQUIT": by(signal.SIGQUIT),
+}
+
+
+DEFECTS = ("a defect", "GeneratorExit")
+
+
+def each_way(steps):
+    """Every step with every way; the first of them are each another step, and all ways."""
+    ways = [*WAYS]
+    return pytest.mark.parametrize(
+        ("step", "way"),
+        [(step, ways[(i + turn) % len(ways)])
+         for turn in range(len(ways)) for i, step in enumerate(steps)],
+    )  # fmt: skip
+
+
+def taps():
+    return {path.name for path in Path("/dev/shm").glob(f"hil-{os.getpid()}-*")}
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    return Bench(monkeypatch)
+
+
+@pytest.fixture
+def config(configs):
+    return load(configs / WIRES, ("experiment.duration_s=0.05",))
+
+
+@contextmanager
+def failing(bench, step, way):
+    """A caller's block in which this step goes wrong; afterwards nothing is on, open or left."""
+    handlers = {n: signal.getsignal(n) for n in (*STOP_SIGNALS, *OTHER_ENDS)}
+    before = taps()
+    bench.fails[step] = WAYS[way]
+    found = SimpleNamespace(error=None)
+    try:
+        yield found
+    except (ConfigError, DeviceError, StopError, ZeroDivisionError, GeneratorExit,
+            KeyboardInterrupt) as error:  # fmt: skip
+        found.error = error
+    assert not bench.fails, bench.asked  # the step was reached
+    bench.check(step)
+    assert taps() == before
+    assert {n: signal.getsignal(n) for n in handlers} == handlers
+
+
+@pytest.mark.slow_beyond(14)
+@each_way([*OPENING, *TESTING, *ARMING, *TICK, *LEAVING])
+def test_a_run(bench, config, tmp_path, step, way):
+    out = tmp_path / "run.h5"
+    with failing(bench, step, way) as found:
+        result = session.run(config, out=out)
+        assert way.startswith("SIG")
+        late = step in LEAVING
+        assert result.outcome == ("complete" if late else "aborted")
+    if step in OPENING:
+        assert [path.name for path in tmp_path.iterdir()] == []
+        assert found.error is not None
+    else:
+        with_rows = step in LEAVING or (step in TICK and way not in DEFECTS)
+        run = hil.open_run(out)
+        assert run.attrs["outcome"] != "running"
+        assert bool(run.sizes["tick"]) == with_rows
+        assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+
+
+@pytest.mark.slow_beyond(4)
+@each_way([*TICK, *OPENING, *LEAVING])
+def test_a_wait_of_a_campaign(bench, config, step, way):
+    with failing(bench, step, way) as found:
+        ended = waits.wait(config, WAIT, clock=None, backend="sim", seed=0, plant=None)
+        if step not in LEAVING:
+            assert (ended.ended, ended.why) == ("aborted", [way])
+    assert (found.error is None) == way.startswith("SIG")
+
+
+@pytest.mark.slow_beyond(4)
+@each_way([*TICK, *OPENING, *LEAVING])
+def test_a_reading_at_rest(bench, config, step, way):
+    with failing(bench, step, way) as found:
+        on_rig.at_rest(config, "sim", 0, ["force_measured_N"], 0.02)
+        assert step in LEAVING
+    if step not in LEAVING:
+        assert isinstance(found.error, StopError) == way.startswith("SIG")
+
+
+@pytest.mark.slow_beyond(5)
+@each_way([*TESTING, *ARMING, *TICK, *OPENING, *LEAVING])
+def test_the_loop_back(bench, config, step, way):
+    with failing(bench, step, way) as found:
+        latency.measure(config, dict.fromkeys(config.tables.devices, "sim"), 0.05)
+    if step not in LEAVING:
+        assert isinstance(found.error, StopError) == way.startswith("SIG")
+
+
+@pytest.mark.slow_beyond(1)
+@each_way(["test board", "open daq", "arm board", "read board", "safe daq"])
+def test_the_loop_of_the_benches(bench, config, step, way):
+    with failing(bench, step, way):
+        worker._dropped(config)
+
+
+@pytest.mark.parametrize("step", ["open daq", "test board", "read board"])
+def test_a_rehearsal_on_a_simulated_rig(bench, config, step):
+    with failing(bench, step, "a device fails") as found:
+        assembly.rehearse(config, 0)
+    assert isinstance(found.error, DeviceError)
+
+
+def test_every_signal_that_would_end_the_process_stops_a_run_instead():
+    """By the table of signal(7): the default of all but these is to end the process."""
+    uncaught = {signal.SIGKILL, signal.SIGSTOP}
+    ends_not = {signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+                signal.SIGURG, signal.SIGWINCH}  # fmt: skip
+    defects = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
+               signal.SIGTRAP, signal.SIGSYS}  # fmt: skip
+    at_rest = {n for n in signal.valid_signals() if signal.getsignal(n) is signal.SIG_DFL}
+    stops = at_rest - uncaught - ends_not - defects | {signal.SIGINT}
+    assert {signal.SIGQUIT, signal.SIGUSR1, signal.SIGXCPU} <= stops
+    for number in sorted(stops):
+        stop = Stop()
+        with stop_on_signals(stop):
+            os.kill(os.getpid(), number)
+        assert stop.reason == getattr(number, "name", f"signal {number:d}")
+        with pytest.raises(KeyboardInterrupt, match=stop.reason), interrupted_by_signals():
+            os.kill(os.getpid(), number)
+
+
+def test_a_block_within_a_block_has_the_signals_for_itself():
+    stop = Stop()
+    with interrupted_by_signals():
+        with stop_on_signals(stop):
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert stop.reason == "SIGUSR1"
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def test_a_handler_of_the_program_around_is_left_to_it():
+    seen = []
+    before = signal.signal(signal.SIGUSR2, lambda *_: seen.append("theirs"))
+    try:
+        stop = Stop()
+        with stop_on_signals(stop):
+            os.kill(os.getpid(), signal.SIGUSR2)
+        assert (seen, stop.reason) == (["theirs"], "")
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_rig_that_fails_in_and_after_the_block_says_both(bench, config):
+    pipeline = assembly.build(config, 0)
+    bench.fails["safe board"] = broken
+    with (
+        pytest.raises(DeviceError, match=r"^daq: gone; board: broken$"),
+        opened(pipeline.rig, Stop()),
+    ):
+        raise DeviceError("daq: gone")
+    assert bench.calls["safe daq"] == bench.calls["close daq"] == 1
