@@ -10,6 +10,7 @@ from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
+from hil.experiment.current_error import catalogue, reading_error
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import (
     Bench,
@@ -72,11 +73,18 @@ class Protection:
     def reserve(self) -> Bench:
         """The bench from which the heat until a trip is computed.
 
-        A board that measures nothing finds no short, so it keeps nothing in reserve for one.
+        A board that measures nothing finds no short, so it keeps nothing in reserve for one. Nor
+        does it read a current too low: it counts `assumed_mA`.
         """
         if self.measures:
             return self.bench
-        return replace(self.bench, supply_A=1e-3 * self.assumed_mA)
+        return replace(self.bench, supply_A=1e-3 * self.assumed_mA, current_error=0.0)
+
+    def with_full_scale(self, full_mA: int) -> "Protection":
+        """The same board with another current sensor."""
+        limits = {**self.limits, "current_full_scale_mA": full_mA}
+        error = _current_error(self.cells, self.bench.supply_V, limits)
+        return replace(self, limits=limits, bench=replace(self.bench, current_error=error))
 
     def wanted(self) -> dict[str, int]:
         """Limits that protect the wires and permit cells to be on as long as the guard does.
@@ -185,6 +193,7 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
         limits_A.append(board.supply_current_max_A)
     volts = [s.voltage_V for s in supplies] or [cell.wire.cell_V for cell in cells]
     cold_C, warm_C = board.ambient_range_C
+    limits = protocol.default_limits() | board.limits
     return Bench(
         cold_C,
         warm_C,
@@ -194,9 +203,18 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
             _command(tables, board),
             board.every * tables.loop.period_s,
             len(board.cells),
-            (protocol.default_limits() | board.limits)["sense_every_ms"],
+            limits["sense_every_ms"],
         ),
+        current_error=_current_error(cells, max(volts, default=0.0), limits),
     )
+
+
+def _current_error(cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]) -> float:
+    """Of the cell that draws the least: an amplifier's offset counts most there."""
+    sense, full_A = catalogue()["sense"], Thermal.of(limits).full_scale_A
+    lowest_V = (1.0 - SUPPLY_ERROR) * supply_V
+    errors = [reading_error(sense, full_A, cell.least_A(lowest_V)) for cell in cells]
+    return max(errors, default=0.0)
 
 
 def _command(tables: RigTables, board: CellBoardTable) -> str:

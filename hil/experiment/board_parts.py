@@ -5,23 +5,20 @@ parts to circuits. There are two builds: `board`, one board for twelve cells, an
 modules for six.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import sqrt
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from hil.errors import ConfigError
 from hil.experiment.board_limits import Protection
-from hil.mechanics.sma.limits import CURRENT_ERROR
+from hil.experiment.current_error import FIVE_V, catalogue, reading_error
+from hil.mechanics.sma.limits import Thermal, severest_table
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 
 Kind = Literal["board", "modules"]
 CELLS_MAX = {"board": 12, "modules": 6}
-REFERENCE_V, COUNTS = 5.0, 1023
-REFERENCE_ERROR = 0.012  # of the 5 V regulator over temperature
-WARMER_K = 40.0  # of the amplifier over 25 C
+COUNTS = 1023
 SWING_V = 0.03  # of the amplifier below its supply
 ERROR_MAX = 0.1  # of a reading of an intact cell's current
 DROP_MAX = 0.03  # of the supply's voltage, at a shunt
@@ -100,14 +97,6 @@ class Load:
             1e-3 * board.limits["current_max_mA"], 1e-3 * board.limits["current_full_scale_mA"],
             board.bench.supply_A,
         )  # fmt: skip
-
-
-def catalogue() -> dict[str, Any]:
-    """The tables of `firmware/board/parts.toml`, from a wheel's package or a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    places = package / "firmware/parts.toml", package.parent / "firmware/board/parts.toml"
-    place = next(place for place in places if place.is_file())
-    return tomllib.loads(place.read_text(encoding="utf-8"))
 
 
 def bill(path: Path, board: Protection, kind: Kind) -> Bill:
@@ -200,25 +189,18 @@ def _shunts_Ohm(parts: Mapping[str, Any], kind: Kind) -> tuple[float, ...]:
     return tuple(1e-3 * value for value in parts["shunt"]["values_mOhm"])
 
 
-def _reading_error(load: Load, sense: Mapping[str, Any], shunt_Ohm: float) -> float:
-    """Relative error of an intact cell's current: independent parts, and the offset in full.
-
-    Gain, shunt and reference are independent; an offset and half a count add in full.
-    """
-    offset_V = sense["offset_V"] + WARMER_K * sense.get("offset_drift_V_per_K", 0.0)
-    count_A = REFERENCE_V / (sense["gain"] * shunt_Ohm) / COUNTS
-    shared = sqrt(sense["gain_error"] ** 2 + 0.01**2 + REFERENCE_ERROR**2)
-    return float(shared + (offset_V / shunt_Ohm + 0.5 * count_A) / load.cell_A)
+def _full_scale_A(sense: Mapping[str, Any], shunt_Ohm: float) -> float:
+    return FIVE_V / float(sense["gain"] * shunt_Ohm)
 
 
 def _sense(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> tuple[float, float]:
     """The shunt for the board's full scale, and the error of an intact cell's reading."""
     sense = parts["sense" if kind == "board" else "sense_module"]
     values_Ohm = _shunts_Ohm(parts, kind)
-    wanted_Ohm = REFERENCE_V / (sense["gain"] * load.full_A)
+    wanted_Ohm = FIVE_V / (sense["gain"] * load.full_A)
     shunt_Ohm = min(values_Ohm, key=lambda value: abs(value / wanted_Ohm - 1.0))
     full = f"{key}.limits.current_full_scale_mA = {1e3 * load.full_A:.0f}"
-    better = _best_full_scale_mA(load, sense, values_Ohm)
+    better = next(_full_scales_mA(load, sense, values_Ohm), None)
     remedy = f"set it to {better}" if better else "no shunt fits: change the wires' current"
     if abs(shunt_Ohm / wanted_Ohm - 1.0) > 0.01:
         raise ConfigError(f"{full}: needs a shunt of {1e3 * wanted_Ohm:.3g} mOhm, which is not "
@@ -226,7 +208,7 @@ def _sense(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> tuple[
     if not _range_holds(load, sense, shunt_Ohm):
         raise ConfigError(f"{full}: current_max_mA = {1e3 * load.trip_A:.0f} saturates the "
                           f"amplifier: {remedy}")  # fmt: skip
-    error = _reading_error(load, sense, shunt_Ohm)
+    error = reading_error(sense, _full_scale_A(sense, shunt_Ohm), load.cell_A)
     if error > ERROR_MAX:
         raise ConfigError(f"{full}: an intact cell's {load.cell_A:.3g} A is measured with an error "
                           f"of {100 * error:.0f} %: {remedy}")  # fmt: skip
@@ -234,24 +216,32 @@ def _sense(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> tuple[
 
 
 def _range_holds(load: Load, sense: Mapping[str, Any], shunt_Ohm: float) -> bool:
-    largest_V = (REFERENCE_V * (1.0 - REFERENCE_ERROR)) - SWING_V
+    largest_V = FIVE_V * (1.0 - catalogue()["regulator"]["error"]) - SWING_V
     return bool(sense["gain"] * shunt_Ohm * load.trip_A * (1.02 + sense["gain_error"]) < largest_V)
 
 
-def _best_full_scale_mA(
+def _full_scales_mA(
     load: Load, sense: Mapping[str, Any], values_Ohm: Sequence[float]
-) -> int | None:
-    """The smallest full scale that shows `current_max_mA`; None if no shunt will do."""
+) -> Iterator[int]:
+    """The full scales that show `current_max_mA`, smallest first."""
     for shunt_Ohm in values_Ohm:  # largest first
         if (
             _range_holds(load, sense, shunt_Ohm)
-            and _reading_error(load, sense, shunt_Ohm) <= ERROR_MAX
+            and reading_error(sense, _full_scale_A(sense, shunt_Ohm), load.cell_A) <= ERROR_MAX
             and shunt_Ohm * load.trip_A**2 <= SHUNT_MAX_W
             and shunt_Ohm * load.cell_A <= DROP_MAX * load.supply_V
         ):
-            full_mA: float = 1e3 * REFERENCE_V / (sense["gain"] * shunt_Ohm)
-            return round(full_mA)
-    return None
+            yield round(1e3 * _full_scale_A(sense, shunt_Ohm))
+
+
+def _heat_max_cA2ms(load: Load, board: Protection, sense: Mapping[str, Any]) -> int:
+    """The largest heat budget that protects wires whose currents this part measures."""
+    full_A = Thermal.of(board.limits).full_scale_A
+    here, counted = (
+        reading_error(part, full_A, load.cell_A) for part in (sense, catalogue()["sense"])
+    )
+    bench = replace(board.bench, current_error=board.bench.current_error + here - counted)
+    return severest_table(board.cells, bench, board.limits)["heat_max_cA2ms"]
 
 
 def _section_mm2(current_A: float) -> float:
@@ -322,16 +312,8 @@ def _warnings(
             f"limits.current_max_mA = {1e3 * load.trip_A:.0f} is below the "
             f"{1e3 * load.cell_A:.0f} mA of an intact cell, which then trips as a short"
         )
-    elif error > CURRENT_ERROR:
-        sense = parts["sense" if kind == "board" else "sense_module"]
-        better = _best_full_scale_mA(load, sense, _shunts_Ohm(parts, kind))
-        other = "" if better is None or 1e-3 * better >= load.full_A else (
-            f": limits.current_full_scale_mA = {better} with its shunt is better"
-        )  # fmt: skip
-        yield (
-            f"the error of a reading, {100 * error:.1f} %, is above the {100 * CURRENT_ERROR:g} % "
-            f"that the wires' limits assume{other}"
-        )
+    elif board.measures:
+        yield from _reading_warnings(load, parts, kind, error, board)
     if kind == "board" and load.cell_A < LEAK_SEEN_A:
         yield (
             f"the leak cut may not see a shorted MOSFET: it sees {1e3 * LEAK_SEEN_A:g} mA for "
@@ -341,6 +323,30 @@ def _warnings(
         yield "no leak cut, and K2 closes by itself when the e-stop is released: see the page"
     if not board.measures:
         yield 'build = "arduino" measures nothing: multiplexers and sense modules are left out'
+
+
+def _reading_warnings(
+    load: Load, parts: Mapping[str, Any], kind: Kind, error: float, board: Protection
+) -> Iterator[str]:
+    """A sensor that leaves the wires a larger heat budget, or the smaller one of bad readings."""
+    sense = parts["sense" if kind == "board" else "sense_module"]
+    counted = reading_error(parts["sense"], load.full_A, load.cell_A)
+    now = _heat_max_cA2ms(load, board, sense)
+    if error > counted:
+        yield (
+            f"the error of a reading, {100 * error:.1f} %, is above the {100 * counted:.1f} % that "
+            f"the wires' limits assume: set heat_max_cA2ms to at most {now}"
+        )
+    heats = {
+        full_mA: _heat_max_cA2ms(load, board.with_full_scale(full_mA), sense)
+        for full_mA in _full_scales_mA(load, sense, _shunts_Ohm(parts, kind))
+    }
+    best_mA = max(heats, key=lambda full_mA: heats[full_mA], default=0)
+    if best_mA and heats[best_mA] > now:
+        yield (
+            f"limits.current_full_scale_mA = {best_mA} with its shunt is better: its readings "
+            f"allow heat_max_cA2ms = {heats[best_mA]}, in place of {now}"
+        )
 
 
 def as_text(made: Bill, kind: Kind) -> str:

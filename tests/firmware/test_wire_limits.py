@@ -11,7 +11,6 @@ from firmware.boards import NativeBoard
 from hil.devices.board import protocol
 from hil.mechanics.sma.limits import (
     COOLING_LEAST,
-    CURRENT_ERROR,
     Bench,
     CellWire,
     Thermal,
@@ -22,8 +21,11 @@ from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
 
 CELL = CellWire("a.1", SmaWire(n_wires=4, supply_V=8.0))
-BENCH = Bench(cold_C=15.0, warm_C=30.0, supply_V=8.0, supply_A=0.8, scan_s=4.35e-3)
-TABLE = protocol.default_limits() | {"on_time_max_ms": 60000}
+# as configs/wires4
+BENCH = Bench(
+    cold_C=15.0, warm_C=28.0, supply_V=8.0, supply_A=0.74, scan_s=4.42e-3, current_error=0.046
+)
+TABLE = protocol.default_limits() | {"on_time_max_ms": 60000, "current_full_scale_mA": 1000}
 STEP_US, COMMAND_MS, LONG_S = 500, 5, 25.0
 DUTY = 255
 #: The supply is shorted across a piece of the wire when this much is used up, or so late.
@@ -72,7 +74,7 @@ class Attack:
         """Half a millisecond: the mean square of the wire's current in it."""
         amps = self.current_A()
         full_A = 1e-3 * self.table["current_full_scale_mA"]
-        counts = int(amps * (1.0 - CURRENT_ERROR) / full_A * 1024)
+        counts = int(amps * (1.0 - BENCH.current_error) / full_A * 1024)
         if counts != self.counts:
             self.counts = counts
             self.board.set_analog(0, on=min(1023, counts))
@@ -126,7 +128,7 @@ def attacks(libboard, table):
     plain += [kind(libboard, table, most_A) for kind in
               (Attack, NearlyTenSeconds, Toggles, Disarms, Duties, Random, Resets)]  # fmt: skip
     settling_A = np.sqrt(1e-7 * table["heat_max_cA2ms"] / (1e-3 * table["heat_time_constant_ms"]))
-    most_held_A = settling_A / (1.0 - CURRENT_ERROR)
+    most_held_A = settling_A / (1.0 - BENCH.current_error)
     currents_A = [*(most_held_A * np.linspace(0.97, 0.99, 3)), Attack.contracted_A, most_A]
     shorts = [Attack(libboard, table, amps, BENCH.supply_A) for amps in currents_A]
     return [*plain, *shorts]

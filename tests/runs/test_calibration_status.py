@@ -67,7 +67,7 @@ martensite_Ohm_per_m = 126.0
 austenite_Ohm_per_m = 113.0
 convection_W_per_m2_K = 125.0
 [devices.board.limits]             # as hil board limits --from writes them
-heat_max_cA2ms = 219472
+heat_max_cA2ms = 205000
 heat_time_constant_ms = 683
 current_max_mA = 222
 
@@ -215,7 +215,7 @@ def test_a_supply_whose_current_nobody_knows_is_refused_by_a_strict_run_too(
     describe(calibrated)
     rig = calibrated / "miga6/rig.toml"
     rig.write_text(rig.read_text().replace("supply_current_max_A = 0.5", "").replace(
-        "heat_max_cA2ms = 219472", "heat_max_cA2ms = 120000"))  # fmt: skip
+        "heat_max_cA2ms = 205000", "heat_max_cA2ms = 120000"))  # fmt: skip
     words = on_a_bench(calibrated, "/dev/nowhere", "--strict", "--out", tmp_path / "run.h5")
     said = refused(words, capsys)
     assert "devices.board: the supply's current limit is unknown" in said
@@ -343,7 +343,7 @@ def test_a_board_is_held_against_the_serial_and_firmware_of_its_bring_up(
     assert any("this board has " in text for text in found.event_text.values)
     describe(calibrated)
     strict = tmp_path / "strict.h5"
-    limits = ("heat_max_cA2ms=219472", "current_max_mA=222")  # as the rig now has them
+    limits = ("heat_max_cA2ms=205000", "current_max_mA=222")  # as the rig now has them
     words_of_limits = [word for limit in limits for word in ("--set", limit)]
     assert main(["board", "limits", pty_board, "--yes", *words_of_limits]) == 0
     said = refused(on_a_bench(calibrated, pty_board, "--strict", "--out", strict), capsys)

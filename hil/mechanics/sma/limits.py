@@ -46,8 +46,8 @@ and a wire comes to (I_s / I_full)^2 times what H_max stands for.
 A board measures the sum of wires that are electrically in parallel. Each is taken to carry all of
 it, as the last one does when the others have broken.
 
-Margins: the least cooling is COOLING_LEAST of the wire's convection, and a measured current may be
-CURRENT_ERROR too low.
+Margins: the least cooling is COOLING_LEAST of the wire's convection, and a reading may be
+`Bench.current_error` below its current.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,6 @@ from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 
 COOLING_LEAST = 0.85  # assumed: still warm air; the convection's own uncertainty is 12 %
-CURRENT_ERROR = 0.03  # assumed: shunt 1 %, amplifier 1 %, converter 1 %
 CURRENT_MARGIN = 1.25  # assumed: of a current limit over the ordinary current
 REACTION_S = 0.5e-3  # from a sample to gates off; firmware/README.md has what was measured
 STALE_LATE_S = 2.0e-3  # the scan's age is counted in whole milliseconds
@@ -148,6 +147,11 @@ class CellWire:
         least, _ = self._extremes_Ohm_per_m
         return supply_V / (self.wire.cell_m * least)
 
+    def least_A(self, supply_V: float) -> float:
+        """The least current that an unbroken cell draws."""
+        _, most = self._extremes_Ohm_per_m
+        return supply_V / (self.wire.cell_m * most)
+
     def contracts_in_s(self, supply_V: float, air_C: float) -> float:
         """How long its gate must be on, from cold, for CONTRACTED; infinite: it never is."""
         fed = replace(self.wire, supply_V=supply_V, ambient_C=air_C)
@@ -171,6 +175,7 @@ class Bench:
     supply_V : across a cell whose gate is on
     supply_A : what a short draws at most; None where nobody knows
     scan_s : the board's longest scan under the commands that it gets
+    current_error : how far below a current its reading may be, relative
     """
 
     cold_C: float
@@ -178,6 +183,7 @@ class Bench:
     supply_V: float
     supply_A: float | None
     scan_s: float
+    current_error: float
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ class Peak:
 
 def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
     """The highest temperature of a wire, whatever is commanded, in a cold and in a warm room."""
-    believed = thermal.heat_max_A2s / (1.0 - CURRENT_ERROR) ** 2
+    believed = thermal.heat_max_A2s / (1.0 - bench.current_error) ** 2
     forgotten = max(1.0, cell.time_constant_s / thermal.time_constant_s)
     counted_A2s = forgotten * believed * thermal.unseen(cell, bench)
     rise_K = cell.heating_K_per_A2s * (counted_A2s + thermal.late_A2s(bench))
@@ -279,7 +285,7 @@ def protecting(
     NoTableError
         None does, or the one that does lets a cell never contract.
     """
-    table = _severest_table(cells, bench, limits)
+    table = severest_table(cells, bench, limits)
     thermal = Thermal.of({**limits, **table})
     for cell in cells:
         ordinary_A = cell.ordinary_A(bench.supply_V)
@@ -295,7 +301,7 @@ def protecting(
     return table
 
 
-def _severest_table(
+def severest_table(
     cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int]
 ) -> dict[str, int]:
     """What protects every one of them, whether they can work with it or not."""
@@ -312,7 +318,7 @@ def _severest_table(
         (cell.temperature_max_C - bench.warm_C) / cell.heating_K_per_A2s - late_A2s
         for cell in cells
     )
-    heat_A2s = max(0.0, left_A2s) * (1.0 - CURRENT_ERROR) ** 2
+    heat_A2s = max(0.0, left_A2s) * (1.0 - bench.current_error) ** 2
     return {**table, "heat_max_cA2ms": floor(heat_A2s * CA2MS_PER_A2S)}
 
 

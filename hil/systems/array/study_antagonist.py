@@ -33,7 +33,7 @@ from hil.devices.board import protocol
 from hil.experiment.load import load
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.limits import CURRENT_ERROR, CellWire
+from hil.mechanics.sma.limits import CellWire
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
 from hil.systems.array.build import build_activation, build_model
@@ -49,6 +49,7 @@ RANGE_N = 6.0  # +-3 N
 SETTLE_S = 1.0  # after a step, before its error counts
 RATE_S = 0.02  # over which a force rate is taken
 WARM_C = 30.0
+CURRENT_ERROR = 0.03  # assumed: by which a board reads a current too low
 
 
 class Values(Table):

@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from hil.devices.board.scan import scan_s
 from hil.mechanics.sma.limits import (
     COOLING_LEAST,
-    CURRENT_ERROR,
     Bench,
     CellBranches,
     CellWire,
@@ -29,7 +28,9 @@ from oracles.sma_wires import Wires
 
 WIRE = SmaWire(n_wires=4, supply_V=8.0)
 CELL = CellWire("a.1", WIRE)
-BENCH = Bench(cold_C=15.0, warm_C=30.0, supply_V=8.0, supply_A=0.8, scan_s=4.35e-3)
+BENCH = Bench(
+    cold_C=15.0, warm_C=30.0, supply_V=8.0, supply_A=0.8, scan_s=4.35e-3, current_error=0.03
+)
 TABLE = {
     "current_full_scale_mA": 2000,
     "scan_age_max_ms": 20,
@@ -125,7 +126,7 @@ def test_a_budget_that_forgets_faster_than_the_wire_cools_allows_more():
     believed_A = (fast.heat_max_A2s / fast.time_constant_s) ** 0.5
     wires = Wires(WIRE, 1, 30.0, COOLING_LEAST)
     for _ in range(10_000):
-        wires.step(np.array([believed_A**2 / (1 - CURRENT_ERROR) ** 2]), 5 * DT_S)
+        wires.step(np.array([believed_A**2 / (1 - BENCH.current_error) ** 2]), 5 * DT_S)
     assert 0.85 * rises_K[1] < wires.peak_C[0] - 30.0 < rises_K[1]
 
 
@@ -187,7 +188,7 @@ def test_a_sensor_that_ends_below_the_limit_of_the_current_lets_through_more_tha
     """0.2 A in 10 bits are 199 mA at most: 0.8 A counts for a sixteenth where that is allowed."""
     blind = thermal(full_scale_A=0.2, current_max_A=current_max_A)
     rise_K = peak(CELL, blind, BENCH).warm_C - BENCH.warm_C
-    counted_K = CELL.heating_K_per_A2s * 0.02 / (1.0 - CURRENT_ERROR) ** 2
+    counted_K = CELL.heating_K_per_A2s * 0.02 / (1.0 - BENCH.current_error) ** 2
     late_K = CELL.heating_K_per_A2s * blind.late_A2s(BENCH)
     assert rise_K == pytest.approx(times * counted_K + late_K)
 

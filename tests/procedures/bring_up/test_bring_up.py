@@ -31,7 +31,7 @@ from hil.procedures.bring_up.setup import Setup
 from hil.procedures.run import Done
 
 LIMITS = protocol.default_limits() | {
-    "current_max_mA": 222, "heat_max_cA2ms": 225717, "on_time_max_ms": 20000,
+    "current_max_mA": 222, "heat_max_cA2ms": 225826, "on_time_max_ms": 20000,
 }  # fmt: skip
 SETUP = Setup("board", "native", ("a.1", "a.2", "a.3", "a.4"), LIMITS, 8.0, 50.0, 0.17, None)
 
@@ -117,10 +117,10 @@ def rig_limits(asked):
 
 
 def test_the_uncertainty_of_a_ratio_is_that_of_meter_and_converter(asked, rig_limits):
-    """1 % of the meter and a count of 2 A / 1023, both uniform, at 0.16 A."""
+    """1 % of the meter and a count of 1 A / 1023, both uniform, at 0.16 A."""
     board = board_of(limits=rig_limits)
     done = bring_up(asked, played(board, bench_of(board)))
-    reading_A, count_A = 0.16, 2.0 / 1023
+    reading_A, count_A = 0.16, 1.0 / 1023
     u = np.hypot(0.01 / np.sqrt(3.0), count_A / reading_A / np.sqrt(12.0))
     assert done.record.uncertainty("current_ratio.1") == pytest.approx(u, rel=0.02)
 
