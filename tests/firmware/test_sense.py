@@ -123,6 +123,20 @@ def test_no_pulse_comes_after_disarming_the_estop_or_the_end_of_a_command(any_bo
         assert risen() == before
 
 
+def test_no_reading_is_lost_where_the_scan_ends_during_its_pulse(chip):
+    """Gates are written anew at the end of a scan; a request comes every 6 ms, in step with it."""
+    chip.limit(sense_every_ms=60)
+    chip.ready()
+    for phase_us in range(0, 750, 50):
+        chip.advance(phase_us)
+        read_us = []
+        for _ in range(80):
+            answer = chip.command("set_mask", valid_for_ms=100, cells_on=0)
+            if answer["first_cell"] >= protocol.SENSED:
+                read_us.append(chip.now_us())
+        assert max(b - a for a, b in pairwise(read_us)) < 9_000, phase_us
+
+
 def _commanded_for_a_while(chip):
     """The chip has no fault, is armed, and its next command is followed by a pulse."""
     chip.set_estop(False)

@@ -190,7 +190,6 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     uint8_t whole_b = 0, whole_c = 0, whole_d = 0;
     bool modulated = false;
     (void)port;
-    memset(slots, 0, SLOTS * sizeof *slots);
     for (; n_cells > 0; n_cells--, gate++) {
         uint8_t duty = *duty_per_255++;
         if (duty == DUTY_WHOLE) {
@@ -198,14 +197,16 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
             whole_c |= gate->c;
             whole_d |= gate->d;
         } else if (duty != 0) {
+            if (!modulated)
+                memset(slots, 0, SLOTS * sizeof *slots);
             add_duty(slots, duty, gate);
             modulated = true;
         }
     }
     for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
-        slot->b |= whole_b;
-        slot->c |= whole_c;
-        slot->d |= whole_d;
+        slot->b = modulated ? slot->b | whole_b : whole_b;
+        slot->c = modulated ? slot->c | whole_c : whole_c;
+        slot->d = modulated ? slot->d | whole_d : whole_d;
     }
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
@@ -218,15 +219,23 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     }
 }
 
+/* A gate that is high to be measured stays so. */
 void port_gates_refresh(struct port *port)
 {
     (void)port;
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
     {
+        struct slot levels = the_port.slots[the_port.slot];
+        if (the_port.sensing) {
+            const struct slot *sensed = &GATES[the_port.turn.address];
+            levels.b = (uint8_t)(levels.b | (PORTB & sensed->b));
+            levels.c = (uint8_t)(levels.c | (PORTC & sensed->c));
+            levels.d = (uint8_t)(levels.d | (PORTD & sensed->d));
+        }
         DDRB |= GATES_B;
         DDRC |= GATES_C | (MEASURES ? SELECT_C : 0);
         DDRD |= GATES_D;
-        drive(&the_port.slots[the_port.slot]);
+        drive(&levels);
     }
 }
 
@@ -451,7 +460,7 @@ bool port_sample(struct port *port, struct port_sample *sample)
     (void)port;
     if (!the_port.sample_ready)
         return false;
-    memcpy(sample, (const void *)&the_port.sample, sizeof *sample);
+    *sample = *(struct port_sample *)&the_port.sample;
     if (MEASURES && sample->cell >= N_CELLS) {
         sample->known_counts = KNOWN_COUNTS[sample->cell - N_CELLS];
         sample->cell = (uint8_t)(sample->cell - N_CELLS + WIRE_CELLS_MAX);
@@ -546,10 +555,13 @@ ISR(USART_RX_vect)
 
 ISR(USART_UDRE_vect)
 {
-    if (the_port.tx_first == the_port.tx_end)
+    uint8_t first = the_port.tx_first;
+    if (first == the_port.tx_end) {
         UCSR0B &= (uint8_t) ~(1 << UDRIE0);
-    else
-        UDR0 = the_port.tx[the_port.tx_first++];
+        return;
+    }
+    UDR0 = the_port.tx[first];
+    the_port.tx_first = (uint8_t)(first + 1);
 }
 
 bool port_receive(struct port *port, uint8_t *byte)

@@ -399,7 +399,7 @@ void libboard_rest(void *board)
 {
     struct port *port = board;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        port->board.cells[i].heat.cA2ms = port->board.cells[i].heat.loss_cA2ms = 0;
+        port->board.cells[i].heat.cA2ms = 0;
 }
 
 void libboard_advance(void *board, uint32_t duration_us)
