@@ -39,7 +39,7 @@ void board_take_limits(struct board *board)
     board->checked_crc = WIRE_CRC_INIT;
     board->sense_step_ms = (uint16_t)(board->limits.sense_every_ms / (unsigned)board->identity.n_cells + 1u);
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        heat_use_up(&board->cells[i].heat, &board->limits, board->now_ms);
+        heat_use_up(&board->cells[i].heat, &board->limits, heat_ticks(board->now_us));
 }
 
 void board_check_limits(struct board *board, uint16_t table_crc)
@@ -148,6 +148,13 @@ static void switch_cells(struct board *board, const uint8_t *duty_per_255)
             cell_command(cell, *duty_per_255, (uint16_t)board->now_ms, before_ticks, after_ticks);
 }
 
+static void leave_open_off(const struct board *board, uint8_t *duty)
+{
+    for (uint16_t bit = 1; bit != 0; bit = (uint16_t)(bit << 1), duty++)
+        if ((board->cells_open & bit) != 0)
+            *duty = 0;
+}
+
 bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
 {
     uint8_t hold_max_ms = board->limits.hold_max_ms;
@@ -155,10 +162,10 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     uint16_t bit = 1;
     uint8_t n_on = 0;
     uint8_t changes = 0;
-    struct cell *cell = board->cells;
-    for (uint8_t *duty = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), duty++, cell++) {
-        if ((board->cells_open & bit) != 0)
-            *duty = 0;
+    const struct cell *cell = board->cells;
+    if (board->cells_open != 0)
+        leave_open_off(board, duty_per_255);
+    for (const uint8_t *duty = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), duty++, cell++) {
         changes |= *duty ^ cell->duty_per_255;
         if (*duty == 0)
             continue;
@@ -199,7 +206,7 @@ bool board_probe(struct board *board, uint16_t cells)
         if ((cells & bit) == 0)
             continue;
         uint16_t counts = port_probe(board->port, i);
-        cell_probed(&board->cells[i], &board->law, counts);
+        cell_probed(&board->cells[i], &board->law, counts, heat_ticks(port_now_us(board->port)));
         if (board_estop_open(board)) /* the gate did not rise, or not for long enough: discard the reading */
             return false;
         uint16_t found = board_faults_of(board, i, guard_probe(counts, &board->limits));

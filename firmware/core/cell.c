@@ -5,10 +5,15 @@
 /* One cell can be read out of turn, and in turn soon after. */
 enum { SAMPLES_IN_FLIGHT = 2 };
 
+/* Counts of 1024. */
+static inline uint16_t share_of(uint16_t full_scale, uint16_t counts)
+{
+    return (uint16_t)((uint32_t)(uint16_t)(counts << 6) * full_scale >> 16);
+}
+
 uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)
 {
-    uint32_t product = (uint32_t)counts * limits->current_full_scale_mA; /* below 2^24 */
-    return (uint16_t)((uint16_t)(product >> 8) >> 2);
+    return share_of(limits->current_full_scale_mA, counts);
 }
 
 void cell_boot(struct cell *cell)
@@ -20,7 +25,8 @@ void cell_boot(struct cell *cell)
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
                   uint16_t after_ticks)
 {
-    heat_count(&cell->heat, cell->duty_per_255, after_ticks);
+    if (cell->duty_per_255 != 0)
+        heat_count(&cell->heat, cell->duty_per_255, after_ticks);
     heat_begin(&cell->heat, duty_per_255, before_ticks);
     if (cell->duty_per_255 == 0)
         cell->on_since_ms = now_ms;
@@ -28,9 +34,10 @@ void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint
     cell->just_set = SAMPLES_IN_FLIGHT;
 }
 
-void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts)
+void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts, uint16_t now_ticks)
 {
     cell->on_counts = counts;
+    heat_cool(&cell->heat, law, now_ticks);
     heat_add_pulse(&cell->heat, law, counts, PORT_PROBE_MAX_US);
     cell->streak[CHECK_HIGH] = 0;
     cell->streak[CHECK_LOW] = 0;
@@ -38,9 +45,10 @@ void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts)
 
 /* The pulse is counted whether the gate was on anyway or not, and however it ended. */
 void cell_sensed(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
-                 const struct port_sample *sample)
+                 const struct port_sample *sample, uint16_t now_ticks)
 {
     uint16_t counts = sample->current_counts;
+    heat_cool(&cell->heat, law, now_ticks);
     heat_add_pulse(&cell->heat, law, counts, PORT_PROBE_MAX_US);
     if (!sample->gate_on)
         return;
@@ -62,8 +70,7 @@ static inline void take_reading(struct cell *cell, const struct wire_limits *lim
                          const struct port_sample *sample)
 {
     uint16_t current_mA = cell_current_mA(sample->current_counts, limits);
-    uint32_t above_zero_cC =
-        ((uint32_t)sample->temperature_counts * limits->temperature_full_scale_cC >> 8) >> 2;
+    uint16_t above_zero_cC = share_of(limits->temperature_full_scale_cC, sample->temperature_counts);
     int32_t temperature_cC = (int32_t)above_zero_cC + limits->temperature_zero_cC;
     cell->temperature_cC = (int16_t)(temperature_cC < INT16_MAX ? temperature_cC : INT16_MAX);
     cell->sampled_mA = current_mA;
@@ -74,13 +81,13 @@ static inline void take_reading(struct cell *cell, const struct wire_limits *lim
 }
 
 void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
-                 const struct port_sample *sample, uint32_t now_ms, uint32_t now_us)
+                 const struct port_sample *sample, uint16_t now_ticks)
 {
     if (PORT_MEASURES(sample))
         take_reading(cell, limits, sample);
     else
         cell->on_counts = assumed_counts(limits);
-    heat_count(&cell->heat, cell->duty_per_255, heat_ticks(now_us));
+    heat_count(&cell->heat, cell->duty_per_255, now_ticks);
+    heat_cool(&cell->heat, law, now_ticks);
     heat_add(&cell->heat, law, cell->on_counts);
-    heat_cool(&cell->heat, law, now_ms);
 }

@@ -33,11 +33,11 @@ void cell_boot(struct cell *cell);
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
                   uint16_t after_ticks);
 /* Call after a pulse, which measures the present current: counts of earlier samples are cleared. */
-void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts);
+void cell_probed(struct cell *cell, const struct heat_law *law, uint16_t counts, uint16_t now_ticks);
 /* Call after a reading that port_sense requested. */
 void cell_sensed(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
-                 const struct port_sample *sample);
+                 const struct port_sample *sample, uint16_t now_ticks);
 void cell_sample(struct cell *cell, const struct wire_limits *limits, const struct heat_law *law,
-                 const struct port_sample *sample, uint32_t now_ms, uint32_t now_us);
+                 const struct port_sample *sample, uint16_t now_ticks);
 
 #endif

@@ -2,20 +2,33 @@
 
 #include "port.h"
 
+enum { TICKS_A_MS = 1000 / HEAT_TICK_US };
+
+/* The compiler must not see where the operands come from: GCC 5 would make a product of 32 by 32 bits, which
+ * takes an AVR three times as long. */
+static inline uint32_t product(uint16_t a, uint16_t b)
+{
+    __asm__("" : "+r"(a), "+r"(b));
+    return (uint32_t)a * b;
+}
+
 struct heat_law heat_law(const struct wire_limits *limits)
 {
     uint32_t full_scale_mA = limits->current_full_scale_mA;
     uint32_t time_constant_ms = limits->heat_time_constant_ms;
+    uint32_t span_ticks = time_constant_ms * TICKS_A_MS;
     /* (full scale / 10 / 1024)^2 tick / 1000 2^24 = full scale^2 / 1562.5, rounded up */
     uint32_t gain = (2u * full_scale_mA * full_scale_mA + 3124u) / 3125u;
-    /* not above 1 - exp(-step / time constant) */
-    uint32_t loss = ((uint32_t)HEAT_STEP_MS << 16) / (time_constant_ms + HEAT_STEP_MS);
-    return (struct heat_law){.gain = (uint16_t)gain, .loss = (uint16_t)loss};
+    return (struct heat_law){
+        .rate = UINT32_MAX / TICKS_A_MS / time_constant_ms,
+        .span_ticks = (uint16_t)(span_ticks < UINT16_MAX ? span_ticks : UINT16_MAX),
+        .gain = (uint16_t)gain,
+    };
 }
 
-void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint32_t now_ms)
+void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint16_t now_ticks)
 {
-    *heat = (struct heat){.cA2ms = limits->heat_max_cA2ms, .stepped_ms = (uint8_t)now_ms};
+    *heat = (struct heat){.cA2ms = limits->heat_max_cA2ms, .cooled_ticks = now_ticks};
 }
 
 uint16_t heat_ticks(uint32_t now_us)
@@ -59,11 +72,10 @@ void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks)
 static uint32_t gained(const struct heat_law *law, uint16_t counts, uint16_t n)
 {
     uint16_t at_most = (uint16_t)(counts + 1u);
-    uint32_t square = (uint32_t)at_most * at_most;
-    uint32_t a_tick_65536 = ((uint32_t)(uint16_t)(square >> 16) * law->gain << 8) +
-                            ((uint32_t)(uint16_t)square * law->gain >> 8) + 1u;
-    return (uint32_t)(uint16_t)(a_tick_65536 >> 16) * n +
-           ((uint32_t)(uint16_t)a_tick_65536 * n >> 16) + 1u;
+    uint32_t square = product(at_most, at_most);
+    uint32_t a_tick_65536 = (product((uint16_t)(square >> 16), law->gain) << 8) +
+                            (product((uint16_t)square, law->gain) >> 8) + 1u;
+    return product((uint16_t)(a_tick_65536 >> 16), n) + (product((uint16_t)a_tick_65536, n) >> 16) + 1u;
 }
 
 static void add(struct heat *heat, uint32_t gain)
@@ -85,15 +97,28 @@ void heat_add_pulse(struct heat *heat, const struct heat_law *law, uint16_t coun
     add(heat, gained(law, counts, (uint16_t)(pulse_us / HEAT_TICK_US + 1u)));
 }
 
-/* The loss of a step is computed from H at its beginning; heat gained within it is not reduced until the
- * next. */
-void heat_cool(struct heat *heat, const struct heat_law *law, uint32_t now_ms)
+/* With x = passed / time constant, 1 - exp(-x) is at least x - x^2 / 2, which is 1/2 at its most. */
+static uint32_t lost_share(const struct heat_law *law, uint16_t passed)
 {
-    if ((uint8_t)((uint8_t)now_ms - heat->stepped_ms) < HEAT_STEP_MS)
-        return;
-    heat->stepped_ms = (uint8_t)(heat->stepped_ms + HEAT_STEP_MS);
-    heat->cA2ms -= heat->loss_cA2ms;
-    uint32_t low = (uint32_t)(uint16_t)heat->cA2ms * law->loss + heat->rest;
-    heat->rest = (uint16_t)low;
-    heat->loss_cA2ms = (uint32_t)(uint16_t)(heat->cA2ms >> 16) * law->loss + (low >> 16);
+    if (passed >= law->span_ticks)
+        return UINT32_C(1) << 31;
+    uint16_t rate_high = (uint16_t)(law->rate >> 16);
+    uint32_t x = product((uint16_t)law->rate, passed);
+    if (rate_high != 0) /* the time constant is below 263 ms */
+        x += product(rate_high, passed) << 16;
+    uint16_t at_most = (uint16_t)((x >> 16) + 1u);
+    return x - (product(at_most, at_most) >> 1);
+}
+
+/* Heat that has flowed since the last call is not yet in H, so that it cools only from now on. */
+void heat_cool(struct heat *heat, const struct heat_law *law, uint16_t now_ticks)
+{
+    uint32_t share = lost_share(law, (uint16_t)(now_ticks - heat->cooled_ticks));
+    uint16_t share_high = (uint16_t)(share >> 16), high = (uint16_t)(heat->cA2ms >> 16);
+    uint32_t middle = product(high, (uint16_t)share);
+    uint32_t low = product((uint16_t)heat->cA2ms, share_high);
+    uint32_t rest = (uint32_t)(uint16_t)middle + (uint16_t)low + heat->rest;
+    heat->cooled_ticks = now_ticks;
+    heat->rest = (uint16_t)rest;
+    heat->cA2ms -= product(high, share_high) + (middle >> 16) + (low >> 16) + (rest >> 16);
 }

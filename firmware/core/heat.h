@@ -12,30 +12,29 @@
 
 enum {
     HEAT_TICK_US = 4,
-    HEAT_STEP_MS = 8,      /* cooling is subtracted in steps of this length */
     HEAT_COUNTS_MAX = 1023, /* full scale, which is assumed until the first reading */
 };
 
 /* Derived from the limits, so that the scan needs no division. */
 struct heat_law {
-    uint16_t gain; /* cA^2 ms per tick at one count of current, times 2^24 */
-    uint16_t loss; /* share of H lost in a step, times 2^16 */
+    uint32_t rate;       /* a tick as a share of the time constant, times 2^32 */
+    uint16_t span_ticks; /* the time constant, or as much of it as ticks can count */
+    uint16_t gain;       /* cA^2 ms per tick at one count of current, times 2^24 */
 };
 
 struct heat {
     uint32_t cA2ms;
-    uint32_t loss_cA2ms;    /* of the present step */
     uint16_t rest;          /* remainder of the loss, in 2^-16 cA^2 ms */
     uint16_t on_ticks;      /* on-time since the last reading of the current, weighted with the duty */
     uint16_t counted_ticks; /* time up to which on_ticks counts */
     uint16_t full_ticks;    /* of the coming time, this much counts as fully on */
-    uint8_t stepped_ms;     /* start of the present step */
+    uint16_t cooled_ticks;  /* time up to which cooling has been subtracted */
 };
 
 struct heat_law heat_law(const struct wire_limits *limits);
 
 /* Sets the budget to used up, as after a reset, when the history is unknown. */
-void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint32_t now_ms);
+void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint16_t now_ticks);
 
 /* Modulo 262 ms: a cell that is on is sampled within 50 ms, or the scan is stale. */
 uint16_t heat_ticks(uint32_t now_us);
@@ -48,11 +47,11 @@ void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 /* The gate has had this duty up to now. */
 void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 
+/* Subtracts the cooling since the last call. Call before adding what has flowed meanwhile. */
+void heat_cool(struct heat *heat, const struct heat_law *law, uint16_t now_ticks);
+
 /* Adds the on-time since the last call with this current, in counts of the converter. */
 void heat_add(struct heat *heat, const struct heat_law *law, uint16_t counts);
 void heat_add_pulse(struct heat *heat, const struct heat_law *law, uint16_t counts, uint16_t pulse_us);
-
-/* Call more often than once per step; otherwise H falls too slowly. */
-void heat_cool(struct heat *heat, const struct heat_law *law, uint32_t now_ms);
 
 #endif

@@ -29,7 +29,7 @@ static void count_reading(struct board *board, struct cell *cell)
 static void check_cell(struct board *board, const struct port_sample *sample)
 {
     struct cell *cell = &board->cells[sample->cell];
-    cell_sample(cell, &board->limits, &board->law, sample, board->now_ms, board->now_us);
+    cell_sample(cell, &board->limits, &board->law, sample, heat_ticks(board->now_us));
     uint16_t found = guard_sample(cell, &board->limits, sample, board->now_ms);
     found = board_faults_of(board, sample->cell, found);
     if (found != 0)

@@ -52,7 +52,7 @@ void sense_take(struct board *board, const struct port_sample *sample)
 {
     struct cell *cell = &board->cells[sample->cell];
     board->sense_asked = false;
-    cell_sensed(cell, &board->limits, &board->law, sample);
+    cell_sensed(cell, &board->limits, &board->law, sample, heat_ticks(board->now_us));
     if (!sample->gate_on)
         return;
     board->sensed = (struct sensed){

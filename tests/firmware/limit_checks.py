@@ -390,6 +390,26 @@ def cooling(board):
     board.limit()
 
 
+def cooling_law(board):
+    """A budget that is used up falls by exp(-t / tau): never faster, and a reading later at most.
+
+    Where a reading comes later than a time constant, half of the heat goes at most.
+    """
+    for tau_ms in (1, 60, 400):
+        board.limit(heat_max_cA2ms=4_000_000, heat_time_constant_ms=tau_ms)
+        start_us = board.now_us()
+        for _ in range(30):
+            board.advance(max(500, 100 * tau_ms))
+            passed_ms = (board.now_us() - start_us) / 1000
+            share = board.command("read")["heat_per_255"][CELL]
+            first_ms = passed_ms + board.exchange_us / 1000  # from storing the table to its answer
+            assert share >= 255 * math.exp(-first_ms / tau_ms), (tau_ms, passed_ms)
+            last_ms = passed_ms - 1 - board.scan_us / 1000
+            if tau_ms > 1:
+                assert share <= 1 + 256 * math.exp(-last_ms / tau_ms), (tau_ms, passed_ms)
+    board.limit()
+
+
 def scan_age(board):
     for age_ms in (10, 20, 35, 50):
         board.limit(scan_age_max_ms=age_ms)
@@ -681,6 +701,7 @@ CHECKS = [
     on_time,
     energy,
     cooling,
+    cooling_law,
     scan_age,
     emergency_stop,
     wrong_table,

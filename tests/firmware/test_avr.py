@@ -11,7 +11,7 @@ from firmware.boards import FIRMWARE, AvrBoard
 from hil.devices.board import protocol
 
 RAM = 2048
-FLASH_MAX, DATA_MAX = 18 * 1024, 1376  # of 32 KiB and of the RAM
+FLASH_MAX, DATA_MAX = 22 * 1024, 1376  # of 32 KiB and of the RAM
 STACK_ROOM = 192  # never touched by any of the commands; an interrupt takes 20 to 60 bytes more
 
 

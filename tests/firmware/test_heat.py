@@ -10,7 +10,9 @@ import math
 import numpy as np
 import pytest
 
+from firmware.boards import NativeBoard
 from hil.devices.board import protocol
+from hil.devices.board.scan import scan_s
 
 CELL = 3
 COUNTS = 512  # 1 A: 10^4 cA^2
@@ -45,7 +47,10 @@ class Wire:
 
 
 def ready(board, heat_max, tau_ms, counts=COUNTS):
-    board.limit(heat_max_cA2ms=heat_max, heat_time_constant_ms=tau_ms, current_max_mA=1900)
+    board.limit(
+        heat_max_cA2ms=heat_max, heat_time_constant_ms=tau_ms, current_max_mA=1900,
+        on_time_max_ms=60_000,
+    )  # fmt: skip
     board.recover()
     board.cool()
     board.set_analog(CELL, on=counts)
@@ -74,6 +79,68 @@ def test_the_budget_is_never_less_than_the_law_says_and_hardly_more(board, tau_m
         assert most - unit <= 1.04 * law.H + I2_CA2 * 30, (most, law.H)
 
 
+def held_on(board, tau_ms, command):
+    """H of a cell that is held on, at least and at most, and what the law says of it.
+
+    Until it has settled, within 3 %; `command` is called as often as the line allows, at most once
+    a millisecond.
+    """
+    heat_max = round(1.2 * I2_CA2 * tau_ms)
+    ready(board, heat_max, tau_ms)
+    start_us, on_ms, n = board.now_us(), 0.0, 0
+    while on_ms < 3.5 * tau_ms:
+        before_us = board.now_us()
+        command(n)
+        board.advance(max(0, 1000 - (board.now_us() - before_us)))
+        on_ms = (board.now_us() - start_us) / 1000
+        n += 1
+    most, unit = heat_of(board, heat_max)
+    return most - unit, most, I2_CA2 * tau_ms * (1.0 - math.exp(-on_ms / tau_ms))
+
+
+def allowed(exact, tau_ms, gap_ms):
+    """H at most, if the current is read every gap_ms: firmware/README.md, with its rounding."""
+    a_count_more = (COUNTS + 1) ** 2 / COUNTS**2
+    a_tick_more = 1 + 0.004 / gap_ms
+    rounded = 2 / (I2_CA2 * gap_ms)  # two units a reading
+    return exact * (a_count_more * a_tick_more + rounded) / (1.0 - gap_ms / (2.0 * tau_ms))
+
+
+@pytest.mark.parametrize("gap_ms", [1, 3, 9, 14, 17])
+@pytest.mark.parametrize("tau_ms", [60, 683, 8_000])
+def test_held_on_h_is_the_law_s_however_rarely_the_current_is_read(libboard, tau_ms, gap_ms):
+    board = NativeBoard(libboard, scan_period_us=1000 * gap_ms)
+    least, most, exact = held_on(board, tau_ms, lambda _: board.set(CELL))
+    assert most + I2_CA2 * gap_ms >= exact  # what flowed since the last reading
+    assert least <= allowed(exact, tau_ms, gap_ms), (least / exact, most / exact)
+
+
+HELD = {
+    "set_mask": lambda n: {"cells_on": 0xFFF * (n % 2) | 1 << CELL},
+    "set_duties": lambda n: {
+        "duty_per_255": [255 * (i == CELL or n % 2) for i in range(12)] + [0] * 4
+    },
+    "broadcast": lambda n: {
+        "p_on_per_65536": protocol.PROBABILITY_ONE, "q_off_per_65536": 0, "tick": n + 1,
+        "seed": 3, "first_cell": 0,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_on_the_chip_h_is_the_law_s_under_a_command_a_millisecond(chip, kind):
+    """All the other cells switch, so that readings are up to 14 ms apart."""
+    tau_ms, gap_ms = 200, 1e3 * scan_s(kind, 1e-3)
+
+    def command(n):
+        assert chip.result(kind, valid_for_ms=100, **HELD[kind](n)) == "done"
+
+    least, most, exact = held_on(chip, tau_ms, command)
+    print(f"{kind}: counted {least / exact:.3f} to {most / exact:.3f} of what was there")
+    assert most + I2_CA2 * gap_ms >= exact
+    assert least <= allowed(exact, tau_ms, gap_ms)
+
+
 def test_a_partial_duty_uses_up_heat_in_proportion(board):
     heat_max = I2_CA2 * 100
     ready(board, heat_max, 65_535)
@@ -92,9 +159,9 @@ class Heat(ctypes.Structure):
     """As in core/heat.h."""
 
     _fields_ = [
-        ("cA2ms", ctypes.c_uint32), ("loss_cA2ms", ctypes.c_uint32), ("rest", ctypes.c_uint16),
-        ("on_ticks", ctypes.c_uint16), ("counted_ticks", ctypes.c_uint16),
-        ("full_ticks", ctypes.c_uint16), ("stepped_ms", ctypes.c_uint8),
+        ("cA2ms", ctypes.c_uint32), ("rest", ctypes.c_uint16), ("on_ticks", ctypes.c_uint16),
+        ("counted_ticks", ctypes.c_uint16), ("full_ticks", ctypes.c_uint16),
+        ("cooled_ticks", ctypes.c_uint16),
     ]  # fmt: skip
 
 

@@ -42,6 +42,7 @@ IN_APART = [
 ELSEWHERE = [
     ("core/board.c", "            *duty = 0;\n", "            ;\n"),
     ("core/board.c", "if ((board->cells_open & bit) != 0)", "if (false)"),
+    ("core/board.c", "    if (board->cells_open != 0)\n", "    if (false)\n"),
     ("core/command.c", "    board_forget_open(board);\n", ""),
     ("core/command.c", "answer.cells_open = board->cells_open;", "answer.cells_open = 0;"),
 ]
@@ -69,11 +70,15 @@ def mutants_of_setting_apart(board: str):
 COUNTED = [
     ("core/cell.c", "        cell->on_since_ms = now_ms;", "cell->streak[CHECK_HIGH] = 0;"),
     ("core/cell.c", "    cell->just_set = SAMPLES_IN_FLIGHT;\n", ""),
-    ("core/cell.c", "    heat_cool(&cell->heat, law, now_ms);\n", ""),
+    ("core/cell.c", "    heat_cool(&cell->heat, law, now_ticks);\n    heat_add(", "    heat_add("),
     ("core/cell.c", "    heat_add(&cell->heat, law, cell->on_counts);\n", ""),
     ("core/heat.c", "counts + 1u", "counts / 2u"),
-    ("core/heat.c", "heat->cA2ms -= heat->loss_cA2ms;", ";"),
-    ("core/heat.c", "heat->rest = (uint16_t)low;", ";"),
+    ("core/heat.c", "    heat->cA2ms -= product", "    product"),
+    ("core/heat.c", "    heat->cooled_ticks = now_ticks;\n", ""),
+    ("core/heat.c", "if (passed >= law->span_ticks)", "if (false)"),
+    ("core/heat.c", "    if (rate_high != 0)", "    if (rate_high == 0)"),
+    ("core/heat.c", "return x - (product(at_most, at_most) >> 1);", "return x;"),
+    ("core/heat.c", "heat->rest = (uint16_t)rest;", ";"),
     ("core/heat.c", "heat->on_ticks = 0;", ";"),
     ("core/heat.c", ".cA2ms = limits->heat_max_cA2ms, ", ""),
     ("core/board.c", "    board->law = heat_law(&board->limits);\n", ""),
