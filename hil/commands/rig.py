@@ -144,7 +144,7 @@ def board(args: argparse.Namespace) -> int:
     else:
         found = boards.identity(args.port)
     if args.set:
-        table = boards.changed_limits(found["limits"], args.set)
+        table = boards.changed_limits(found, args.set)
         changes = [f"{k}: {found['limits'][k]} -> {v}" for k, v in table.items()
                    if found["limits"][k] != v]  # fmt: skip
         if not args.yes:

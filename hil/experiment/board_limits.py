@@ -10,7 +10,7 @@ from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
-from hil.experiment.current_error import catalogue, reading_error
+from hil.experiment.current_error import catalogue, largest_A, reading_error
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import (
     Bench,
@@ -30,6 +30,7 @@ from hil.rig.wires import build_wire
 
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"
+DEAD_MAN_S = 1e-3 * protocol.LIMITS["silence_max_ms"].highest
 SHOWN_C = 1000.0  # largest temperature shown: a hotter wire has melted, so the value has no meaning
 
 
@@ -78,13 +79,15 @@ class Protection:
         """
         if self.measures:
             return self.bench
-        return replace(self.bench, supply_A=1e-3 * self.assumed_mA, current_error=0.0)
+        return replace(self.bench, supply_A=1e-3 * self.assumed_mA, current_error=0.0, leak_A=0.0)
 
     def with_full_scale(self, full_mA: int) -> "Protection":
         """The same board with another current sensor."""
         limits = {**self.limits, "current_full_scale_mA": full_mA}
         error = _current_error(self.cells, self.bench.supply_V, limits)
-        return replace(self, limits=limits, bench=replace(self.bench, current_error=error))
+        leak = leak_A(catalogue()["sense"], limits)
+        bench = replace(self.bench, current_error=error, leak_A=leak)
+        return replace(self, limits=limits, bench=bench)
 
     def wanted(self) -> dict[str, int]:
         """Limits that protect the wires and permit cells to be on as long as the guard does.
@@ -206,7 +209,18 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
             limits["sense_every_ms"],
         ),
         current_error=_current_error(cells, max(volts, default=0.0), limits),
+        leak_A=leak_A(catalogue()["sense"], limits),
     )
+
+
+def leak_A(sense: Mapping[str, Any], limits: Mapping[str, int]) -> float:
+    """The largest current of a cell that is off which a board with this part does not notice.
+
+    It cuts off what is below a whole count and a whole milliamp.
+    """
+    full_A = Thermal.of(limits).full_scale_A
+    shown_A = 1e-3 * (limits["current_off_max_mA"] + 1.0) + full_A / 1024
+    return largest_A(sense, full_A, shown_A)
 
 
 def _current_error(cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]) -> float:
@@ -242,6 +256,7 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
             f"devices.{board.name}", board.cells, board.bench.supply_V, board.limits
         )
         yield from _unmeasured(board)
+        yield from _late(board)
         peaks = [p for p in board.peaks() if not p.protected]
         if not peaks:
             continue
@@ -253,6 +268,32 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
             f"{worst.cell.temperature_max_C:g}: use the limits that `hil board limits --from RIG` "
             "prints",
         )
+
+
+def _late(board: Protection) -> Iterator[tuple[str, str]]:
+    """A persistence that leaves a short, or a transistor that stays on, to other protections."""
+    scans, thermal = board.limits["persistence_scans"], Thermal.of(board.limits)
+    if not board.measures or scans <= protocol.LIMITS["persistence_scans"].default:
+        return
+    key = f"devices.{board.name}.limits.persistence_scans = {scans}"
+    found_s, short_A = thermal.found_s(board.bench), thermal.short_A(board.bench)
+    if found_s > DEAD_MAN_S:
+        yield (
+            key,
+            f"a short would end after {found_s:.2g} s, and without its host the board stops within "
+            f"{DEAD_MAN_S:g} s: lower it",
+        )
+        return
+    for cell in board.cells:
+        heats_K = cell.heating_K_per_A2s * short_A**2 * found_s
+        if heats_K > cell.temperature_max_C - board.bench.warm_C:
+            yield (
+                key,
+                f"until `current_high` trips, {short_A:g} A could heat the wire of '{cell.cell}' "
+                f"by {heats_K:.0f} K, and from {board.bench.warm_C:g} C to its temperature_max_C "
+                f"of {cell.temperature_max_C:g}: lower it",
+            )
+            return
 
 
 def _unmeasured(board: Protection) -> Iterator[tuple[str, str]]:
@@ -380,13 +421,15 @@ def limits_as_toml(board: Protection) -> str:
         board.cells, key=lambda c: (c.temperature_max_C - bench.warm_C) / c.heating_K_per_A2s
     )
     late_K = severest.heating_K_per_A2s * Thermal.of({**board.limits, **wanted}).late_A2s(bench)
+    leak_K = severest.heating_K_per_A2s * severest.time_constant_s * bench.leak_A**2
+    leak = f", minus {leak_K:.0f} K by a leak" if bench.leak_A else ""
     limit = "without a limit" if bench.supply_A is None else f"of {bench.supply_A:g} A"
     supply = f" with a supply {limit}" if board.measures else ""
     comments = {
         ON_TIME: "as guard.cell_on_max_s",
         "heat_max_cA2ms": (
             f"{severest.temperature_max_C:g} C minus ambient {bench.warm_C:g} C, minus "
-            f"{late_K:.0f} K until a trip{supply}"
+            f"{late_K:.0f} K until a trip{supply}{leak}"
         ),
         "heat_time_constant_ms": "of the slowest wire, in still warm air",
         "current_max_mA": (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hil.errors import ConfigError
-from hil.experiment.board_limits import Protection
+from hil.experiment.board_limits import Protection, leak_A
 from hil.experiment.current_error import FIVE_V, catalogue, reading_error
 from hil.mechanics.sma.limits import Thermal, severest_table
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
@@ -240,7 +240,8 @@ def _heat_max_cA2ms(load: Load, board: Protection, sense: Mapping[str, Any]) -> 
     here, counted = (
         reading_error(part, full_A, load.cell_A) for part in (sense, catalogue()["sense"])
     )
-    bench = replace(board.bench, current_error=board.bench.current_error + here - counted)
+    error = board.bench.current_error + here - counted
+    bench = replace(board.bench, current_error=error, leak_A=leak_A(sense, board.limits))
     return severest_table(board.cells, bench, board.limits)["heat_max_cA2ms"]
 
 

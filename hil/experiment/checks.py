@@ -14,6 +14,7 @@ from hil.control.tables import (
     StepsReferenceTable,
 )
 from hil.devices.board import protocol
+from hil.devices.board.ineffective import without_effect
 from hil.errors import remedy
 from hil.experiment import loop_limits
 from hil.experiment.kind import Found, SystemRun
@@ -34,7 +35,6 @@ from hil.rig.instruments import (
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
 from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, DeviceTable, NidaqTable
 
-COUNTS = 1024  # counts of a board's A/D converter
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
 
 
@@ -207,10 +207,10 @@ def _watchdogs(cards: dict[str, NidaqTable]) -> Found:
             )
 
 
-def _limits(name: str, limits: dict[str, int]) -> Found:
+def _limits(name: str, board: CellBoardTable) -> Found:
     """Check the limits of a board: first each limit, then all of them together."""
     wrong = False
-    for key, value in limits.items():
+    for key, value in board.limits.items():
         known = protocol.LIMITS.get(key)
         where = f"devices.{name}.limits.{key}"
         if known is None:
@@ -219,38 +219,15 @@ def _limits(name: str, limits: dict[str, int]) -> Found:
         elif not known.lowest <= value <= known.highest:
             wrong = True
             yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"
-    table = protocol.default_limits() | limits
-    for key, text in () if wrong else _contradictions(table):
+    table = protocol.default_limits() | board.limits
+    found = without_effect(table, measures=board.measures, room_C=board.ambient_range_C)
+    for key, text in () if wrong else found:
         yield f"devices.{name}.limits.{key} = {table[key]}", text
-
-
-def _contradictions(table: dict[str, int]) -> Found:
-    """Yield limits that make another limit ineffective."""
-    on_min_mA, most_mA, full_mA = (
-        table[f"current_{name}_mA"] for name in ("on_min", "max", "full_scale")
-    )
-    if on_min_mA >= most_mA:
-        yield (
-            "current_on_min_mA",
-            f"every cell that is on would trip: choose less than current_max_mA = {most_mA}",
-        )
-    if most_mA >= full_mA * (COUNTS - 1) // COUNTS:
-        yield (
-            "current_full_scale_mA",
-            f"the board cannot measure more, so current_max_mA = {most_mA} would never trip: "
-            "give the full scale of its shunt and amplifier, or lower current_max_mA",
-        )
-    lowest, highest = table["temperature_counts_min"], table["temperature_counts_max"]
-    if lowest >= highest:
-        yield (
-            "temperature_counts_min",
-            f"no temperature would be valid: choose less than temperature_counts_max = {highest}",
-        )
 
 
 def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
     for name, board in boards.items():
-        yield from _limits(name, board.limits)
+        yield from _limits(name, board)
         n_open = board.limits.get("open_cells_max", 0)
         if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:
             yield (

@@ -11,7 +11,7 @@ one more than it reads (firmware/core/heat.c).
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from math import hypot
+from math import hypot, inf
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +53,10 @@ def reading_error(sense: Mapping[str, Any], full_A: float, current_A: float) -> 
     offset_A = offset_V * sense["gain"] * full_A / FIVE_V
     shared = hypot(sense["gain_error"], shunt_error) + unnoticed_5V_error()
     return float(min(shared + offset_A / current_A, ERROR_MAX))
+
+
+def largest_A(sense: Mapping[str, Any], full_A: float, shown_A: float) -> float:
+    """The largest current that may be read as `shown_A`: I - e(I) I."""
+    shared = reading_error(sense, full_A, inf)
+    offset_A = reading_error(sense, full_A, full_A) * full_A - shared * full_A
+    return (shown_A + offset_A) / (1.0 - shared)

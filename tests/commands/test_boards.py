@@ -372,6 +372,27 @@ def test_a_limit_that_the_board_cannot_have_is_refused(pty_board, capsys, value)
     assert capsys.readouterr().err.startswith(f"--set {value}: ")
 
 
+def test_a_limit_that_leaves_a_protection_without_effect_is_not_stored_and_one_there_is_shown(
+    pty_board, capsys
+):
+    words = ["board", "limits", pty_board]
+    assert main([*words, "--set", "current_off_max_mA=1900", "--yes"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 1)
+    assert said.err.startswith("--set: current_off_max_mA = 1900: a transistor that stays on")
+    assert listing.identity(pty_board)["limits"] == protocol.default_limits()
+    wrong = {"current_on_min_mA": 0, "temperature_full_scale_cC": 1}
+    listing.store_limits(pty_board, protocol.default_limits() | wrong)
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[1] for line in lines if "WRONG" in line] == [
+        " current_on_min_mA = 0", " temperature_full_scale_cC = 1"
+    ]  # fmt: skip
+    for mended in ("current_on_min_mA=20", "temperature_full_scale_cC=50000"):
+        assert main([*words, "--set", mended, "--yes"]) == 0
+    assert "WRONG" not in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_a_board_held_by_someone_is_not_taken(pty_board, capsys):
     holder = SerialPort("holder", pty_board)
     assert main(["board", "limits", pty_board]) == 4

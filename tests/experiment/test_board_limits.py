@@ -262,6 +262,9 @@ def test_a_budget_of_nothing_lasts_no_time_at_all():
         (["current_full_scale_mA=222"], "current_full_scale_mA = 222", "current_max_mA = 222"),
         (["temperature_counts_min=900", "temperature_counts_max=900"],
          "temperature_counts_min = 900", "temperature_counts_max = 900"),
+        (["current_on_min_mA=0"], "current_on_min_mA = 0", "choose at least 2"),
+        (["current_off_max_mA=1900"], "current_off_max_mA = 1900", "current_on_min_mA = 20"),
+        (["temperature_full_scale_cC=1"], "temperature_full_scale_cC = 1", "60 degC"),
     ],
 )  # fmt: skip
 def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, changes, key, other):
@@ -274,6 +277,45 @@ def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, chan
         assert f"{LIMITS}.{key}: " in err
         assert other in err
         assert "supply" not in err
+
+
+def test_a_cell_that_conducts_while_it_is_off_is_in_no_run(hil, tmp_path):
+    """0.16 A for ever: before, the run was complete, with exit code 0."""
+    change = f"{LIMITS}.current_off_max_mA=1900"
+    code, _, err = hil("run", "configs/wires4/hold.toml", "--set", change, "--out",
+                       tmp_path / "run.h5")  # fmt: skip
+    assert code == 2
+    assert err.startswith(f"--set {change}: {LIMITS}.current_off_max_mA = 1900: ")
+    assert not (tmp_path / "run.h5").exists()
+
+
+def test_a_leak_that_may_go_unnoticed_counts_as_heat_of_its_wire(hil):
+    """5527 K/(A^2 s) times 0.683 s, of 45.4 mA instead of 24.7: 7.8 K, and 2.3 K were left."""
+    words = [f"{LIMITS}.current_on_min_mA=40", f"{LIMITS}.current_off_max_mA=40"]
+    code, _, err = hil("check", RIG, *(w for word in words for w in ("--set", word)))
+    assert code == 2
+    assert "could heat the wire of 'muscle.1' to 185.5 C" in err
+
+
+@pytest.mark.parametrize("scans", [2, 9, 10])
+def test_a_persistence_that_leaves_a_short_to_the_heat_budget_alone_is_refused(scans, hil):
+    """0.74 A heat by 3027 K/s; 152 K are left, 50 ms: ten scans of 4.92 ms, not eleven."""
+    code, _, err = hil("check", RIG, "--set", f"{LIMITS}.persistence_scans={scans}")
+    assert code == (2 if scans > 9 else 0)
+    assert ("current_high" in err) == (scans > 9)
+    if code:
+        config = load("configs/wires4/hold.toml", [f"{LIMITS}.persistence_scans={scans}"])
+        with pytest.raises(ConfigError, match=f"persistence_scans = {scans}"):
+            assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
+
+
+@pytest.mark.parametrize(("scans", "code"), [(5, 0), (6, 2)])
+def test_a_short_ends_before_a_board_without_its_host_would_have_stopped(scans, code, hil):
+    """A described wire or none: 14 ms a scan, and 0.5 ms; seven of them are longer than 0.1 s."""
+    words = ["--set", f"devices.board_a.limits.persistence_scans={scans}"]
+    found, _, err = hil("check", "configs/array14/rig.toml", *words)
+    assert found == code
+    assert ("within 0.1 s" in err) == bool(code)
 
 
 def test_limits_that_a_board_can_just_tell_apart_pass(hil):

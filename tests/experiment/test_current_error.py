@@ -6,6 +6,8 @@ from math import sqrt
 
 import pytest
 
+from hil.devices.board import protocol
+from hil.experiment.board_limits import leak_A
 from hil.experiment.current_error import catalogue, reading_error, unnoticed_5V_error
 from hil.experiment.load import load_protections
 from hil.mechanics.sma.limits import Thermal, peak
@@ -35,6 +37,17 @@ def test_a_reading_is_too_low_by_gain_and_shunt_5_V_and_offset(full_A, offset_mA
 
 def test_a_current_as_small_as_the_offset_is_not_read_at_all_and_leaves_no_wire_protected():
     assert reading_error(catalogue()["sense"], 2.0, 0.003) == 0.99
+
+
+def test_the_largest_current_of_a_cell_that_is_off_is_what_is_read_as_the_limit():
+    """20 mA, and below a milliamp and a count that the board cuts off; its error is in full."""
+    for full_A, offset_A in ((2.0, 0.0038), (1.0, 0.0019)):
+        table = protocol.default_limits() | {"current_full_scale_mA": round(1e3 * full_A)}
+        most_A = leak_A(catalogue()["sense"], table)
+        read_A = most_A * (1.0 - reading_error(catalogue()["sense"], full_A, most_A))
+        assert read_A == pytest.approx(0.021 + full_A / 1024)
+        shared = sqrt(0.01**2 + 0.01**2 + 0.003**2) + unnoticed_5V_error()
+        assert most_A == pytest.approx((0.021 + full_A / 1024 + offset_A) / (1.0 - shared))
 
 
 @pytest.mark.parametrize("rig", RIGS)

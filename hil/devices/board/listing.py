@@ -1,11 +1,12 @@
 """Commissioning of driver boards: list ports, read and set limits, simulate a board."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hil.devices.board import fuses, protocol
+from hil.devices.board.ineffective import without_effect
 from hil.devices.board.native import built
 from hil.devices.board.port import SerialPort, holder_of
 from hil.errors import ConfigError, DeviceError, remedy
@@ -113,7 +114,16 @@ def identity_as_text(address: str, found: dict[str, Any]) -> str:
     for name, value in found["limits"].items():
         changed = "" if value == protocol.LIMITS[name].default else "   (changed)"
         lines.append(f"  {name:<28} {value:>10}{changed}")
+    lines += [f"  WRONG: {text}" for text in _wrong(found)]
     return "\n".join(lines)
+
+
+def _wrong(found: Mapping[str, Any]) -> list[str]:
+    """Entries of a board's own table that leave a protection without effect."""
+    measures = bool(found["faults_checked"] & protocol.FAULTS_MEASURED)
+    table = found["limits"]
+    wrong = without_effect(table, measures=measures)
+    return [f"{key} = {table[key]}: {text}" for key, text in wrong]
 
 
 def checked_as_text(faults_checked: int) -> str:
@@ -124,15 +134,19 @@ def checked_as_text(faults_checked: int) -> str:
     return f"it measures nothing and cannot find {', '.join(lacking)}"
 
 
-def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, int]:
-    """The table with `name=value` changes.
+def changed_limits(found: Mapping[str, Any], sets: Iterable[str]) -> dict[str, int]:
+    """The table of a board with `name=value` changes.
+
+    Parameters
+    ----------
+    found : the identity of the board, with its limits
 
     Raises
     ------
     ConfigError
-        An unknown limit or a value it cannot have.
+        An unknown limit, a value it cannot have, or one that leaves a protection without effect.
     """
-    table = dict(current)
+    table = dict(found["limits"])
     for text in sets:
         name, _, value = text.partition("=")
         known = protocol.LIMITS.get(name)
@@ -144,6 +158,9 @@ def changed_limits(current: dict[str, int], sets: Iterable[str]) -> dict[str, in
                 f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"
             )
         table[name] = int(value)
+    before = _wrong(found)  # an entry at a time mends a table
+    if wrong := [text for text in _wrong({**found, "limits": table}) if text not in before]:
+        raise ConfigError("\n".join(f"--set: {text}" for text in wrong))
     return table
 
 

@@ -43,6 +43,9 @@ scale I_full of the board's sensor, or `current_high` ends it, whichever is firs
 ends at or below current_max, `current_high` never trips: H counts (I_full / I_s)^2 of what flows,
 and a wire comes to (I_s / I_full)^2 times what H_max stands for.
 
+A cell that is off may conduct I_off, what `current_off_max` lets pass, and H does not count it. It
+adds r_max I_off^2 to C D', thus K (C / G) I_off^2 to theta.
+
 A board measures the sum of wires that are electrically in parallel. Each is taken to carry all of
 it, as the last one does when the others have broken.
 
@@ -176,6 +179,7 @@ class Bench:
     supply_A : what a short draws at most; None where nobody knows
     scan_s : the board's longest scan under the commands that it gets
     current_error : how far below a current its reading may be, relative
+    leak_A : what a cell that is off may conduct unnoticed
     """
 
     cold_C: float
@@ -184,6 +188,7 @@ class Bench:
     supply_A: float | None
     scan_s: float
     current_error: float
+    leak_A: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -225,15 +230,25 @@ class Thermal:
     def late_A2s(self, bench: Bench) -> float:
         """What is added to H_max until gates are off; module, last equation."""
         stale = self.current_max_A**2 * (self.scan_age_max_s + STALE_LATE_S)
-        short_A = self.full_scale_A if bench.supply_A is None else bench.supply_A
+        short_A = self.short_A(bench)
         seen_A = min(short_A, self.full_scale_A)
-        # Where a scan takes longer than its age may be, the board trips for that.
-        scan_s = min(bench.scan_s, self.scan_age_max_s + STALE_LATE_S) + REACTION_S
         shorts = [
-            (n * short_A**2 - (n - 1) * seen_A**2) * scan_s
+            (n * short_A**2 - (n - 1) * seen_A**2) * self._scan_s(bench)
             for n in range(1, self.persistence_scans + 2)
         ]
         return max(stale, *shorts)
+
+    def short_A(self, bench: Bench) -> float:
+        """The current of a short, as far as the board sees it where nobody knows the supply's."""
+        return self.full_scale_A if bench.supply_A is None else bench.supply_A
+
+    def found_s(self, bench: Bench) -> float:
+        """How long a condition may last until gates are off for it, without the heat budget."""
+        return (self.persistence_scans + 1) * self._scan_s(bench)
+
+    def _scan_s(self, bench: Bench) -> float:
+        # Where a scan takes longer than its age may be, the board trips for that.
+        return min(bench.scan_s, self.scan_age_max_s + STALE_LATE_S) + REACTION_S
 
 
 @dataclass(frozen=True)
@@ -258,7 +273,8 @@ def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
     believed = thermal.heat_max_A2s / (1.0 - bench.current_error) ** 2
     forgotten = max(1.0, cell.time_constant_s / thermal.time_constant_s)
     counted_A2s = forgotten * believed * thermal.unseen(cell, bench)
-    rise_K = cell.heating_K_per_A2s * (counted_A2s + thermal.late_A2s(bench))
+    leaked_A2s = cell.time_constant_s * bench.leak_A**2
+    rise_K = cell.heating_K_per_A2s * (counted_A2s + thermal.late_A2s(bench) + leaked_A2s)
     cold_C, warm_C = (cell.highest_C(air_C + rise_K) for air_C in (bench.cold_C, bench.warm_C))
     return Peak(cell, cold_C, warm_C)
 
@@ -315,7 +331,9 @@ def severest_table(
     table["current_max_mA"] = max(1, min(table["current_max_mA"], reading_max_mA - 1))
     late_A2s = Thermal.of({**limits, **table}).late_A2s(bench)
     left_A2s = min(
-        (cell.temperature_max_C - bench.warm_C) / cell.heating_K_per_A2s - late_A2s
+        (cell.temperature_max_C - bench.warm_C) / cell.heating_K_per_A2s
+        - late_A2s
+        - cell.time_constant_s * bench.leak_A**2
         for cell in cells
     )
     heat_A2s = max(0.0, left_A2s) * (1.0 - bench.current_error) ** 2

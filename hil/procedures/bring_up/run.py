@@ -23,6 +23,7 @@ from hil.devices.board import fuses, protocol
 from hil.devices.board.bundled_firmware import ARDUINO
 from hil.devices.board.emulated import EmulatedBoard
 from hil.devices.board.identity import serial_of
+from hil.devices.board.ineffective import without_effect
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.errors import ConfigError, DeviceError
@@ -289,8 +290,14 @@ def _wrong_board(setup: Setup, identity: protocol.Message) -> Failure | None:
 
 
 def _changed_limits(setup: Setup, there: dict[str, int]) -> Failure | None:
-    """The table must be the board's own, or the one for loads that a stopped bring-up has left."""
+    """The table must be the board's own, or the one for loads that a stopped bring-up has left.
+
+    And the board's own must leave every protection its effect.
+    """
     if there in (dict(setup.own), setup.loads_table()):
+        for key, text in without_effect(setup.own, measures=setup.measures):
+            remedy = f"hil board limits PORT --set {key}=VALUE"
+            return Failure(f"limits: {key} = {setup.own[key]}: {text}", remedy)
         return None
     key = next(key for key, value in setup.own.items() if there[key] != value)
     return Failure(

@@ -150,6 +150,21 @@ def test_the_entries_of_the_table_are_those_of_a_calculation_by_hand():
     # a short: one scan of 4.85 ms at 0.8 A, beyond a budget that is full
     left_A2s = (180 - 30) * C / 126.0 - 0.64 * 4.85e-3
     assert table["heat_max_cA2ms"] == pytest.approx(1e7 * left_A2s * 0.97**2, abs=1)
+    # and what 25 mA heat for ever, in the least cooling
+    leaks = protecting([CELL], replace(BENCH, leak_A=0.025), TABLE)
+    left_A2s -= 0.025**2 * C / (0.85 * G)
+    assert leaks["heat_max_cA2ms"] == pytest.approx(1e7 * left_A2s * 0.97**2, abs=1)
+
+
+def test_a_wire_that_conducts_while_its_cell_is_off_is_within_its_peak():
+    """Held at the budget's limit by its duty, with the leak beside it that nobody counts."""
+    bench = replace(BENCH, supply_A=0.0, current_error=0.0, leak_A=0.1)
+    at = thermal(heat_max_A2s=0.01, time_constant_s=1.0, scan_age_max_s=0.0)
+    wires = Wires(WIRE, 1, 30.0, COOLING_LEAST)
+    for _ in range(10_000):
+        wires.step(np.array([0.01 / CELL.time_constant_s + 0.1**2]), 5 * DT_S)
+    assert wires.peak_C[0] > peak(CELL, at, replace(bench, leak_A=0.0)).warm_C
+    assert wires.peak_C[0] < peak(CELL, at, bench).warm_C
 
 
 def test_a_short_beyond_the_full_scale_is_counted_for_as_long_as_nothing_sees_it():

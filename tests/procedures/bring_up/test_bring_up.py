@@ -31,7 +31,7 @@ from hil.procedures.bring_up.setup import Setup
 from hil.procedures.run import Done
 
 LIMITS = protocol.default_limits() | {
-    "current_max_mA": 222, "heat_max_cA2ms": 225826, "on_time_max_ms": 20000,
+    "current_max_mA": 222, "heat_max_cA2ms": 222032, "on_time_max_ms": 20000,
 }  # fmt: skip
 SETUP = Setup("board", "native", ("a.1", "a.2", "a.3", "a.4"), LIMITS, 8.0, 50.0, 0.17, None)
 
@@ -765,6 +765,24 @@ def test_a_board_without_a_rig_is_brought_up_with_the_limits_that_it_has(tmp_pat
     assert isinstance(done, Done)
     assert len(done.record.names) == 12
     assert date.today() <= done.record.record.act.valid_until
+
+
+@pytest.mark.parametrize(("key", "value"), [("current_off_max_mA", 1900), ("current_on_min_mA", 0)])
+def test_a_board_whose_own_limits_disable_a_protection_is_refused_until_they_are_mended(
+    key, value, tmp_path
+):
+    asked = Asked(port="native", by="A. Tester", meter="M 1", load_Ohm=50.0,
+                  supply_V=8.0, out=tmp_path / "r.toml")  # fmt: skip
+    for limits in (LIMITS | {key: value}, LIMITS):
+        board = board_of(limits=limits)
+        bench = bench_of(board, setup=replace(SETUP, cells=("",) * 12))
+        done = bring_up(asked, played(board, bench))
+        if limits is LIMITS:
+            assert isinstance(done, Done)
+        else:
+            assert done.key == "identity"
+            assert done.failure.what.startswith(f"limits: {key} = {value}: ")
+        assert is_safe(board, limits)
 
 
 # --- an Arduino as it is sold, which measures nothing ---------------------------------------------
