@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# SKiDL opens logs in the working folder, misses KiCad's libraries, which are not used, and makes
-# Python warn of its strings when it is compiled.
+# SKiDL opens logs in the working folder, misses KiCad's libraries, which are not used, makes
+# Python warn of its strings when it is compiled, and makes every later logger one of its own.
 with (
     tempfile.TemporaryDirectory() as folder,
     contextlib.chdir(folder),
@@ -28,6 +28,7 @@ with (
     from skidl.pin import pin_drives, pin_types
 
     stop_log_file_output()
+    logging.setLoggerClass(logging.Logger)
 
 PARTS = tomllib.loads((Path(__file__).parent / "parts.toml").read_text(encoding="utf-8"))
 
@@ -86,14 +87,14 @@ class Component:
     ref, kind : its reference, and its table in `parts.toml` or nothing
     fields : its values
     pins : net of every pin by the pin's name; GND of several pins is one
-    numbers : number of every pin by name
+    names : name of every pin by its number
     """
 
     ref: str
     kind: str
     fields: dict[str, Any]
     pins: dict[str, str]
-    numbers: dict[str, str]
+    names: dict[str, str]
 
 
 @dataclass
@@ -138,9 +139,9 @@ class Build:
         parts = {}
         for one in self.circuit.parts:
             pins = {p.name: p.net.name for p in one.pins if p.net is not None}
-            numbers = {p.name: p.num for p in one.pins}
+            names = {p.num: p.name for p in one.pins}
             values = dict(one.fields)
-            parts[one.ref] = Component(one.ref, values.pop("kind"), values, pins, numbers)
+            parts[one.ref] = Component(one.ref, values.pop("kind"), values, pins, names)
         return Netlist(self.kind, parts)
 
     def part(self, ref, pins, nets, kind="", **values):
@@ -278,7 +279,7 @@ def _chip(b: Build) -> None:
     nets |= {pin: f"SEL{n}" for n, pin in enumerate(SELECT_PINS)}
     pins = [(n, name, types.get(name, OUT)) for n, name in enumerate(ATMEGA, 1)]
     b.part("U_CHIP", pins, nets, "chip")
-    for n in range(3):
+    for n in range(4):  # two pins of the chip, two multiplexers
         b.capacitor(f"C_VCC{n}", "VCC", "GND", 100e-9)
     b.two("L_AVCC", "VCC", "AVCC", H=10e-6)
     b.capacitor("C_AVCC", "AVCC", "GND", 100e-9)

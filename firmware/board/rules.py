@@ -143,9 +143,9 @@ def pins_of_the_firmware(build: Netlist) -> Iterator[str]:
         found = net_of(build, chip, pin)
         if found != ("" if spare else net):
             yield f"{pin} carries '{found}' in place of '{'' if spare else net}'"
-        number = build.parts[chip].numbers.get(pin, "")
-        if build.kind == "modules" and not spare and number != NANO[pin]:
-            yield f"{pin} is {NANO[pin]} on a Nano, not {number}"
+        names = build.parts[chip].names
+        if build.kind == "modules" and not spare and names.get(NANO[pin]) != pin:
+            yield f"{NANO[pin]} of the Nano is {names.get(NANO[pin])}, not {pin}"
 
 
 def each_gate_drives_its_own_sense_input(build: Netlist) -> Iterator[str]:
