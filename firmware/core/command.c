@@ -168,6 +168,7 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
     board->armed_number = board->number;
     board->tick_served = false;
     board->commanded_us = board->now_us;
+    board->hold_us = 0; /* no command is valid yet */
     return RESULT_done;
 }
 

@@ -65,7 +65,7 @@ static void watch_host(struct board *board)
     board_estop_open(board);
     if (board->state == STATE_armed && guard_silent(silence_us, &board->limits))
         board_trip(board, FAULT_host_silent, 0);
-    if (board->cells_on != 0 && silence_us > board->hold_us)
+    if ((board->cells_on != 0 || board->sense_asked) && silence_us > board->hold_us)
         board_all_off(board);
 }
 

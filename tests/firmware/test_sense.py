@@ -123,6 +123,18 @@ def test_no_pulse_comes_after_disarming_the_estop_or_the_end_of_a_command(any_bo
         assert risen() == before
 
 
+def test_no_pulse_comes_between_arming_and_the_first_command(board):
+    board.limit(sense_every_ms=20)
+    board.set_supply(700)
+    board.ready()
+    assert board.set(ms=100) == "done"
+    board.command("disarm")
+    board.arm()  # the validity of the command before says nothing of this arming
+    rises = board.rises()
+    board.advance(50_000)
+    assert board.rises() == rises
+
+
 def test_no_reading_is_lost_where_the_scan_ends_during_its_pulse(chip):
     """Gates are written anew at the end of a scan; a request comes every 6 ms, in step with it."""
     chip.limit(sense_every_ms=60)
