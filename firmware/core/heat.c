@@ -97,17 +97,18 @@ void heat_add_pulse(struct heat *heat, const struct heat_law *law, uint16_t coun
     add(heat, gained(law, counts, (uint16_t)(pulse_us / HEAT_TICK_US + 1u)));
 }
 
-/* With x = passed / time constant, 1 - exp(-x) is at least x - x^2 / 2, which is 1/2 at its most. */
+/* With x = passed / time constant, 1 - exp(-x) is at least x - x^2 / 2, which is 1/2 at its most. Ticks do not
+ * reach a span of UINT16_MAX, which stands for a longer one. */
 static uint32_t lost_share(const struct heat_law *law, uint16_t passed)
 {
-    if (passed >= law->span_ticks)
+    if (passed >= law->span_ticks && law->span_ticks < UINT16_MAX)
         return UINT32_C(1) << 31;
     uint16_t rate_high = (uint16_t)(law->rate >> 16);
     uint32_t x = product((uint16_t)law->rate, passed);
     if (rate_high != 0) /* the time constant is below 263 ms */
         x += product(rate_high, passed) << 16;
     uint16_t at_most = (uint16_t)((x >> 16) + 1u);
-    return x - (product(at_most, at_most) >> 1);
+    return x - (product(at_most, at_most) >> 1) - (x != 0); /* the half is rounded down */
 }
 
 /* Heat that has flowed since the last call is not yet in H, so that it cools only from now on. */

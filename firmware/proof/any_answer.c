@@ -123,6 +123,20 @@ bool answer_estop_open(void)
     return false;
 }
 
+void answer_gates(const uint8_t *duty_per_255, uint8_t n_cells)
+{
+    (void)duty_per_255, (void)n_cells;
+}
+
+void answer_refresh(void)
+{
+}
+
+void answer_sense(uint8_t cell)
+{
+    (void)cell;
+}
+
 bool answer_sample(struct port_sample *sample)
 {
     forget();

@@ -1,5 +1,7 @@
 #include "watched.h"
 
+#include <stddef.h>
+
 struct port_identity port_identity(struct port *port)
 {
     (void)port;
@@ -15,6 +17,7 @@ uint32_t port_now_us(struct port *port)
 void port_gates_off(struct port *port)
 {
     port->high = 0;
+    answer_gates(NULL, 0);
 }
 
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells)
@@ -31,12 +34,14 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     }
     port->rose |= (uint16_t)(high & (uint16_t)~port->high);
     port->high = high;
+    answer_gates(duty_per_255, n_cells);
 }
 
 /* Rewrites the last setting, which was checked when it was set. */
 void port_gates_refresh(struct port *port)
 {
     (void)port;
+    answer_refresh();
 }
 
 uint16_t port_probe(struct port *port, uint8_t cell)
@@ -53,11 +58,12 @@ uint16_t port_probe(struct port *port, uint8_t cell)
 void port_sense(struct port *port, uint8_t cell, bool wait)
 {
     (void)wait;
-    if (cell == PORT_SENSE_NONE)
-        return;
-    property(PROPERTY_sensing_allowed, port->board->state == STATE_armed);
-    property(PROPERTY_sensing_allowed, port->board->fault_bits == 0);
-    property(PROPERTY_sensing_allowed, !port->estop_was_open);
+    if (cell != PORT_SENSE_NONE) {
+        property(PROPERTY_sensing_allowed, port->board->state == STATE_armed);
+        property(PROPERTY_sensing_allowed, port->board->fault_bits == 0);
+        property(PROPERTY_sensing_allowed, !port->estop_was_open);
+    }
+    answer_sense(cell);
 }
 
 bool port_estop_open(struct port *port)

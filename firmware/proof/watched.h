@@ -33,6 +33,9 @@ void property(enum property which, bool ok);
 struct port_identity answer_identity(void);
 uint32_t answer_now_us(void);
 bool answer_estop_open(void);
+void answer_gates(const uint8_t *duty_per_255, uint8_t n_cells); /* NULL: off */
+void answer_refresh(void);
+void answer_sense(uint8_t cell);
 bool answer_sample(struct port_sample *sample);
 bool answer_byte(uint8_t *byte);
 bool answer_send(const uint8_t *bytes, uint8_t n);

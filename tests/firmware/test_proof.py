@@ -1,107 +1,60 @@
 """The proof of the core: it holds, and it fails on a core in which one thing is broken."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from firmware.boards import FIRMWARE, make
 
-# property, file, what is broken in it, how
-EXPLORED_MUTANTS = [
-    (
-        "off_unless_armed",
-        "command.c",
-        "return board->state == STATE_armed ? RESULT_done : RESULT_not_armed;",
-        "return RESULT_done;",
-    ),
-    (
-        "no_rise_after_estop",
-        "board.c",
-        "if (open && (board->fault_bits",
-        "if (open && board->state != STATE_armed && (board->fault_bits",
-    ),
-    ("no_rise_after_fault", "board.c", "    board->state = STATE_faulted;\n", ""),
-    (
-        "pulse_in_arming",
-        "board.c",
-        "            board_trip_cell(board, i, found);\n            return false;\n",
-        "            board_trip_cell(board, i, found);\n",
-    ),
-    (
-        "pulses_bounded",
-        "board.c",
-        "uint16_t counts = port_probe(board->port, i);",
-        "port_probe(board->port, i);\n        uint16_t counts = port_probe(board->port, i);",
-    ),
-    (
-        "armed_to_be_high",
-        "command.c",
-        "static uint8_t serve_disarm(struct board *board)\n{\n    board_all_off(board);\n",
-        "static uint8_t serve_disarm(struct board *board)\n{\n",
-    ),
-    (
-        "hold_ends",
-        "loop.c",
-        "silence_us > board->hold_us)",
-        "silence_us > board->hold_us + 1000u)",
-    ),
-    (
-        "dead_man",
-        "guard.c",
-        "(uint32_t)limits->silence_max_ms * 1000u",
-        "limits->silence_max_ms * 2000u",
-    ),
-    (
-        "estop_ends",
-        "board.c",
-        "if (open && (board->fault_bits",
-        "if (open && board->state != STATE_disarmed && (board->fault_bits",
-    ),
-    ("rise_by_command", "command.c", "if (ahead > 0 && ahead <=", "if (ahead <="),
-    (
-        "armed_by_command",
-        "command.c",
-        "board->fault_cells = 0;\n    board->state = STATE_disarmed;",
-        "board->fault_cells = 0;\n    board->state = STATE_armed;",
-    ),
-    (
-        "cleared_by_command",
-        "command.c",
-        "if (board->state == STATE_armed)\n        board->state = STATE_disarmed;",
-        "board->state = STATE_disarmed;",
-    ),
-    (
-        "disarm_obeyed",
-        "command.c",
-        "if (board->state == STATE_armed)\n        board->state = STATE_disarmed;",
-        "",
-    ),
-    ("wired_only", "board.c", "if ((cells_on & (uint16_t)~board->wired) != 0)", "if (false)"),
-    ("stale_scan_ends", "loop.c", "board_trip(board, FAULT_scan_stale, 0);", "(void)0;"),
-    ("watchdog_honest", "loop.c", "    if (!stale)\n", "    if (!stale || true)\n"),
-    (
-        "current_persists",
-        "guard.c",
-        "return lasts ? FAULT_current_high : 0;",
-        "return lasts ? 0 : 0;",
-    ),
-    (
-        "open_persists",
-        "guard.c",
-        "return lasts ? FAULT_current_low : 0;",
-        "return lasts ? 0 : 0;",
-    ),
-]
-BY_NAME = {name: place for name, *place in EXPLORED_MUTANTS}
+
+class Change(NamedTuple):
+    """A place of the core, what it is broken into, and what must find that."""
+
+    exploration: str
+    finds: str
+    file: str
+    old: str
+    new: str
+
+
+CHANGES = tomllib.loads(Path(__file__).with_name("core_mutants.toml").read_text())
+EXPLORED = [Change(*change) for change in CHANGES["changes"]]
+# turns from a reset, for the daily tests; the slow ones go on until there is no further state
+TURNS = {
+    "commands": 5,
+    "currents": 6,
+    "gates": 4,
+    "temperatures": 4,
+    "references": 4,
+    "duties": 6,
+    "heat": 4,
+    "tables": 6,
+    "flips": 12,
+    "apart": 7,
+    "sensing": 6,
+    "sensing_apart": 7,
+    "arduino": 4,
+}
+
+
+def of_property(name):
+    """Where and how the first change that this property must find breaks the core."""
+    return next(change[2:] for change in EXPLORED if change.finds == name)
+
+
 ANALYSED_MUTANTS = [
-    ("off_unless_armed", *BY_NAME["off_unless_armed"]),
-    ("no_rise_after_estop", *BY_NAME["no_rise_after_estop"]),
-    ("inductive", *BY_NAME["no_rise_after_fault"]),
-    ("pulse_in_arming", *BY_NAME["pulse_in_arming"]),
-    ("pulses_bounded", *BY_NAME["pulses_bounded"]),
-    ("inductive", *BY_NAME["armed_to_be_high"]),
+    ("off_unless_armed", *of_property("off_unless_armed")),
+    ("no_rise_after_estop", *of_property("no_rise_after_estop")),
+    ("inductive", *of_property("no_rise_after_fault")),
+    ("pulse_in_arming", *of_property("pulse_in_arming")),
+    ("pulses_bounded", *of_property("pulses_bounded")),
+    ("inductive", *of_property("armed_to_be_high")),
     ("no_run_time_error", "frame.c", "if (n == WIRE_FRAME_MAX) {", "if (false) {"),
     ("no_run_time_error", "command.c", "    if (heat >= most)\n        return 255;\n", ""),
 ]
@@ -116,45 +69,90 @@ def _mutant(folder, file, old, new):
     return folder
 
 
-def _explored(build, *turns):
-    done = subprocess.run([build / "explore", *turns], capture_output=True, text=True)
+def _explored(build, *arguments):
+    """Verdict of each property, and what has been explored."""
+    done = subprocess.run([build / "explore", *arguments], capture_output=True, text=True)
+    assert done.stdout, done.stderr
     *rows, summary = done.stdout.splitlines()
-    return done.returncode, {row.split()[0]: row.split()[1] for row in rows}, summary
+    return {row.split()[0]: row.split()[1] for row in rows}, summary
 
 
+@pytest.fixture(scope="module")
+def whole_core(tmp_path_factory):
+    """A copy of the firmware, and where it is built."""
+    folder = tmp_path_factory.mktemp("core") / "whole"
+    shutil.copytree(FIRMWARE, folder / "firmware", ignore=shutil.ignore_patterns("build", "board"))
+    make(folder / "build", "explore", source=folder / "firmware")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken_core(whole_core):
+    """The same, to be broken."""
+    return shutil.copytree(whole_core, whole_core.with_name("broken"))
+
+
+def test_every_exploration_is_made_daily(whole_core):
+    listed = subprocess.run([whole_core / "build/explore"], capture_output=True, text=True)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(TURNS)
+
+
+@pytest.mark.parametrize(("exploration", "turns"), TURNS.items())
+def test_every_state_within_some_turns_of_a_reset_is_safe(whole_core, exploration, turns):
+    verdicts, summary = _explored(whole_core / "build", exploration, str(turns))
+    assert set(verdicts.values()) == {"holds"}, verdicts
+    assert int(re.search(r"(\d+) states", summary)[1]) > 100
+
+
+def _break(core, file, old, new, *targets):
+    """Builds targets with one change, which may leave a variable without use."""
+    source = core / "firmware" / "core" / file
+    whole = source.read_text()
+    assert whole.count(old) == 1, f"{file} has not one: {old}"
+    source.write_text(whole.replace(old, new))
+    try:
+        return make(core / "build", *targets, "WARN=-std=c11", source=core / "firmware")
+    finally:
+        source.write_text(whole)
+
+
+@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize(
-    ("turns", "states"),
-    [("4", 3000), pytest.param("6", 40_000, marks=pytest.mark.slow)],  # 6 take 20 s
+    "change", EXPLORED, ids=lambda change: f"{change.exploration}-{change.finds}"
 )
-def test_every_state_within_some_turns_of_a_reset_is_safe(tmp_path, turns, states):
-    code, verdicts, summary = _explored(make(tmp_path, "explore"), turns)
-    assert code == 0
-    assert set(verdicts.values()) == {"holds"}
-    assert int(summary.split()[0]) > states
+def test_the_exploration_finds_what_is_broken(broken_core, change):
+    build = _break(broken_core, *change[2:], "explore")
+    verdicts, _ = _explored(build, change.exploration, "1000", change.finds)
+    assert verdicts[change.finds] == "VIOLATED", verdicts
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mutant", EXPLORED_MUTANTS[:2], ids=[mutant[0] for mutant in EXPLORED_MUTANTS[:2]]
-)
-def test_exploration_finds_what_is_broken(tmp_path, mutant):
-    name, *place = mutant
-    source = _mutant(tmp_path / "firmware", *place)
-    code, verdicts, _ = _explored(make(tmp_path / "build", "explore", source=source), "5")
-    assert code == 1
-    assert verdicts[name] == "VIOLATED", verdicts
+def test_every_property_finds_something_broken(whole_core):
+    verdicts, _ = _explored(whole_core / "build", "flips", "0")
+    assert {change.finds for change in EXPLORED} == set(verdicts) - {"merged_alike"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mutant", EXPLORED_MUTANTS[2:], ids=[mutant[0] for mutant in EXPLORED_MUTANTS[2:]]
-)
-def test_exploration_finds_whatever_is_broken(tmp_path, mutant):
-    test_exploration_finds_what_is_broken(tmp_path, mutant)
+def _heat_is_proven(build, step):
+    """Whether the steps of the proof hold for each of that many values."""
+    done = subprocess.run([build / "heat_steps", step], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode == 0
+
+
+def test_the_heat_budget_is_never_below_that_of_the_wire(whole_core):
+    heat_steps = whole_core / "build/heat_steps"
+    build = make(whole_core / "build", heat_steps, source=whole_core / "firmware")
+    assert _heat_is_proven(build, "997")
+
+
+@pytest.mark.slow_beyond(2)
+@pytest.mark.parametrize("change", CHANGES["heat"], ids=lambda change: change[1].strip()[:30])
+def test_the_proof_of_the_heat_budget_fails_on_broken_arithmetic(broken_core, change):
+    build = _break(broken_core, "heat.c", *change, broken_core / "build/heat_steps")
+    assert not _heat_is_proven(build, "97")
 
 
 def _proven(source, build, *cells):
-    make(build, "explore", source=source)
+    make(build, "explore", build / "heat_steps", source=source)
     return subprocess.run(
         [sys.executable, "proof/prove.py", build, *cells],
         cwd=source,
