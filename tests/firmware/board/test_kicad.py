@@ -357,7 +357,7 @@ def test_the_layout_computes_widths_as_ipc_2221_prints_them():
 
 def joined(copper, net, pads, width_mm):
     """Whether copper of a width joins all pads: what a disc of that width can run through."""
-    near = (width_mm - 2 * GRID_mm) / 2 / GRID_mm
+    near = (width_mm - GRID_mm) / 2 / GRID_mm  # its middle may lie half a step beside a point
     areas = []
     for layer in ("F.Cu", "B.Cu"):
         mask = copper.draw(layer, lambda its, key: its == net, zones=net != "GND")
