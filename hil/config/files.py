@@ -63,7 +63,6 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     own = _read(path)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     table: dict[str, Any] = {}
-    limits: Any = None
     if "rig" in own:
         rig_name = own.pop("rig")
         if not isinstance(rig_name, str):
@@ -75,7 +74,6 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         rig = _read(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
         _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
-        limits = rig.get("guard")
         table = merge(table, rig)
         sources.append((str(rig_path), rig))
     elif "experiment" in own and "model" not in own:
@@ -87,8 +85,6 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         change = _renamed(name, parse_set(text))
         table = merge(table, change)
         sources.append((name, change))
-    for name, source in sources:
-        _refuse_looser_guard(name, source.get("guard"), limits)
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
@@ -176,21 +172,6 @@ def _refuse_foreign(
         if key not in known:
             raise ConfigError(
                 f"{path}: {one_line(key)}: unknown in {what}'s file, which has {', '.join(known)}"
-            )
-
-
-def _refuse_looser_guard(name: str, own: Any, rig: Any, where: str = "guard") -> None:
-    if not isinstance(own, dict) or not isinstance(rig, dict):
-        return
-    for key, value in own.items():
-        limit, path = rig.get(key), f"{where}.{one_line(key)}"
-        _refuse_looser_guard(name, value, limit, path)
-        if not isinstance(value, int | float) or not isinstance(limit, int | float):
-            continue
-        if value < limit if key in ("min", "disk_free_min_MB") else value > limit:
-            raise ConfigError(
-                f"{name}: {path} = {value}: looser than the rig's {limit}: "
-                "an experiment can only tighten a limit"
             )
 
 

@@ -25,7 +25,7 @@ from hil.mechanics.sma.limits import (
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.rig.instruments import boards_of, can_be_cut, supplies_of
 from hil.rig.run_tables import RigTables, RunTables
-from hil.rig.tables import CellBoardTable
+from hil.rig.tables import BoardResistanceTable, CellBoardTable
 from hil.rig.wires import build_wire
 
 T = TypeVar("T", bound=RigTables)
@@ -48,6 +48,7 @@ class Protection:
     derived : limits that the rig leaves out, derived from its guard
     measures : whether its build measures currents; an Arduino's assumes `current_max_mA`
     cut : whether a trip can switch its cells' supply off
+    resistance : its chain of resistance, and the range of its cells where the rig gives one
     """
 
     name: str
@@ -58,6 +59,7 @@ class Protection:
     derived: Mapping[str, int] = field(default_factory=dict)
     measures: bool = True
     cut: bool = True
+    resistance: BoardResistanceTable = field(default_factory=BoardResistanceTable)
 
     @property
     def assumed_mA(self) -> int:
@@ -141,6 +143,7 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
             Protection(
                 name, limits, known, unknown, bench,
                 measures=board.measures, cut=can_be_cut(tables.devices),
+                resistance=board.resistance,
             )
         )  # fmt: skip
     return found
@@ -255,6 +258,7 @@ def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
         yield from board_resistance.faults(
             f"devices.{board.name}", board.cells, board.bench.supply_V, board.limits
         )
+        yield from board_resistance.too_wide(f"devices.{board.name}", board.resistance, board.cells)
         yield from _unmeasured(board)
         yield from _late(board)
         peaks = [p for p in board.peaks() if not p.protected]

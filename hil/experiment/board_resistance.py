@@ -8,6 +8,7 @@ from hil.devices.board.scan import SENSE_PULSE_S
 from hil.mechanics.sma.limits import COLDEST_C, CellWire
 from hil.rig.tables import BoardResistanceTable
 
+WIDE = 2.0  # largest ratio of a given limit to the wire's own
 MARGIN = 0.1  # assumed: between the range of a wire's resistance and its limits
 RISE_MAX_K = 1.0  # assumed: by which measuring may warm a wire that is off
 ERROR_MAX_OF_STROKE = 0.01  # a coarser position gets a warning
@@ -29,6 +30,28 @@ def limits_Ohm(
 def _range_Ohm(cell: CellWire) -> tuple[float, float]:
     low, high = cell.wire.extremes_Ohm_per_m(COLDEST_C, cell.temperature_max_C)
     return (1.0 - MARGIN) * cell.wire.cell_m * low, (1.0 + MARGIN) * cell.wire.cell_m * high
+
+
+def too_wide(
+    key: str, table: BoardResistanceTable, cells: Sequence[CellWire]
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) for a given range that half a wire, or twice a wire, would be within."""
+    for cell in cells:
+        low, high = _range_Ohm(cell)
+        if table.min_Ohm is not None and table.min_Ohm < low / WIDE:
+            yield (
+                f"{key}.resistance.min_Ohm = {table.min_Ohm:g}",
+                f"'{cell.cell}' has at least {low:.4g} Ohm, and a short of half of it would not be "
+                f"noticed: give at least {low / WIDE:.4g}",
+            )
+            return
+        if table.max_Ohm is not None and table.max_Ohm > WIDE * high:
+            yield (
+                f"{key}.resistance.max_Ohm = {table.max_Ohm:g}",
+                f"'{cell.cell}' has at most {high:.4g} Ohm, and twice that would not be noticed: "
+                f"give at most {WIDE * high:.4g}",
+            )
+            return
 
 
 def warms_K(cell: CellWire, supply_V: float, every_s: float) -> float:

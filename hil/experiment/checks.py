@@ -19,7 +19,7 @@ from hil.errors import remedy
 from hil.experiment import loop_limits
 from hil.experiment.kind import Found, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
-from hil.loop import interlocks
+from hil.experiment.tightening import HOLDABLE
 from hil.rig import plant_card
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import (
@@ -34,8 +34,6 @@ from hil.rig.instruments import (
 )
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
 from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, DeviceTable, NidaqTable
-
-HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
 
 
 def plant(tables: RigTables, model: Any, plant: Any) -> Found:
@@ -207,27 +205,32 @@ def _watchdogs(cards: dict[str, NidaqTable]) -> Found:
             )
 
 
-def _limits(name: str, board: CellBoardTable) -> Found:
-    """Check the limits of a board: first each limit, then all of them together."""
-    wrong = False
-    for key, value in board.limits.items():
+def _limits(name: str, limits: dict[str, int]) -> Found:
+    for key, value in limits.items():
         known = protocol.LIMITS.get(key)
         where = f"devices.{name}.limits.{key}"
         if known is None:
-            wrong = True
             yield where, f"the board has no such limit{remedy(key, protocol.LIMITS)}"
         elif not known.lowest <= value <= known.highest:
-            wrong = True
             yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"
-    table = protocol.default_limits() | board.limits
-    found = without_effect(table, measures=board.measures, room_C=board.ambient_range_C)
-    for key, text in () if wrong else found:
-        yield f"devices.{name}.limits.{key} = {table[key]}", text
+
+
+def disabled(tables: RigTables) -> Found:
+    """Choices that leave a protection without effect."""
+    for name, board in boards_of(tables.devices).items():
+        if any(_limits(name, board.limits)):
+            continue  # its own error says enough
+        table = protocol.default_limits() | board.limits
+        for key, text in without_effect(
+            table, measures=board.measures, room_C=board.ambient_range_C
+        ):
+            yield f"devices.{name}.limits.{key} = {table[key]}", text
+    yield from loop_limits.unnoticed(tables)
 
 
 def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
     for name, board in boards.items():
-        yield from _limits(name, board)
+        yield from _limits(name, board.limits)
         n_open = board.limits.get("open_cells_max", 0)
         if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:
             yield (
@@ -236,7 +239,8 @@ def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
                 f"failed, which must trip: choose at most {len(board.cells) - 1}",
             )
         on_max_s = 1e-3 * (protocol.default_limits() | board.limits)["on_time_max_ms"]
-        if guard.cell_on_max_s is not None and guard.cell_on_max_s > on_max_s:
+        held_s = guard.hold_s.get("cell_on_too_long", 0.0)
+        if guard.cell_on_max_s is not None and guard.cell_on_max_s + held_s > on_max_s:
             yield (
                 f"guard.cell_on_max_s = {guard.cell_on_max_s:g}",
                 f"board '{name}' switches a cell off after {on_max_s:g} s: lower cell_on_max_s, or "

@@ -14,12 +14,12 @@ from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged, merge, read_merged
 from hil.config.validate import validated
 from hil.errors import ConfigError, ModelError, PluginError, one_line
-from hil.experiment import board_limits, checks, loop_limits
+from hil.experiment import board_limits, checks, loop_limits, tightening
 from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
 from hil.experiment.recorded import as_it_meant
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
-from hil.experiment.source_checks import calculable, longer_holds
+from hil.experiment.source_checks import calculable
 from hil.mechanics.system import System
 from hil.plugins.code import Plugin
 from hil.plugins.load import load_plugins, plugin_tables
@@ -45,6 +45,8 @@ class Config:
     logbook : folder of the specimen's logbook
     doubts : sequence of str
         Warnings about choices that the files leave open, one line each; a run prints them.
+    excuses : sequence of str
+        Choices that excuse a slow computer, one line each; a run on the bench is refused with them.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Config:
     sources: Sequence[Sourced] = ()
     logbook: Path = LOGBOOK
     doubts: Sequence[str] = ()
+    excuses: Sequence[str] = ()
 
     @property
     def kind(self) -> SystemKind:
@@ -222,19 +225,28 @@ def _run(
     load_plugins(tables, merged, code)
     models = _models(tables, merged, tables.loop.period_s)
     sources: list[Sourced] = []
-    if records is None:
+    excuses: list[tuple[str, str]] = []
+    if records is None:  # the choices of a recording were made before its run
+        raise_all(merged, _choices(tables, merged))
         records = calibrated.load_records(tables.devices, merged)
         sources = load_sources(tables, merged)
+        excuses = list(tightening.faults(tables, merged, late=True))
     try:
         with calculable(merged):
             found = [*checks.rig(tables, models[0]), *calibrated.check(tables, records)]
             found += checks.plant(tables, *models)
-            found += longer_holds(tables.guard, merged)
             found += checks.run(SystemRun(system_kind(tables.model), tables, models[0]))
     except PluginError as error:
         raise ConfigError(f"{path}: {error}") from None
     raise_all(merged, found)
-    return Config(path, tables, models, records, sources, _logbook(tables, merged), doubts)
+    logbook = _logbook(tables, merged)
+    lines = _lines(merged, excuses)
+    return Config(path, tables, models, records, sources, logbook, doubts, lines)
+
+
+def _choices(tables: RigTables, merged: Merged) -> list[tuple[str, str]]:
+    """Choices that weaken a protection, or leave it without effect."""
+    return [*tightening.faults(tables, merged, late=False), *checks.disabled(tables)]
 
 
 def load_calibrations(
@@ -352,7 +364,9 @@ def check_rig(merged: Merged) -> None:
     records = calibrated.load_records(tables.devices, merged)
     load_sources(tables, merged)
     with calculable(merged):
-        raise_all(merged, [*checks.rig(tables, model), *calibrated.check(tables, records)])
+        found = [*checks.rig(tables, model), *calibrated.check(tables, records)]
+        found += _choices(tables, merged)
+        raise_all(merged, [*found, *tightening.faults(tables, merged, late=True)])
         boards = board_limits.protections(tables, model)
         raise_all(merged, list(board_limits.faults(boards)))
 
@@ -373,7 +387,7 @@ def load_protections(
     tables, derived = board_limits.completed(tables) if complete else (tables, {})
     load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
-    raise_all(merged, list(checks.rig(tables, model)))
+    raise_all(merged, [*checks.rig(tables, model), *checks.disabled(tables)])
     boards = board_limits.protections(tables, model)
     return [replace(board, derived=derived.get(board.name, {})) for board in boards]
 
@@ -389,7 +403,7 @@ def load_boards(path: str | Path, sets: Iterable[str] = ()) -> dict[str, CellBoa
     tables, merged = _rig_tables(path, sets)
     load_plugins(tables, merged)
     model = _models(tables, merged, tables.loop.period_s)[0]
-    raise_all(merged, list(checks.rig(tables, model)))
+    raise_all(merged, [*checks.rig(tables, model), *checks.disabled(tables)])
     boards = boards_of(tables.devices)
     if not boards:
         raise ConfigError(
@@ -460,9 +474,11 @@ def array_of(path: Path, table: Any, model: Any) -> Any:
 def raise_all(merged: Merged, found: Sequence[tuple[str, str]]) -> None:
     """Raise ConfigError with one line for each error, naming its file; nothing if there is none."""
     if found:
-        raise ConfigError(
-            "\n".join(one_line(f"{merged.origin(_keys(k))}: {k}: {text}") for k, text in found)
-        )
+        raise ConfigError("\n".join(_lines(merged, found)))
+
+
+def _lines(merged: Merged, found: Sequence[tuple[str, str]]) -> list[str]:
+    return [one_line(f"{merged.origin(_keys(k))}: {k}: {text}") for k, text in found]
 
 
 def _keys(dotted: str) -> list[str | int]:

@@ -14,7 +14,7 @@ from typing import Any
 from hil.experiment.board_limits import thermal_cells
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import CellWire
-from hil.mechanics.sma.loop_budget import HeatBudget, budget_of, peak_C
+from hil.mechanics.sma.loop_budget import SUPPLY_ERROR, HeatBudget, budget_of, peak_C
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import can_be_cut, supplies_of, switching
 from hil.rig.run_tables import RigTables, RunTables
@@ -81,7 +81,8 @@ def protections(tables: RigTables, model: Any) -> list[LoopProtection]:
         if table.supply_current_max_A is not None:
             limits_A.append(table.supply_current_max_A)
         supply_V = max(volts, default=0.0)
-        late_s = dead_man_s + LATE_TICKS * tables.loop.period_s
+        held_s = tables.guard.hold_s.get("cell_energy_high", 0.0)
+        late_s = dead_man_s + LATE_TICKS * tables.loop.period_s + held_s
         found.append(
             LoopProtection(
                 name, table.names, wires,
@@ -109,6 +110,21 @@ def faults(tables: RigTables, model: Any) -> Iterator[tuple[str, str]]:
         yield from _controller(tables, key)
         yield from _power(tables, found, key)
         yield from _wires(found, key)
+
+
+def unnoticed(tables: RigTables) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) for a supply that may be off by more than a computed heat counts with."""
+    cells = switching(tables.devices).values()
+    if all(device.role == "board" and getattr(device, "measures", True) for device in cells):
+        return
+    for name, supply in supplies_of(tables.devices).items():
+        most_V = SUPPLY_ERROR * supply.voltage_V
+        if supply.voltage_tolerance_V > most_V * (1.0 + 1e-9):
+            yield (
+                f"devices.{name}.voltage_tolerance_V = {supply.voltage_tolerance_V:g}",
+                "the heat of wires is computed from voltage_V, with an error of "
+                f"{100 * SUPPLY_ERROR:g} %: give at most {most_V:g}",
+            )
 
 
 def _lines(name: str, card: NidaqTable) -> Iterator[tuple[str, str]]:

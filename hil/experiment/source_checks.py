@@ -1,4 +1,4 @@
-"""Checks that need to know which file or `--set` a value came from."""
+"""Errors of calculations, with the file or `--set` that the value came from."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,25 +9,6 @@ from numpy.linalg import LinAlgError
 
 from hil.config.files import Merged
 from hil.errors import ConfigError, one_line
-from hil.experiment.checks import HOLDABLE
-from hil.experiment.kind import Found
-from hil.rig.run_tables import GuardTable
-
-
-def longer_holds(guard: GuardTable, merged: Merged) -> Found:
-    """Conditions that an experiment or `--set` lets last longer than the default.
-
-    What is longer than in the rig's own `hold_s` is refused where the files are merged.
-    """
-    _, rig = merged.sources[0]
-    own = rig.get("guard", {}).get("hold_s", {})
-    for name, held_s in guard.hold_s.items():
-        if name in HOLDABLE and name not in own and held_s > HOLDABLE[name]:
-            yield (
-                f"guard.hold_s.{name} = {held_s:g}",
-                f"looser than the default of {HOLDABLE[name]:g} s: an experiment may only tighten "
-                "a limit: only the rig's file can loosen it",
-            )
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from pathlib import Path
 import jinja2
 
 from hil.devices.board import protocol
+from hil.experiment.tightening import ROWS
 from hil.loop import interlocks, states
 
 
@@ -19,7 +20,7 @@ def page() -> str:
     template = environment.get_template("safety.md.j2")
     return template.render(
         interlocks=interlocks, limits=protocol.LIMITS, states=states,
-        faults=protocol.FAULTS, unmeasured=protocol.FAULTS_MEASURED,
+        faults=protocol.FAULTS, unmeasured=protocol.FAULTS_MEASURED, tightening=ROWS,
     )  # fmt: skip
 
 

@@ -105,8 +105,10 @@ def build(
     Raises
     ------
     ConfigError
-        The limits of a board on the bench are refused.
+        The limits of a board on the bench are refused, or what excuses a slow computer there.
     """
+    if config.excuses and "bench" in (backends or {}).values():
+        raise ConfigError("\n".join(f"{line} (on the bench)" for line in config.excuses))
     boards = board_limits.protections(config.tables, config.models[0])
     on_bench = [b for b in boards if (backends or {}).get(b.name) == "bench"]
     board_limits.refuse(config.path, on_bench)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hil.calibration.files import load_any
 from hil.config.files import read_merged, read_toml
+from hil.errors import ConfigError
 from hil.experiment import board_limits
 from hil.experiment.load import check_model, check_rig, load, raise_all
 from hil.experiment.plan import cells_beyond
@@ -35,6 +36,8 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
         config = load(path, sets)
         boards = board_limits.protections(config.tables, config.models[0])
         raise_all(merged, [*cells_beyond(config), *board_limits.faults(boards)])
+        if config.excuses:
+            raise ConfigError("\n".join(config.excuses))
         return "experiment"
     if merged.table.keys() <= {"model", "plant"}:
         check_model(merged)

@@ -24,6 +24,7 @@ from hil.devices.board.port import SerialPort
 from hil.errors import DeviceError
 from hil.loop.guard import names_of
 from hil.record.read import DamagedError
+from rig_file import loosen
 
 SHORT = "experiment.duration_s=0.3"
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
@@ -54,9 +55,9 @@ def _errors(capsys):
     return [line for line in capsys.readouterr().err.splitlines() if "warning: " not in line]
 
 
-def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path):
+def test_a_run_drives_a_board_behind_a_serial_port(pty_board, rigs, tmp_path):
     out = tmp_path / "run.h5"
-    words = _at_the_bench(configs, pty_board, out, "experiment.duration_s=1.0")
+    words = _at_the_bench(rigs, pty_board, out, "experiment.duration_s=1.0")
     assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
     run = open_run(out)
     assert run.attrs["clock"] == "real"
@@ -68,29 +69,29 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, configs, tmp_path)
     assert np.nanmax(currents_A) == pytest.approx(0.195, abs=0.01)  # what this board draws
 
 
-def _at_the_bench(configs, port, out, *sets):
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    for one in (f"devices.board.port={port}", "devices.board.estop=none", "loop.overrun='skip'",
-                "guard.reading_age_max_s=0.05", *sets):  # fmt: skip
-        words += ["--set", one]
-    return [*words, "--out", str(out)]
+def _at_the_bench(rigs, port, out, *sets, rig=()):
+    """The rig has no e-stop and excuses a late computer; each of `sets` may weaken it too."""
+    loose = ("devices.board.estop=none", "loop.overrun='skip'", "guard.reading_age_max_s=0.05")
+    loosen(rigs / "miga6/rig.toml", f"devices.board.port={port}", *loose, *rig)
+    words = ["run", str(rigs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
+    return [*words, *(w for one in sets for w in ("--set", one)), "--out", str(out)]
 
 
 @pytest.mark.slow
 def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
-    pty_board, configs, tmp_path, capsys
+    pty_board, rigs, tmp_path, capsys
 ):
     """The first run is stopped meanwhile: it keeps the port, whatever the machine is busy with."""
     first_out, out = tmp_path / "first.h5", tmp_path / "second.h5"
     lasting = ("experiment.duration_s=60.0", "loop.period_s=0.005")  # every tick is rehearsed
-    words = _at_the_bench(configs, pty_board, first_out, *lasting)
+    words = _at_the_bench(rigs, pty_board, first_out, *lasting)
     command = [sys.executable, "-m", "hil", *words, "--disarmed"]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_until(first, lambda: first_out.is_file() and _n_rows(first_out) > 0)
         first.send_signal(signal.SIGSTOP)
         before = first_out.read_bytes()
-        assert main(_at_the_bench(configs, pty_board, out)) == 4
+        assert main(_at_the_bench(rigs, pty_board, out)) == 4
         (line,) = _errors(capsys)
         assert line.startswith(f"board: {pty_board} cannot be opened (held by process {first.pid},")
         assert not out.exists()
@@ -101,13 +102,13 @@ def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
         assert first.wait(300) in (3, 130)  # missed ticks may trip it
     assert main(["verify", str(first_out)]) == 0
     # the port is free again
-    assert main(_at_the_bench(configs, pty_board, out, SHORT)) in (0, 3)
+    assert main(_at_the_bench(rigs, pty_board, out, SHORT)) in (0, 3)
     assert open_run(out).sizes["tick"] > 0
 
 
 @pytest.mark.slow
 def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
-    pty_board, configs, tmp_path, capsys, monkeypatch
+    pty_board, rigs, tmp_path, capsys, monkeypatch
 ):
     """Limits that are new to a board count all its heat as used: it cools for 1 min x ln 8."""
 
@@ -126,7 +127,7 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     out = tmp_path / "run.h5"
     with monkeypatch.context() as patched:
         patched.setattr(cooling, "say", interrupt)
-        words = _at_the_bench(configs, pty_board, out, stored(60_000), SHORT)
+        words = _at_the_bench(rigs, pty_board, out, stored(60_000), SHORT)
         assert main(words) == 130
     (line,) = said
     (left_s,) = re.findall(r"board: waits (\d+) s until its wires have cooled", line)
@@ -139,13 +140,13 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
     assert protocol.state_name(board["state"]) == "disarmed"
     assert min(board["heat_per_255"][:6]) > 255 / protocol.HEAT_TO_ARM
     second = tmp_path / "second.h5"
-    assert main(_at_the_bench(configs, pty_board, second, stored(300), SHORT)) in (0, 3)
+    assert main(_at_the_bench(rigs, pty_board, second, stored(300), SHORT)) in (0, 3)
     assert (open_run(second).cells_reported.values == 1).all(axis=1).any()
 
 
 @pytest.mark.slow
 def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
-    configs, capsys, tmp_path, monkeypatch
+    rigs, capsys, tmp_path, monkeypatch
 ):
     """The process behind the pty is killed with all cells on."""
     out = tmp_path / "run.h5"
@@ -160,7 +161,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
             board.wait(300)
 
     monkeypatch.setattr(CellBoard, "write", write_until_unplugged)
-    assert main(_at_the_bench(configs, path, out, "experiment.duration_s=2.0")) == 4
+    assert main(_at_the_bench(rigs, path, out, "experiment.duration_s=2.0")) == 4
     board.stdout.close()
     said = _errors(capsys)
     assert len(said) == 1
@@ -176,7 +177,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
 
 @pytest.mark.slow
 def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
-    configs, capsys, tmp_path, monkeypatch
+    rigs, capsys, tmp_path, monkeypatch
 ):
     board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
     path = board.stdout.readline().strip()
@@ -190,10 +191,8 @@ def test_a_board_on_a_serial_port_that_is_reset_in_the_run_trips_it(
 
     monkeypatch.setattr(CellBoard, "write", write_and_reset)
     out = tmp_path / "run.h5"
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    words += ["--set", f"devices.board.port={path}", "--set", "loop.overrun='skip'"]
-    words += ["--duration", "2.0", "--out", str(out), "--set", "devices.board.estop=none"]
-    words += ["--set", "guard.reading_age_max_s=60.0"]  # a late answer is no reset
+    late = ["guard.reading_age_max_s=10.0"]  # a late answer is no reset
+    words = _at_the_bench(rigs, path, out, "experiment.duration_s=2.0", rig=late)
     assert main(words) == 3
     board.terminate()
     assert board.wait(300) == 0
@@ -227,11 +226,11 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_board_whose_host_is_killed_or_stopped_in_the_run_is_off_by_itself(
-    number, pty_board, configs, tmp_path
+    number, pty_board, rigs, tmp_path
 ):
     out = tmp_path / "run.h5"
     # Late answers trip no run here: the fault of the board does.
-    words = _at_the_bench(configs, pty_board, out, "guard.reading_age_max_s=60.0")
+    words = _at_the_bench(rigs, pty_board, out, rig=["guard.reading_age_max_s=10.0"])
     with subprocess.Popen(
         [sys.executable, "-c", HOST, str(number.value), *words], stdout=subprocess.DEVNULL
     ) as host:
@@ -294,18 +293,15 @@ def test_a_board_that_is_not_there_is_named_and_leaves_no_recording(configs, cap
 
 @pytest.mark.slow
 def test_a_board_with_other_firmware_than_hil_ships_is_refused_unless_the_rig_names_it(
-    configs, tmp_path
+    rigs, tmp_path
 ):
     own = 0x0BADCAFE
     folder = tmp_path / "build"
     make = ["make", "--silent", "-C", str(FIRMWARE), f"BUILD={folder}", f"FIRMWARE_HASH={own:08x}"]
     subprocess.run([*make, str(folder / "board_pty")], check=True)
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    words += ["--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=0.05"]
-    words += ["--set", "devices.board.estop=none", "--duration", "0.3"]
     with _behind_a_pty(folder / "board_pty") as path:
-        words += ["--set", f"devices.board.port={path}"]
-        command = [sys.executable, "-m", "hil", *words, "--out", str(tmp_path / "refused.h5")]
+        words = _at_the_bench(rigs, path, tmp_path / "refused.h5", "experiment.duration_s=0.3")
+        command = [sys.executable, "-m", "hil", *words]
         refused = subprocess.run(command, capture_output=True, text=True)
         assert refused.returncode == 4
         (line,) = [text for text in refused.stderr.splitlines() if "warning: " not in text]
@@ -314,8 +310,10 @@ def test_a_board_with_other_firmware_than_hil_ships_is_refused_unless_the_rig_na
         assert not (tmp_path / "refused.h5").exists()
         assert not any(listing.ask(path, "read")["duty_per_255"])
         assert listing.identity(path)["seq_taken"] < 10  # it was asked, and not armed
-        named = ["--set", "devices.board.firmware='0badcafe'", "--out", str(tmp_path / "run.h5")]
-        assert main([*words, *named]) in (0, 3)
+        named = ["devices.board.firmware='0badcafe'"]
+        shorter = "experiment.duration_s=0.3"
+        words = _at_the_bench(rigs, path, tmp_path / "run.h5", shorter, rig=named)
+        assert main(words) in (0, 3)
     assert open_run(tmp_path / "run.h5").sizes["tick"] > 0
 
 

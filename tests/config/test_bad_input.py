@@ -86,12 +86,12 @@ BAD_VALUES = {
         ["controller.steps.0", "switches nothing"],
     ),
     "controller of no kind": ("all_on", "controller.kind='lqg'", ["controller.kind", "'pid'"]),
-    "looser guard": ("all_on", "guard.force_max_N=9.4", ["guard.force_max_N", "looser", "9.0"]),
+    "looser guard": ("all_on", "guard.force_max_N=9.4", ["guard.force_max_N", "looser", "s 9:"]),
     "looser time on": ("all_on", "guard.cell_on_max_s=11.0", ["guard.cell_on_max_s", "looser"]),
     "limit that lasts longer than its default": (
         "all_on",
         "guard.hold_s.force_high=100.0",
-        ["guard.hold_s.force_high = 100", "looser than the default of 0 s", "the rig's file"],
+        ["guard.hold_s.force_high = 100", "looser than the default 0", "the rig's file"],
     ),
     "limit that the board lacks": (
         "all_on",
@@ -238,7 +238,7 @@ BAD_FILES = {
     ),
     "looser guard": (
         "all_on.toml", "", "[controller]", "[guard]\nforce_max_N = 9.3\n[controller]",
-        ["all_on.toml: guard.force_max_N = 9.3", "looser than the rig's 9.0", "tighten"],
+        ["all_on.toml: guard.force_max_N = 9.3", "looser than the rig's 9:", "tighten"],
     ),
     "rig that is not there": (
         "all_on.toml", "", '"rig.toml"', '"other.toml"', ["all_on.toml: rig", "no such file"],

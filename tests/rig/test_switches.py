@@ -18,6 +18,7 @@ from hil.experiment.load import load
 from hil.loop.frame import Frame
 from hil.rig.rig import build_rig
 from hil.runs import session
+from rig_file import loosen
 
 ROOT = Path(__file__).resolve().parents[2]
 RIG = "configs/miga6_lines/all_on.toml"
@@ -39,14 +40,15 @@ def run(out, *sets, backend="sim", faults=()):
     ("change", "key", "text"),
     [
         ("devices.daq.watchdog='if_present'", "devices.daq.watchdog = 'if_present'", "'required'"),
-        ("devices.daq.watchdog_s=2.0", SWITCHES, "until the dead man acts, after 2 s"),
+        ("devices.daq.watchdog_s=1.0", SWITCHES, "until the dead man acts, after 1 s"),
         (f"{SWITCHES}.wire.temperature_max_C=35.0", SWITCHES, "above its 35 C"),
         ("devices.daq.every=2", "devices.daq.every", "in every period"),
         ("guard.cell_on_max_s=0", "guard.cell_on_max_s", "greater than 0"),
     ],
 )  # fmt: skip
-def test_a_missing_substitute_is_refused_in_one_line(change, key, text, capsys):
-    assert main(["check", str(ROOT / RIG), "--set", change]) == 2
+def test_a_missing_substitute_is_refused_in_one_line(change, key, text, capsys, rigs):
+    loosen(rigs / "miga6_lines/rig.toml", change)
+    assert main(["check", str(rigs / "miga6_lines/all_on.toml")]) == 2
     said = capsys.readouterr().err.strip()
     assert key in said
     assert text in said

@@ -18,6 +18,7 @@ from hil.procedures.bring_up import run as first_power
 from hil.procedures.bring_up.bench import SimulatedBench
 from hil.procedures.bring_up.people import Rehearsing
 from hil.procedures.run import Done
+from rig_file import loosen
 
 EXAMPLES = ("miga6/pid", "silicone4/pid", "wires4/follow")
 
@@ -151,14 +152,10 @@ def test_a_strict_campaign_on_a_bench_is_refused_before_it_begins(configs, tmp_p
 
 @pytest.mark.slow
 def test_a_run_on_a_bench_warns_on_the_terminal_and_in_its_recording(
-    pty_board, configs, tmp_path, capsys
+    pty_board, rigs, tmp_path, capsys
 ):
     out = tmp_path / "run.h5"
-    words = ["run", str(configs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
-    words += ["--set", f"devices.board.port={pty_board}", "--set", "loop.overrun='skip'"]
-    words += ["--set", "guard.reading_age_max_s=0.5", "--duration", "0.3", "--out", str(out)]
-    words += ["--set", "devices.board.estop=none"]
-    assert main(words) in (0, 3)  # a machine that stalls trips
+    assert main(on_a_bench(rigs, pty_board, "--out", out)) in (0, 3)  # a machine that stalls trips
     said = capsys.readouterr().err
     for what in ("force: calibration futek_9N@", "model.arrays.muscle: calibration miga_force@"):
         (line,) = (x for x in said.splitlines() if what in x)
@@ -172,11 +169,11 @@ def test_a_run_on_a_bench_warns_on_the_terminal_and_in_its_recording(
 
 def on_a_bench(rigs, port, *words):
     """The words of a short run with a real board, some of which are more."""
+    late = ("loop.overrun='skip'", "guard.reading_age_max_s=0.5")
+    loosen(rigs / "miga6/rig.toml", "devices.board.estop=none", *late)
     return [
         "run", str(rigs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim",
-        "--set", f"devices.board.port={port}", "--set", "devices.board.estop=none",
-        "--set", "loop.overrun='skip'", "--set", "guard.reading_age_max_s=0.5",
-        "--duration", "0.3", *map(str, words),
+        "--set", f"devices.board.port={port}", "--duration", "0.3", *map(str, words),
     ]  # fmt: skip
 
 

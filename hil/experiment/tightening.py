@@ -1,0 +1,175 @@
+"""The keys that weaken a protection, and the one rule for all of them.
+
+An experiment, and `--set`, may only tighten what the rig's file has, or the default where that
+leaves the key out. The rig's own value is within a bound that is derived from what it protects.
+The list is `tightening.toml`. A row marked `late` excuses a slow computer: it binds where a device
+is on the bench, and in `hil check`, because nothing is energised elsewhere.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from hil.config.files import Merged
+from hil.config.table import Table
+from hil.experiment.kind import Found
+from hil.loop import interlocks
+from hil.rig.run_tables import RigTables
+
+HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Some keys, of which `*` stands for any name.
+
+    Attributes
+    ----------
+    tighter : "lower", "higher", "wider" (a range), "unchanged", or words from the tightest on
+    bound : most that a rig may have; None: any value
+    bound_of : key whose value is the bound instead, where the rig has it
+    bound_share : the bound is this times that value, or `bound` if that is more
+    because : what the bound is derived from
+    late : whether it excuses a slow computer
+    """
+
+    keys: Sequence[str]
+    tighter: str | Sequence[str]
+    bound: float | None = None
+    bound_of: str = ""
+    bound_share: float | None = None
+    because: str = ""
+    late: bool = False
+
+    @property
+    def names(self) -> str:
+        """Its keys as a list."""
+        return ", ".join(f"`{key}`" for key in self.keys)
+
+    @property
+    def direction(self) -> str:
+        """Which way is tighter, as text."""
+        if isinstance(self.tighter, str):
+            return self.tighter
+        return ", ".join(f"`{word}`" for word in self.tighter)
+
+    @property
+    def most(self) -> str:
+        """The bound, as text."""
+        if self.bound is None:
+            return "–"
+        if self.bound_share is not None:
+            return f"{self.bound_share:g} times `{self.bound_of}`, or {self.bound:g}"
+        return f"`{self.bound_of}`, else {self.bound:g}" if self.bound_of else f"{self.bound:g}"
+
+    def weakens(self, value: Any, own: Any) -> bool:
+        """Whether a value is looser than the rig's own, or its default; None: there is none."""
+        if self.tighter == "unchanged":
+            return bool(value != own)
+        if value is None or own is None:
+            return False
+        match self.tighter:
+            case "lower":
+                return bool(value > own)
+            case "higher":
+                return bool(value < own)
+            case "wider":
+                return bool(value[0] > own[0] or value[1] < own[1])
+        return self.tighter.index(value) > self.tighter.index(own)
+
+    def limit(self, tables: Any, path: Place) -> float | None:
+        """The bound in these tables."""
+        if self.bound is None or not self.bound_of:
+            return self.bound
+        other = [ours if part == "*" else part
+                 for part, ours in zip(self.bound_of.split("."), path, strict=False)]  # fmt: skip
+        value = _at(tables, other)
+        if value is None:
+            return self.bound
+        if self.bound_share is None:
+            return float(value)
+        return max(self.bound, self.bound_share * float(value))
+
+
+def _rows() -> tuple[Row, ...]:
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = tomllib.loads(text)["row"]
+    return tuple(Row(**row) for row in rows)
+
+
+ROWS = _rows()
+
+
+def faults(tables: RigTables, merged: Merged, *, late: bool) -> Found:
+    """Yield (key, text) for each key that an experiment loosens, or a rig sets beyond its bound.
+
+    Parameters
+    ----------
+    late : whether to look at the rows marked so, or at all others
+    """
+    rig = merged.sources[0][1] if merged.sources else {}
+    for row in ROWS:
+        if row.late is late:
+            for key in row.keys:
+                for path, value, default in _places(tables, key.split(".")):
+                    limit = row.limit(tables, path)
+                    text = _looser(row, value, _at(rig, path), default)
+                    if not text and limit is not None and value > limit:
+                        text = f"choose at most {limit:g}: {row.because}"
+                    if text:
+                        yield f"{'.'.join(map(str, path))} = {_shown(value)}", text
+
+
+def _looser(row: Row, value: Any, own: Any, default: Any) -> str:
+    """What an experiment has loosened, as text; empty if it has not."""
+    if own is not None:
+        weaker = row.weakens(value, own)
+        than = f"looser than the rig's {_shown(own)}"
+    else:  # a key that is required came with its whole table
+        weaker = default is not PydanticUndefined and row.weakens(value, default)
+        than = "not in the rig" if default is None else f"looser than the default {_shown(default)}"
+    return f"{than}: an experiment can only tighten a limit, the rig's file can loosen it" * weaker
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _at(table: Any, path: Sequence[str | int]) -> Any:
+    """The value at a path of tables; None if there is none."""
+    for part in path:
+        if isinstance(table, Table):
+            table = getattr(table, str(part), None)
+            continue
+        try:
+            table = table[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return table
+
+
+def _places(
+    table: Any, parts: Sequence[str], path: Place = (), default: Any = None
+) -> Iterator[tuple[Place, Any, Any]]:
+    """Every place of a key: its path, its value and its default (PydanticUndefined: required)."""
+    if not parts:
+        yield path, table, default
+        return
+    first, rest = parts[0], parts[1:]
+    if isinstance(table, Table):
+        field = type(table).model_fields.get(first)  # not a plug-in's own values
+        if field is not None:
+            yield from _places(getattr(table, first), rest, (*path, first), field.default)
+    elif isinstance(table, Mapping):
+        names = table if first == "*" else [name for name in table if name == first]
+        for name in names:
+            held_s = HOLDABLE.get(name) if path[-1:] == ("hold_s",) else None
+            yield from _places(table[name], rest, (*path, name), held_s)
+    elif isinstance(table, list | tuple):
+        for i, item in enumerate(table):
+            yield from _places(item, parts, (*path, i), default)
