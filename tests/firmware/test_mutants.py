@@ -75,9 +75,9 @@ COUNTED = [
     ("core/heat.c", "counts + 1u", "counts / 2u"),
     ("core/heat.c", "    heat->cA2ms -= product", "    product"),
     ("core/heat.c", "    heat->cooled_ticks = now_ticks;\n", ""),
-    ("core/heat.c", "if (passed >= law->span_ticks)", "if (false)"),
+    ("core/heat.c", "if (passed >= law->span_ticks && law->span_ticks < UINT16_MAX)", "if (false)"),
     ("core/heat.c", "    if (rate_high != 0)", "    if (rate_high == 0)"),
-    ("core/heat.c", "return x - (product(at_most, at_most) >> 1);", "return x;"),
+    ("core/heat.c", "return x - (product(at_most, at_most) >> 1) - (x != 0);", "return x;"),
     ("core/heat.c", "heat->rest = (uint16_t)rest;", ";"),
     ("core/heat.c", "heat->on_ticks = 0;", ";"),
     ("core/heat.c", ".cA2ms = limits->heat_max_cA2ms, ", ""),
@@ -134,17 +134,16 @@ def _passes(folder: Path, checks: str) -> bool:
     return done.returncode == 0
 
 
-def _is_explored(source: str, folder: Path, file: str) -> bool:
-    """Whether the explorations of cells set apart find nothing: readings that no port gives."""
+def _is_explored(source: str, folder: Path, file: str, *names: str) -> bool:
+    """Whether these explorations find nothing, in orders that the host's port has not."""
     whole = (folder / file).read_text()
     (folder / file).write_text(source)
     try:
         make = ["make", "-C", folder, "WARN=-std=c11", "explore"]
         subprocess.run(make, capture_output=True, check=True)
         explore = folder / "build/explore"
-        names = ("apart", "sensing_apart")
-        done = [subprocess.run([explore, name], capture_output=True) for name in names]
-        return all(run.returncode == 0 for run in done)
+        runs = (subprocess.run([explore, name], capture_output=True) for name in names)
+        return all(run.returncode == 0 for run in runs)
     finally:
         (folder / file).write_text(whole)
 
@@ -164,7 +163,7 @@ def _survivors(tmp_path, every: int) -> list[str]:
     return [
         f"guard.c line {line}: {change}"
         for line, change, text in found[::every]
-        if _survives(text, tmp_path)
+        if _survives(text, tmp_path) and _is_explored(text, tmp_path, "core/guard.c", "sensing")
     ]
 
 
@@ -185,7 +184,8 @@ def _survivors_apart(tmp_path, every: int) -> list[str]:
     return [
         f"{file} line {line}: {change}"
         for file, line, change, text in found[::every]
-        if _survives(text, tmp_path, file) and _is_explored(text, tmp_path, file)
+        if _survives(text, tmp_path, file)
+        and _is_explored(text, tmp_path, file, "apart", "sensing_apart")
     ]
 
 
@@ -206,7 +206,7 @@ IF_ARMED = "if (board->state == STATE_armed)\n        return RESULT_is_armed;"
 UNLESS_ARMED = "if (board->state != STATE_armed)\n        take_number"
 ATTACKED = [
     (BOARD, "if (board_estop_open(board)) /*", "if (false) /*"),
-    (BOARD, "bit);\n            return false;", "bit);"),
+    (BOARD, "found);\n            return false;", "found);"),
     (BOARD, "board_trip(board, FAULT_estop_open, 0);", ";"),
     (BOARD, "found |= FAULT_estop_open;", ";"),
     (LOOP, "watch_limits(board); /*", "/*"),
