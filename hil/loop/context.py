@@ -18,10 +18,12 @@ class RowSink(RequestChannel, Protocol):
 
     Attributes
     ----------
-    disk_low : description of the free disk space if rows are refused because of it; otherwise empty
+    disk_low : description of the free disk space, if rows are refused for that; otherwise empty
+    file_harmed : what has become of the recording, if rows are refused for that; otherwise empty
     """
 
     disk_low: str
+    file_harmed: str
 
     def push(self) -> bool:
         """Take the current row; returns False if it is no longer recorded."""

@@ -27,7 +27,7 @@ from hil.errors import DeviceError
 from hil.loop.states import NUMBERS
 from hil.platform import locks, shared_memory
 
-_MAGIC = b"hil-tap/3\0"
+_MAGIC = b"hil-tap/4\0"
 _HEADER = 65536
 
 EVENT = np.dtype(
@@ -40,8 +40,9 @@ REQUEST = np.dtype([("name", "S64"), ("value", "<f8"), ("text", "S256")])
 
 # Words after the header: row counts of the rings in this order, then the status words below.
 _RINGS = ("ticks", "events", "inputs", "requests")
-_CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE = range(len(_RINGS), len(_RINGS) + 6)
-_N_WORDS = _STATE + 1
+_CLOSED, _RECORDED, _LOST, _READY, _TAKEN, _STATE, _HARM = range(len(_RINGS), len(_RINGS) + 7)
+_N_WORDS = _HARM + 1
+HARMS = ("", "was deleted", "was moved away or replaced", "was cut off")  # by another program
 _RAW = "raw/"
 
 
@@ -162,6 +163,15 @@ class Tap:
 
     def set_recorder_ready(self) -> None:
         self._words[_READY] = 1
+
+    @property
+    def harm(self) -> str:
+        """What another program has done to the recording during the run, one of HARMS."""
+        return HARMS[self._words[_HARM]]
+
+    @harm.setter
+    def harm(self, what: str) -> None:
+        self._words[_HARM] = HARMS.index(what)
 
     @property
     def state(self) -> str:

@@ -55,5 +55,7 @@ class TripReporter:
         causes = context.rig.troubles(on_s) | dict(known)
         if fresh & guards.DISK_LOW:
             causes["disk_low"] = [context.sink.disk_low]
+        if fresh & guards.RECORDER_DEAD and context.sink.file_harmed:
+            causes["recorder_dead"] = [context.sink.file_harmed]
         for line in context.report.lines(fresh, seen, causes):
             context.sink.event(t_s, "fault", "guard", line)

@@ -1,14 +1,17 @@
 """The recorder process: copies rows from the tap into the file and flushes them during the run.
 
-Started as ``python -m hil.record.recorder TAP FILE FLUSH_S FSYNC_S``. It ends when the loop
+Started as ``python -m hil.record.recorder TAP FILE FLUSH_S FSYNC_S PARENT``. It ends when the loop
 has closed the tap, or when the loop's process has ended. It then writes the remaining rows and
-closes the file. Without the loop the outcome stays `running` until `hil recover` repairs the file.
+closes the file. If the loop's process has not closed the tap, nobody else is left to finish the
+recording: the recorder adds an event and the outcome `recovered`, and says so on the terminal.
 """
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,52 +21,110 @@ import numpy as np
 from hil.errors import one_line
 from hil.loop import tap as taps
 from hil.platform.processes import STOP_SIGNALS, parent_watch
-from hil.record.layout import LIBVER, RECORDED
+from hil.record.errno_of import errno_of
+from hil.record.held import held
+from hil.record.layout import LIBVER, RECORDED, finish
+from hil.record.rescue import CUT, KEPT_IN, OpenRecording, free_name
 
 POLL_S = 0.02
 # Fill level of the ring at which rows are written before the next flush is due. A write takes
 # about the same time for one row as for a thousand.
 FULL_SHARE = 0.125
+LEFT_ALONE = (
+    "the program of this run ended without closing it: it was killed, or it crashed: boards and "
+    "supplies switch off by themselves"
+)
 
 
-def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> None:
-    """Copy rows until the tap is closed or the loop's process has ended."""
-    # Without a lock of HDF5: the loop's process holds the file (hil.record.held).
-    with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:
-        file.swmr_mode = True
-        sinks = [
-            _Sink(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
-            _Sink(tap.events, [("", file["events"])]),
-            _Sink(tap.inputs, [("", file["inputs"])]),
-            *(
-                _Sink(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
-                for name, ring in sorted(tap.raw.items())
-            ),
-        ]
-        parent_lives = parent_watch(parent)
-        tap.set_recorder_ready()
-        flushed_s = synced_s = time.monotonic()
-        while True:
-            last = tap.closed or not parent_lives()
-            now_s = time.monotonic()
-            due = last or now_s - flushed_s >= flush_s
-            if not due and tap.ticks.written - tap.recorded < FULL_SHARE * tap.ticks.capacity:
-                time.sleep(POLL_S)
-                continue
-            for sink in sinks:
-                sink.take()
-            tap.recorded, tap.lost = sinks[0].taken, sum(sink.lost for sink in sinks)
-            if due:
-                for sink in sinks:
-                    sink.flush()
-                file[RECORDED][:] = [sink.rows for sink in sinks]
-                file[RECORDED].flush()
-                flushed_s = now_s
-            if last or now_s - synced_s >= fsync_s:
-                os.fsync(file.id.get_vfd_handle())
-                synced_s = now_s
-            if last:
+def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> Path:
+    """Copy rows until the tap is closed or the loop's process has ended; returns the recording.
+
+    It has another name if a program has deleted, moved, replaced or cut off the file meanwhile and
+    its name is taken.
+    """
+    empty = path.read_bytes()
+    # Without a lock of HDF5: the loop's process holds the file (hil.record.held), and so does this
+    # one, in case it outlives the loop's.
+    with held(path):
+        file = h5py.File(path, "r+", libver=LIBVER, locking=False)
+        recording = OpenRecording(path, file, empty)
+        try:
+            file.swmr_mode = True
+            harm = _copy_rows(tap, file, recording, flush_s, fsync_s, parent_watch(parent))
+            if harm != CUT:
+                file.close()
+        except (OSError, RuntimeError):  # h5py raises both when a write fails
+            recording.leave(file)
+            harm = tap.harm = recording.harm()
+            if harm != CUT:
+                raise
+        with recording:
+            if harm != CUT:
+                return recording.put_back() if harm else path
+            recording.leave(file)
+    again = free_name(path)
+    again.write_bytes(empty)
+    return record(tap, again, flush_s, fsync_s, parent)
+
+
+def _copy_rows(
+    tap: taps.Tap,
+    file: h5py.File,
+    recording: OpenRecording,
+    flush_s: float,
+    fsync_s: float,
+    parent_lives: Callable[[], bool],
+) -> str:
+    """Copy rows until the end, or until the file is cut off; returns its harm, one of HARMS."""
+    sinks = [
+        _Sink(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
+        _Sink(tap.events, [("", file["events"])]),
+        _Sink(tap.inputs, [("", file["inputs"])]),
+        *(
+            _Sink(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
+            for name, ring in sorted(tap.raw.items())
+        ),
+    ]
+    tap.set_recorder_ready()
+    flushed_s = synced_s = time.monotonic()
+    last, harm = False, ""
+    while not last:
+        is_alone = not parent_lives() and not tap.closed
+        last = is_alone or tap.closed
+        now_s = time.monotonic()
+        due = last or now_s - flushed_s >= flush_s
+        if not due and tap.ticks.written - tap.recorded < FULL_SHARE * tap.ticks.capacity:
+            time.sleep(POLL_S)
+            continue
+        if due:
+            harm = recording.harm() or harm
+            tap.harm = harm or tap.harm
+            if harm == CUT:
                 break
+        if is_alone:
+            _say_alone(tap)
+        for sink in sinks:
+            sink.take()
+        tap.recorded, tap.lost = sinks[0].taken, sum(sink.lost for sink in sinks)
+        if due:
+            for sink in sinks:
+                sink.flush()
+            file[RECORDED][:] = [sink.rows for sink in sinks]
+            file[RECORDED].flush()
+            recording.note(sinks[0].rows)
+            flushed_s = now_s
+        if last or now_s - synced_s >= fsync_s:
+            os.fsync(file.id.get_vfd_handle())
+            synced_s = now_s
+    return harm
+
+
+def _say_alone(tap: taps.Tap) -> None:
+    """Add an event, in place of the process that wrote them."""
+    row, _ = tap.ticks.read(max(0, tap.ticks.written - 1))
+    event = np.zeros(1, dtype=taps.EVENT)
+    event[0] = (row["t_s"][-1] if len(row) else 0.0, "error", "recorder", LEFT_ALONE)
+    tap.events.push(event)
 
 
 class _Sink:
@@ -107,11 +168,23 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     tap_path, path, flush_s, fsync_s, parent = sys.argv[1:]
     try:
-        record(taps.attach(Path(tap_path)), Path(path), float(flush_s), float(fsync_s), int(parent))
-    except (OSError, RuntimeError) as error:  # h5py raises both when a write fails
-        print(f"{path}: {one_line(str(error))}", file=sys.stderr)
+        tap = taps.attach(Path(tap_path))
+        kept = record(tap, Path(path), float(flush_s), float(fsync_s), int(parent))
+        if not tap.closed:
+            finish(kept, "recovered", {})
+            tap.unlink()
+            with contextlib.suppress(OSError):
+                print(f"{kept}: {LEFT_ALONE}: {tap.recorded} rows are recorded", flush=True)
+        elif kept != Path(path):
+            print(f"{KEPT_IN}{kept}", file=sys.stderr)
+    except (OSError, RuntimeError) as error:
+        print(f"{path}: {_reason(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(number) if (number := errno_of(error)) else one_line(str(error))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """Verify and repair recordings."""
 
 import contextlib
+import errno
 import os
+import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import numpy as np
 
 from hil.errors import ConfigError, DeviceError, missing_file
 from hil.record import superblock
+from hil.record.errno_of import errno_of
 from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_recorded, text_of
 from hil.record.read import (
     DamagedError,
@@ -30,7 +34,8 @@ def recover(path: Path) -> int | None:
     """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
     The repair keeps every row that is complete in all columns. It writes a copy and replaces the
-    file atomically, so an interruption loses nothing. It waits for a recorder that still writes.
+    file atomically, so an interruption loses nothing. On a full disk the copy is made in the
+    temporary folder and written over the file. It waits for a recorder that still writes.
 
     Raises
     ------
@@ -45,15 +50,41 @@ def recover(path: Path) -> int | None:
     partial = path.with_name(path.name + ".recovering")
     try:
         superblock.clear_flags(path)
-        return _copy_whole_rows(path, partial)
+        try:
+            rows = _copy_whole_rows(path, partial)
+        except (OSError, RuntimeError) as error:
+            if errno_of(error) not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            partial.unlink(missing_ok=True)
+            return _repair_from_elsewhere(path)
+        if rows is not None:
+            os.replace(partial, path)
+        return rows
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
+        reason = os.strerror(number) if (number := errno_of(error)) else str(error)
         raise ConfigError(f"{path}: cannot be repaired in its folder ({reason})") from None
     finally:
         partial.unlink(missing_ok=True)
 
 
+def _repair_from_elsewhere(path: Path) -> int | None:
+    """Make the copy in the temporary folder and write it over the file, which it must fit into."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        rows = _copy_whole_rows(path, copy)
+        size_B = copy.stat().st_size
+        if size_B > path.stat().st_size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with copy.open("rb") as source, path.open("rb+") as target:
+            shutil.copyfileobj(source, target)
+            target.truncate(size_B)
+            target.flush()
+            os.fsync(target.fileno())
+    return rows
+
+
 def _copy_whole_rows(path: Path, partial: Path) -> int | None:
+    """Copy the complete rows; returns their number, or None without a copy if it was intact."""
     with open_h5(path) as source:
         if _settled(source):
             return None
@@ -81,7 +112,6 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
             create_recorded(target, [*(n[ring] for ring in RINGS), *samples])
             target.flush()
             os.fsync(target.id.get_vfd_handle())
-    os.replace(partial, path)
     return n["ticks"]
 
 

@@ -15,10 +15,12 @@ from hil.loop import tap as taps
 from hil.loop.frame import Frame
 from hil.platform.processes import APART
 from hil.record.raw_samples import RawSamples
+from hil.record.rescue import KEPT_IN
 
 START_TIMEOUT_S = 30.0
 DISK_FLOOR_B = 64 * 2**20
-CHECK_EVERY = 64
+CHECK_EVERY = 64  # rows; fewer where they are longer than a flush
+STDERR = 2  # also where a program around Python has put another object in its place
 
 
 def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
@@ -72,6 +74,8 @@ class Sink:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
+                # Where it says that the loop has died: on the terminal.
+                stdout=subprocess.DEVNULL if sys.stderr is None else STDERR,
                 stderr=subprocess.PIPE,
                 text=True,
                 **APART,  # only the loop gets the terminal's Ctrl-C and hang-up
@@ -81,7 +85,8 @@ class Sink:
             raise
         self._said: str | None = None  # by the recorder, known after its end
         self._n = 0
-        self.disk_low = ""
+        self._check_every = max(1, min(CHECK_EVERY, int(flush_s / period_s)))
+        self.disk_low = self.file_harmed = ""
         self._disk_free_min_B = 1e6 * disk_free_min_MB
         self._rows_per_look = max(1, round(1.0 / period_s))
         self._look_at_disk_at = 0
@@ -114,7 +119,7 @@ class Sink:
         self._n += 1
         if self._n == 1:
             self._begun()
-        if self._n % CHECK_EVERY:
+        if self._n % self._check_every:
             return True
         if self._lossless:
             limit = self.tap.ticks.capacity - 2 * CHECK_EVERY
@@ -129,8 +134,10 @@ class Sink:
                     f"{1e-6 * free_B:.0f} MB free where {self.path.name} is, limit "
                     f"{1e-6 * self._disk_free_min_B:.0f} MB (guard.disk_free_min_MB)"
                 )
+        if self.tap.harm:
+            self.file_harmed = f"{self.path.name} {self.tap.harm}"
         stalled = self._n - self.tap.recorded > self.tap.ticks.capacity
-        return self.alive and not stalled and not self.disk_low
+        return self.alive and not (stalled or self.disk_low or self.file_harmed)
 
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         self._event[0] = (t_s, level, source, text.encode()[:256])
@@ -152,6 +159,8 @@ class Sink:
     def drain(self) -> int:
         """End the recorder once it has every row; returns the number of lost rows.
 
+        A recording that was deleted, moved, replaced or cut off is put back; `path` is its name.
+
         Raises
         ------
         DeviceError
@@ -161,9 +170,8 @@ class Sink:
         words = self._last_words()
         self.tap.unlink()
         if self._process.returncode != 0:
-            raise DeviceError(
-                f"recorder: {words}; what it wrote is in {self.path}: repair it with hil recover"
-            )
+            raise DeviceError(f"recorder: {words}")
+        self.path = Path(words.removeprefix(KEPT_IN)) if words.startswith(KEPT_IN) else self.path
         return self.tap.lost
 
     def abandon(self) -> None:

@@ -415,7 +415,7 @@ def _within_budget(
 class NoSink:
     """A sink that discards rows."""
 
-    disk_low = ""
+    disk_low = file_harmed = ""
 
     def push(self) -> bool:
         return True

@@ -189,26 +189,37 @@ def wires_of(config: Config) -> dict[str, Wire]:
     return wires
 
 
+@dataclass
+class Recorded:
+    """Where a run is recorded."""
+
+    path: Path
+
+
 @contextlib.contextmanager
-def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[None]:
+def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[Recorded]:
     """Write the begin of a run before the block, and its counts after, whatever its outcome.
+
+    The block may change the path of the recording from which it is counted.
 
     Raises
     ------
     ConfigError
         The logbook is damaged or not writable; nothing was energised.
     """
+    recorded = Recorded(path)
     if book is None:
-        yield
+        yield recorded
         return
     wires, run = wires_of(config), f"{os.getpid()}-{_now()}"
     book.settle(wires)
     file = str(path.resolve())
     book.add({"kind": "begin", "run": run, "file": file, **_process()})
     try:
-        yield
+        yield recorded
     finally:
-        book.add({"kind": "run", "run": run, "file": file, "cut": False, **counted(path, wires)})
+        file, counts = str(recorded.path.resolve()), counted(recorded.path, wires)
+        book.add({"kind": "run", "run": run, "file": file, "cut": False, **counts})
 
 
 def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from hil.plugins import trust
 from hil.record import layout, live
 from hil.record.held import Replaced, held, refuse_held
 from hil.record.progress import show_progress
+from hil.record.repair import describe, recover
 from hil.record.sink import Sink, check_disk
 from hil.record.summary import plain, summarise
 from hil.rig import calibrated
@@ -162,8 +163,10 @@ def run(
         bar = label if progress else ""
         viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
         try:
-            with held(path), plugin_code.watched(), logbooks.kept(book, config, path), viewer:
-                return _run_recorded(
+            with (
+                held(path), plugin_code.watched(), logbooks.kept(book, config, path) as log, viewer,
+            ):  # fmt: skip
+                result = _run_recorded(
                     config,
                     path,
                     pipeline,
@@ -179,6 +182,8 @@ def run(
                     strict,
                     previous,
                 )
+                log.path = result.path
+                return result
         except ModelError as error:
             # A step of the model failed. Everything is off and the recording is kept.
             raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
@@ -365,7 +370,8 @@ def _close(
     try:
         lost = sink.drain()
     except DeviceError as failed:  # too late for an event: goes to the terminal
-        raise DeviceError("; ".join([*_failed_before(parts, error), str(failed)])) from None
+        kept = [_recovered(sink.path)] if sink.tap.ticks.written else []
+        raise DeviceError("; ".join([*_failed_before(parts, error), str(failed), *kept])) from None
     complete_ticks = parts.n_ticks if outcome == "complete" else None
     summary = {
         "outcome": outcome,
@@ -383,6 +389,15 @@ def _close(
         summary["timing"]["kernel"] = plain(kernel)
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
+
+
+def _recovered(path: Path) -> str:
+    """Repair a recording whose recorder has failed; returns what is left of it as text."""
+    try:
+        rows = recover(path)
+    except (ConfigError, DeviceError):
+        return f"what it wrote is in {path}: free some space, then hil recover {path}"
+    return f"its {describe(path)['rows'] if rows is None else rows} rows are kept in {path}"
 
 
 def _failed_before(parts: LoopContext, error: str) -> Iterator[str]:

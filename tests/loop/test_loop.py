@@ -20,7 +20,7 @@ from hil.runs import assembly, session
 class Rows:
     """A sink that keeps everything, and may stop taking rows."""
 
-    disk_low = ""
+    disk_low = file_harmed = ""
 
     def __init__(self, frame, dead_after=None):
         self._frame = frame

@@ -27,7 +27,7 @@ LAYOUT = RigLayout(
 
 class Sink:
     def __init__(self, frame):
-        self._frame, self.disk_low = frame, ""
+        self._frame, self.disk_low, self.file_harmed = frame, "", ""
         self.rows, self.events, self.inputs, self.asked, self.full_from = [], [], [], {}, 10**9
 
     def push(self):
@@ -333,11 +333,14 @@ def test_a_machine_that_slept_trips_what_is_armed_and_is_noted_otherwise():
 
 
 def test_a_recorder_that_takes_no_rows_trips_by_what_is_wrong_with_it():
-    for disk_low, fault in (("", "recorder_dead"), ("3 MB free", "disk_low")):
+    wrong = (("", "", "recorder_dead"), ("3 MB free", "", "disk_low"),
+             ("", "run.h5 was deleted", "recorder_dead"))  # fmt: skip
+    for disk_low, harmed, fault in wrong:
         bench = Bench(after_trip=1)
-        bench.sink.full_from, bench.sink.disk_low = 3, disk_low
+        bench.sink.full_from, bench.sink.disk_low, bench.sink.file_harmed = 3, disk_low, harmed
         assert bench.run() == "tripped"
         assert bench.faults == [fault]
+        assert (disk_low or harmed) in bench.sink.events[-1][3]
         assert bench.sink["cells_commanded"] == [1.0, 1.0, 1.0, 0.0]
 
 

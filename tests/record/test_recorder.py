@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -34,8 +35,8 @@ class Bench:
             self.tap.ticks.push(self.frame.row)
 
     def record(self, flush_s=0.0, fsync_s=1e9, parent=None):
-        recorder.record(self.tap, self.path, flush_s, fsync_s, parent or os.getppid())
-        with h5py.File(self.path, swmr=True) as file:
+        self.kept = recorder.record(self.tap, self.path, flush_s, fsync_s, parent or os.getppid())
+        with h5py.File(self.kept, swmr=True) as file:
             assert file["ticks/x"][:].tolist() == (-file["ticks/t_s"][:]).tolist()
             rows = [[t_s, t_s + 1, t_s + 2] for t_s in file["ticks/t_s"][:]]
             assert file["ticks/cells"][:].tolist() == rows
@@ -94,7 +95,7 @@ def test_a_recording_is_synced_to_disk_as_often_as_asked_while_the_run_goes_on(
 
     monkeypatch.setattr(recorder, "parent_watch", watch)
     monkeypatch.setattr(recorder.time, "sleep", stuck)
-    assert bench.record(fsync_s=fsync_s)[1] == [12, 0, 0]
+    assert bench.record(fsync_s=fsync_s)[1] == [12, 1, 0]  # an event: the loop is gone
     assert synced == ([3, 6, 9, 12] if fsync_s == 0.0 else [12])
 
 
@@ -103,7 +104,123 @@ def test_a_recorder_whose_loop_is_dead_writes_what_is_left_and_ends(bench, monke
     monkeypatch.setattr(recorder.time, "sleep", stuck)
     bench.push(7)
     rows, counts = bench.record(flush_s=1e9, parent=os.getpid())  # its parent is another process
-    assert (rows, counts) == (list(range(7)), [7, 0, 0])
+    assert (rows, counts) == (list(range(7)), [7, 1, 0])
+    with h5py.File(bench.path) as file:
+        t_s, level, source, text = file["events"][0]
+    assert (t_s, level, source) == (6.0, b"error", b"recorder")
+    assert text.startswith(b"the program of this run ended without closing it")
+
+
+def deleted(bench):
+    bench.path.unlink()
+
+
+def moved(bench):
+    bench.path.rename(bench.path.with_name("elsewhere.h5"))
+
+
+def replaced(bench):
+    other = bench.path.with_name("other.h5")
+    other.write_bytes(b"theirs")
+    other.rename(bench.path)
+
+
+def cut_to(size_B):
+    def cut(bench):
+        os.truncate(bench.path, size_B)
+
+    return cut
+
+
+def cut_by_a_byte(bench):
+    os.truncate(bench.path, bench.path.stat().st_size - 1)
+
+
+def written_over(bench):
+    bench.path.write_bytes(b"theirs")  # as a shell does with > run.h5
+
+
+@pytest.fixture
+def harmed(bench, monkeypatch):
+    """Record rows, five a flush; before the last flush but one this happens."""
+
+    def record(harm, flushes=3):
+        clock, at = [0.0], SimpleNamespace(told=[], left=None)
+
+        def later(seconds):
+            at.told.append(bench.tap.harm)
+            if len(at.told) == flushes - 1:
+                harm(bench)
+                at.left = bench.path.read_bytes() if bench.path.exists() else None
+            bench.push(5, bench.tap.ticks.written)
+            clock[0] += 1.0
+            if len(at.told) == flushes:
+                bench.tap.close_writer()
+
+        monkeypatch.setattr(recorder.time, "monotonic", lambda: clock[0])
+        monkeypatch.setattr(recorder.time, "sleep", later)
+        at.rows, (at.count, *_) = bench.record(flush_s=1.0)
+        return at
+
+    return record
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [(deleted, "was deleted"), (moved, "was moved away or replaced"),
+     (replaced, "was moved away or replaced")],
+)  # fmt: skip
+def test_a_recording_that_is_taken_away_is_noticed_within_a_flush_and_put_back_whole(
+    bench, harmed, harm, said
+):
+    at = harmed(harm)
+    assert (at.rows, at.count) == (list(range(15)), 15)
+    assert at.told == ["", "", said]
+    name = "run-kept.h5" if harm is replaced else "run.h5"
+    assert bench.kept == bench.path.with_name(name)
+    left = {"run.h5", "elsewhere.h5"} if harm is moved else {"run.h5", name}
+    assert {path.name for path in bench.path.parent.iterdir()} == left
+    if harm is replaced:
+        assert bench.path.read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("harm", [cut_to(0), cut_to(5000), cut_by_a_byte, written_over])
+def test_of_a_recording_that_is_cut_off_the_rows_in_the_ring_are_kept_in_another(
+    bench, harmed, harm
+):
+    at = harmed(harm)
+    assert (at.rows, at.count) == (list(range(15)), 15)  # the ring has room for 64
+    assert at.told == ["", "", "was cut off"]
+    assert bench.kept == bench.path.with_name("run-kept.h5")
+    assert {path.name for path in bench.path.parent.iterdir()} == {"run.h5", "run-kept.h5"}
+    assert bench.path.read_bytes() == at.left  # not a byte more: it may be another's by now
+
+
+@pytest.mark.parametrize(("first", "size_B"), [(5, 6), (40, 6), (40, "all but the last chunks")])
+def test_a_recording_that_is_cut_off_in_the_midst_of_a_write_is_noticed_after_it(
+    bench, harmed, monkeypatch, first, size_B
+):
+    """The write makes the file longer again; what was there before reads as zeros."""
+    append, cut = recorder._append, []
+
+    def meanwhile(dataset, at, values):
+        if at == first and not cut:
+            cut.append(bench.path.stat().st_size)
+            os.truncate(bench.path, size_B if size_B == 6 else bench.path.stat().st_size // 2)
+        append(dataset, at, values)
+
+    monkeypatch.setattr(recorder, "_append", meanwhile)
+    at = harmed(lambda bench: None, flushes=12)
+    assert cut
+    assert at.rows == list(range(60))
+    assert bench.kept == bench.path.with_name("run-kept.h5")
+
+
+def test_of_a_long_run_that_is_cut_off_the_last_ring_of_rows_is_kept(bench, harmed):
+    at = harmed(cut_to(0), flushes=44)
+    assert at.rows == list(range(int(at.rows[0]), 220))
+    assert at.count == len(at.rows) == 220 - bench.tap.lost
+    assert 60 <= at.count <= 64
 
 
 def test_a_process_knows_its_parent_from_another():
@@ -226,6 +343,8 @@ def test_signals_that_stop_the_loop_do_not_stop_its_recorder(bench, monkeypatch,
         for number in STOP_SIGNALS:
             os.kill(os.getpid(), number)
         done.append(True)
+        bench.tap.close_writer()
+        return path
 
     done = []
     monkeypatch.setattr(recorder, "record", interrupted)
@@ -235,6 +354,43 @@ def test_signals_that_stop_the_loop_do_not_stop_its_recorder(bench, monkeypatch,
         signal.signal(number, lambda *_: pytest.fail("interrupted"))
     assert recorder.main() == 0
     assert done
+
+
+def test_a_recorder_that_outlives_its_loop_finishes_the_recording_and_says_so(
+    bench, monkeypatch, signals, capfd
+):
+    bench.push(7)
+    words = [str(bench.tap.path), str(bench.path), "0.5", "5.0", str(os.getpid())]  # no parent
+    monkeypatch.setattr(sys, "argv", ["recorder", *words])
+    assert recorder.main() == 0
+    said = capfd.readouterr().out.splitlines()
+    assert said == [f"{bench.path}: {recorder.LEFT_ALONE}: 7 rows are recorded"]
+    assert not bench.tap.path.exists()
+    with h5py.File(bench.path) as file:
+        assert file.attrs["outcome"] == "recovered"
+        assert len(file["ticks/t_s"]) == 7
+
+
+@pytest.mark.parametrize(("kind", "number"), [(OSError, [28]), (OSError, []), (RuntimeError, [])])
+def test_a_disk_that_is_full_is_named_without_what_hdf5_says_of_it(
+    bench, monkeypatch, signals, capsys, kind, number
+):
+    """As h5py 3.12 words it."""
+    dump = (
+        "[Errno 28] Can't synchronously write data (file write failed: time = Tue Nov 24 10:11:12"
+        " 2026\n, filename = 'run.h5', file descriptor = 9, errno = 28, error message = 'No space"
+        " left on device', buf = 0x7f10, total write size = 4096, bytes this sub-write = 4096)"
+    )
+    bench.tap.close_writer()
+    words = ["recorder", str(bench.tap.path), str(bench.path), "0.5", "5.0", str(os.getppid())]
+    monkeypatch.setattr(sys, "argv", words)
+
+    def fails(*_):
+        raise kind(*number, dump)
+
+    monkeypatch.setattr(recorder, "_copy_rows", fails)
+    assert recorder.main() == 1
+    assert capsys.readouterr().err == f"{bench.path}: No space left on device\n"
 
 
 def test_a_write_that_fails_is_one_line_with_the_file(bench, monkeypatch, signals, capsys):

@@ -1,6 +1,7 @@
 """Runs killed at any moment, full disks and damaged files."""
 
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import DeviceError
-from hil.record import sink, superblock
+from hil.record import repair, sink, superblock
 from hil.record.layout import LIBVER
 from rig_file import loosen
 
@@ -38,7 +39,7 @@ class Killed:
         command += ["--set", "guard.reading_age_max_s=60.0"]
         command += ["--set", "guard.cell_on_max_s=10.0"]
         self.loop = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     def tap(self):
@@ -135,10 +136,15 @@ def kill_and_recover(configs, folder, seed):
     written, flushed, code, words = kill_once(configs, out, who, after_rows)
     if who == ("recorder",):
         assert code == 4, words
-        assert "hil recover" in words
+        assert f"rows are kept in {out}" in words
         assert len(words.splitlines()) == 1
-    assert main(["verify", str(out)]) == 5
-    assert main(["recover", str(out)]) == 0
+    elif who == ("loop",):  # its recorder is left to finish and to say so
+        assert words.startswith(f"{out}: the program of this run ended without closing it"), words
+        assert len(words.splitlines()) == 1
+        assert not [*Path("/dev/shm").glob(f"hil-{-code}-*")]
+    else:
+        assert main(["verify", str(out)]) == 5
+        assert main(["recover", str(out)]) == 0
     assert main(["verify", str(out)]) == 0
     # a recorder that lives on takes every row; of one that is killed, every flushed row stays
     is_whole_prefix(out, written if who == ("loop",) else flushed)
@@ -160,6 +166,59 @@ def test_a_killed_run_is_made_whole_again(configs, tmp_path, seed, capsys):
 @pytest.mark.parametrize("seed", range(6, 106))
 def test_a_hundred_killed_runs_are_made_whole_again(configs, tmp_path, seed, capsys):
     kill_and_recover(configs, tmp_path, seed)
+
+
+def harm(configs, out, harmed):
+    """Do this to the recording of a run that has 300 rows; exit code and words of the loop."""
+    run = Killed(configs, out)
+    try:
+        tap = run.tap()
+        while tap.recorded < 300 and run.loop.poll() is None:
+            time.sleep(0.001)
+        harmed(out)
+        at = tap.ticks.written
+        said, words = run.loop.communicate(timeout=600)
+    finally:
+        run.loop.kill()
+        run.loop.wait()
+    assert (run.loop.returncode, words) == (3, "")
+    assert not [*Path("/dev/shm").glob(f"hil-{run.loop.pid}-*")]
+    return at, said
+
+
+def test_a_run_whose_recording_is_deleted_trips_and_loses_no_row(configs, tmp_path, capsys):
+    out = tmp_path / "run.h5"
+    at, said = harm(configs, out, Path.unlink)
+    assert "tripped by recorder_dead" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+    assert main(["verify", str(out)]) == 0
+    run = hil.open_run(out)
+    texts = run.event_text.values.tolist()
+    assert any(text == "recorder_dead: run.h5 was deleted" for text in texts)
+    assert run.attrs["outcome"] == "tripped"
+    tripped = int(np.flatnonzero(run.fault_bits.values)[0])
+    assert tripped >= at
+    assert len(run.t_s) > tripped  # every row from the first on, and those after the trip
+    ticks = np.rint(run.t_s.values / 0.001)
+    assert (ticks[0], bool((run.busy_s.values > 0.0).all())) == (0, True)
+    assert not run.cells_commanded.values[tripped:].any()
+
+
+def test_a_run_whose_recording_is_written_over_trips_and_keeps_the_last_seconds(
+    configs, tmp_path, capsys
+):
+    out = tmp_path / "run.h5"
+    _, said = harm(configs, out, lambda path: path.write_bytes(b"theirs"))
+    kept = tmp_path / "run-kept.h5"
+    assert "tripped by recorder_dead" in said
+    assert str(kept) in said
+    assert out.read_bytes() == b"theirs"
+    assert {path.name for path in tmp_path.iterdir()} == {"run.h5", "run-kept.h5"}
+    assert main(["verify", str(kept)]) == 0
+    run = hil.open_run(kept)
+    assert "recorder_dead: run.h5 was cut off" in run.event_text.values.tolist()
+    assert run.t_s.values[0] == 0.0  # the ring had room for all of them
+    assert main(["replay", str(kept)]) == 0
 
 
 @pytest.mark.slow
@@ -224,8 +283,6 @@ def test_a_whole_recording_is_left_as_it_is(all_on, tmp_path, capsys):
 
 
 def test_a_recording_that_a_run_still_writes_is_not_touched(all_on, tmp_path, capsys, monkeypatch):
-    from hil.record import repair
-
     monkeypatch.setattr(repair, "WRITER_TIMEOUT_S", 0.0)
     out = shutil.copy(all_on, tmp_path / "run.h5")
     writer = subprocess.Popen(
@@ -335,24 +392,67 @@ def test_a_disk_that_fills_up_ends_the_run_safely(rigs, tiny_disk, capsys):
     assert done.returncode == 4, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("recorder: ")
-    assert "hil recover" in lines[0]
-    assert main(["verify", str(out)]) == 5
-    # no room for the copy here
-    full = main(["recover", str(out)])
-    if mounted:
-        assert full == 2
-        assert "cannot be repaired" in capsys.readouterr().err
-        assert [p.name for p in folder.iterdir()] == ["run.h5"]
-    moved = Path(shutil.move(out, folder.parent / "moved.h5"))
-    assert main(["recover", str(moved)]) == 0
-    assert main(["verify", str(moved)]) == 0
-    run = hil.open_run(moved)
+    reason = "No space left on device" if mounted else "File too large"
+    assert lines[0].startswith(f"recorder: {out}: {reason}; its ")
+    assert lines[0].endswith(f" rows are kept in {out}")
+    assert [p.name for p in folder.iterdir()] == ["run.h5"]
+    assert main(["verify", str(out)]) == 0
+    run = hil.open_run(out)
     ticks = np.rint(run.t_s.values / 0.001)
     assert len(ticks) > 200
     assert (np.diff(ticks) > 0).all()
     assert (run.valid_bits.values == 3).all()
     assert (run.busy_s.values > 0.0).all()
+
+
+def test_where_the_temporary_folder_is_full_too_nothing_is_touched(
+    all_on, tmp_path, capsys, monkeypatch
+):
+    out = cut_off(all_on, tmp_path / "run.h5")
+    before = out.read_bytes()
+    full = OSError(errno.ENOSPC, "Unable to do something (errno = 28, error message = 'No')")
+
+    def no_room(*_):
+        raise full
+
+    monkeypatch.setattr(repair, "_copy_whole_rows", no_room)
+    assert main(["recover", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"{out}: cannot be repaired in its folder (No space left on device)\n"
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_on_a_full_disk_a_copy_made_elsewhere_is_written_over_the_file_if_it_fits(
+    all_on, tmp_path, capsys, monkeypatch, fits
+):
+    out = cut_off(all_on, tmp_path / "run.h5")
+    before, copied = out.read_bytes(), repair._copy_whole_rows
+
+    def no_room_beside(path, partial):
+        if partial.parent == path.parent:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rows = copied(path, partial)
+        if not fits:
+            os.truncate(partial, len(before) + 1)
+        return rows
+
+    monkeypatch.setattr(repair, "_copy_whole_rows", no_room_beside)
+    assert main(["recover", str(out)]) == (0 if fits else 2)
+    if not fits:
+        assert out.read_bytes() == before
+        return
+    assert main(["verify", str(out)]) == 0
+    assert len(hil.open_run(out).t_s) == 4321
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+
+
+def cut_off(all_on, path):
+    """A recording of which a column is shorter than the others."""
+    shutil.copy(all_on, path)
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file["ticks/busy_s"].resize(4321, axis=0)
+    return path
 
 
 def appended(path, first, end):

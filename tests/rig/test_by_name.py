@@ -49,7 +49,7 @@ MODEL_ORDER = {
 class Rows:
     """A sink that keeps every row."""
 
-    disk_low = False
+    disk_low = file_harmed = ""
 
     def __init__(self, frame):
         self._row, self.rows = frame.row, []

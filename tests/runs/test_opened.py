@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,8 @@ import hil
 from hil.bench import latency, worker
 from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
+from hil.devices.board.listing import ask
+from hil.devices.board.native import built
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.load import load
@@ -291,3 +296,63 @@ def test_a_rig_that_fails_in_and_after_the_block_says_both(bench, config):
     ):
         raise DeviceError("daq: gone")
     assert bench.calls["safe daq"] == bench.calls["close daq"] == 1
+
+
+EXITS = """
+import ctypes, os
+import numpy as np
+
+class C:
+    def __init__(self, facts, values):
+        self.n = facts.n_commands
+
+    def step(self, now):
+        if os.path.exists({flag!r}):
+            ctypes.CDLL(None)._exit(0)
+        return np.ones(self.n)
+"""
+
+
+@pytest.mark.xdist_group("real time")
+def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_man(rigs, tmp_path):
+    """As by SIGKILL, a crash of compiled code or _exit of C: the program does nothing any more."""
+    folder, flag, out = rigs / "miga6", tmp_path / "exit", tmp_path / "run.h5"
+    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = board.stdout.readline().strip()
+        rig = folder / "rig.toml"
+        lines = ["" if x.startswith("port = ") else x for x in rig.read_text().splitlines()]
+        text = "\n".join(lines).replace("[loop]\n", '[loop]\noverrun = "skip"\n')
+        keys = f'[devices.board]\nport = "{port}"\nestop = "none"\nhold_s = 0.1\n'
+        rig.write_text(text.replace("[devices.board]\n", keys).replace("= 0.001", "= 0.01"))
+        (folder / "exits.py").write_text(EXITS.format(flag=str(flag)))
+        (folder / "exits.toml").write_text(
+            'rig = "rig.toml"\n[experiment]\nname = "exits"\nduration_s = 9.0\n'
+            '[controller]\nkind = "exits.py:C"\n'
+        )
+        words = ["run", str(folder / "exits.toml"), "--backend", "board=bench,daq=sim"]
+        words += ["--out", str(out), "--set", "guard.reading_age_max_s=1.0"]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "hil", *words], stderr=subprocess.PIPE, text=True
+        )
+        deadline_s = time.monotonic() + 300.0
+        while not (out.exists() and hil.open_run(out).sizes["tick"] > 20):
+            assert run.poll() is None, run.stderr.read()
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        flag.touch()
+        said = run.communicate(timeout=300)[1].splitlines()
+        assert run.returncode == 0
+        time.sleep(0.1)  # its hold_s
+        found = ask(port, "read")
+        assert protocol.state_name(found["state"]) == "faulted"
+        assert protocol.fault_names(found["fault_bits"]) == ["host_silent"]
+        assert not any(found["duty_per_255"])
+    finally:
+        board.kill()
+        board.communicate()
+    assert said[-1].startswith(f"{out}: the program of this run ended without closing it")
+    recording = hil.open_run(out)
+    assert recording.attrs["outcome"] == "recovered"
+    assert recording.cells_commanded.values[-1].all()
+    assert any("ended without closing" in text for text in recording.event_text.values)

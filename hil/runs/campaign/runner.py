@@ -13,7 +13,7 @@ from hil.mechanics.system import System
 from hil.platform.provenance import software
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
-from hil.record.repair import recover
+from hil.record.repair import describe, recover
 from hil.runs import session
 from hil.runs.campaign import waits
 from hil.runs.campaign.figures import figures_of
@@ -182,7 +182,8 @@ class Runner:
             path, rows, trouble = self.folder / begun["file"], None, ""
             if path.is_file():
                 try:
-                    rows = recover(path)
+                    recover(path)
+                    rows = describe(path)["rows"]
                 except (ConfigError, DeviceError) as error:
                     trouble = one_line(str(error))
             self._log.add(
