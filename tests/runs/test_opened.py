@@ -29,6 +29,7 @@ from hil.runs import assembly, session
 from hil.runs.campaign import waits
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
+from rig_file import loosen
 
 WIRES = "wires4/hold.toml"  # a supply, a card with an enable line and a board
 WAIT = CampaignTables.model_validate(
@@ -321,17 +322,16 @@ def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_
     try:
         port = board.stdout.readline().strip()
         rig = folder / "rig.toml"
-        lines = ["" if x.startswith("port = ") else x for x in rig.read_text().splitlines()]
-        text = "\n".join(lines).replace("[loop]\n", '[loop]\noverrun = "skip"\n')
-        keys = f'[devices.board]\nport = "{port}"\nestop = "none"\nhold_s = 0.1\n'
-        rig.write_text(text.replace("[devices.board]\n", keys).replace("= 0.001", "= 0.01"))
+        board_keys = (f"port='{port}'", "estop='none'", "hold_s=0.1")
+        loosen(rig, "loop.overrun='skip'", "loop.period_s=0.01", "guard.reading_age_max_s=1.0",
+               *(f"devices.board.{key}" for key in board_keys))  # fmt: skip
         (folder / "exits.py").write_text(EXITS.format(flag=str(flag)))
         (folder / "exits.toml").write_text(
             'rig = "rig.toml"\n[experiment]\nname = "exits"\nduration_s = 9.0\n'
             '[controller]\nkind = "exits.py:C"\n'
         )
         words = ["run", str(folder / "exits.toml"), "--backend", "board=bench,daq=sim"]
-        words += ["--out", str(out), "--set", "guard.reading_age_max_s=1.0"]
+        words += ["--out", str(out)]
         run = subprocess.Popen(
             [sys.executable, "-m", "hil", *words], stderr=subprocess.PIPE, text=True
         )
