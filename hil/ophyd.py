@@ -6,7 +6,6 @@ delay its loop.
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from math import nan
 from pathlib import Path
@@ -26,6 +25,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import load
 from hil.loop.channels import signals_in
 from hil.loop.frame import units
+from hil.platform.processes import PYTHON
 from hil.runs.assembly import build
 from hil.runs.campaign.figures import OF_FORCE, OF_SIGNALS, figures_of
 
@@ -93,7 +93,7 @@ class Experiment(StandardReadable, Triggerable):
         sets = [f"--set={key}={await signal.get_value()!r}" for key, signal in self._settings]
         words = ["run", str(self._path), "--json", *self._words, *sets]
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "hil", *words,
+            *PYTHON, "-m", "hil", *words,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

@@ -46,12 +46,12 @@ class ForkedRecorder:
     nursery: Nursery | None = None
 
     def __init__(self, command: list[str], **options) -> None:
-        assert command[1:3] == ["-m", "hil.record.recorder"]
+        assert command[1:4] == ["-P", "-m", "hil.record.recorder"]
         if ForkedRecorder.nursery is None:
             ForkedRecorder.nursery = Nursery()
         read, write = os.pipe()
         self._stderr = os.fdopen(read)
-        self.pid = ForkedRecorder.nursery.fork(command[2:], write)
+        self.pid = ForkedRecorder.nursery.fork(command[3:], write)
         os.close(write)
         self.returncode: int | None = None
 

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
-from hil.platform.processes import APART, ask_to_stop, be_nice, commands_with, is_alive
+from hil.platform.processes import APART, PYTHON, ask_to_stop, be_nice, commands_with, is_alive
 from hil.record.live import PORT as FOXGLOVE_PORT
 from hil_gui.run_data import About, Column, Note
 
 if TYPE_CHECKING:
     from hil.experiment.figure import Figure
 
-__all__ = ["APART", "FOXGLOVE_PORT", "ConfigError", "DeviceError", "ask_to_stop", "be_nice",
-           "is_alive"]  # fmt: skip
+__all__ = ["APART", "FOXGLOVE_PORT", "PYTHON", "ConfigError", "DeviceError", "ask_to_stop",
+           "be_nice", "is_alive"]  # fmt: skip
 
 BLOCK = 8192
 MOTION_S = 0.01

@@ -3,14 +3,13 @@
 import contextlib
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hil_gui.data import APART, ask_to_stop
+from hil_gui.data import APART, PYTHON, ask_to_stop
 
 
 class Command:
@@ -29,7 +28,7 @@ class Command:
         self._out, self._err = (Path(self._folder.name) / name for name in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "hil", *words],
+                [*PYTHON, "-m", "hil", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

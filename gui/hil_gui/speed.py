@@ -22,7 +22,7 @@ import psutil
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
-from hil_gui.data import DeviceError, Live, be_nice
+from hil_gui.data import PYTHON, DeviceError, Live, be_nice
 from hil_gui.run_data import LIVE_CAPACITY, About, Column, RunData
 from hil_gui.window import FRAME_MS, Window
 
@@ -121,7 +121,7 @@ def latency(window: Window, seconds: float) -> dict[str, float]:
     data = RunData(about(), LIVE_CAPACITY)
     _show(window, data)
     window.timeline.set_span(10.0)
-    words = [sys.executable, "-m", "hil.bench.window", str(seconds + 2.0)]
+    words = [*PYTHON, "-m", "hil.bench.window", str(seconds + 2.0)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
         writer.stdout.readline()
         live = Live(writer.pid)
@@ -174,7 +174,7 @@ def first_frame() -> float:
     )
     with tempfile.TemporaryDirectory() as folder:
         began_s = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, f"{folder}/s.ini"], check=True)
+        subprocess.run([*PYTHON, "-c", code, f"{folder}/s.ini"], check=True)
         return time.perf_counter() - began_s
 
 

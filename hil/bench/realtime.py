@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.platform import realtime, window
-from hil.platform.processes import cpus, family
+from hil.platform.processes import PYTHON, cpus, family
 
 SOURCE = Path(__file__).resolve().parents[1] / "native" / "reference_loop.c"
 STALL_S = 100e-6
@@ -266,7 +266,7 @@ class _Worker:
 def _worker(folder: Path) -> Iterator[_Worker]:
     # It ends when its standard input is closed at the end of the block.
     with subprocess.Popen(
-        [sys.executable, "-m", "hil.bench.worker"],
+        [*PYTHON, "-m", "hil.bench.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -302,7 +302,7 @@ def _window() -> Iterator[_Window]:
         yield _Window(None)
         return
     process = subprocess.Popen(
-        [sys.executable, "-m", "hil_gui.speed", "forever"],
+        [*PYTHON, "-m", "hil_gui.speed", "forever"],
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

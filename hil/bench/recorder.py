@@ -17,6 +17,7 @@ from hil.loop import loop
 from hil.loop.clock import RealClock
 from hil.loop.frame import Column, Frame
 from hil.platform import realtime
+from hil.platform.processes import PYTHON
 from hil.platform.provenance import software
 from hil.record import layout
 from hil.record.read import open_h5
@@ -29,7 +30,7 @@ SHARE_MAX = 0.06
 
 def measure(duration_s: float) -> dict[str, Any]:
     """Run the recorder beside a paced loop in a process of its own; times in s."""
-    command = [sys.executable, "-m", "hil.bench.recorder", repr(duration_s)]
+    command = [*PYTHON, "-m", "hil.bench.recorder", repr(duration_s)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 

@@ -2,7 +2,6 @@
 
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from hil.experiment.kind import BenchPart
 from hil.experiment.load import load
 from hil.experiment.registry import loaded, systems
 from hil.loop.stopwatch import STAGES
+from hil.platform.processes import PYTHON
 from hil.record.read import open_run
 from hil.runs import session
 
@@ -144,8 +144,8 @@ def _tick_text(virtual: dict[str, Any], real: dict[str, Any] | None) -> str:
 
 def _start_up() -> dict[str, float]:
     return {
-        "help_s": _whole_process([sys.executable, "-m", "hil", "--help"]),
-        "bare_s": _whole_process([sys.executable, "-c", "pass"]),
+        "help_s": _whole_process([*PYTHON, "-m", "hil", "--help"]),
+        "bare_s": _whole_process([*PYTHON, "-c", "pass"]),
     }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from hil.bench.table import as_table
 from hil.loop import tap as taps
 from hil.platform import window
+from hil.platform.processes import PYTHON
 
 PERIOD_S = 0.001
 N_CELLS = 6
@@ -28,7 +29,7 @@ def measure(seconds: float) -> dict[str, Any]:
     if not window.is_installed():
         return {}
     done = subprocess.run(
-        [sys.executable, "-m", "hil_gui.speed", str(seconds)],
+        [*PYTHON, "-m", "hil_gui.speed", str(seconds)],
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,

@@ -224,6 +224,7 @@ class SystemKind:
     controllers : its controllers by `kind`
     system : (table, model, period_s) -> a new system at rest; None: call `build` again
     foreign : it runs code of others, whose steps are timed before a run on the real clock
+    code : key of its table that names the file of this code; a recording runs it only if trusted
     signals : model -> signals that a channel may measure
     inputs : model -> inputs that an output may drive
     signal_needed : whether every channel must name its signal
@@ -253,6 +254,7 @@ class SystemKind:
     controllers: Mapping[str, ControllerKind]
     system: Callable[[Any, Any, float], System] | None = None
     foreign: bool = False
+    code: str = ""
     signals: Callable[[Any], Sequence[str]] = outputs_of_system
     inputs: Callable[[Any], Sequence[str]] = inputs_of_system
     signal_needed: bool = True

@@ -9,7 +9,7 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from hil.calibration.files import Calibration
+from hil.calibration.files import Calibration, digest
 from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged, merge, read_merged
 from hil.config.validate import validated
@@ -17,7 +17,7 @@ from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, checks, loop_limits, tightening
 from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
 from hil.experiment.recorded import as_it_meant
-from hil.experiment.registry import controller_kind, system_kind
+from hil.experiment.registry import controller_kind, named, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
 from hil.experiment.source_checks import calculable
 from hil.mechanics.system import System
@@ -150,6 +150,30 @@ class Config:
         """The complete merged configuration, including defaults."""
         return tomli_w.dumps(self.tables.model_dump(by_alias=True, exclude_none=True))
 
+    @property
+    def units(self) -> dict[str, Any]:
+        """The models that are files of others' code, by key: each has `file` and `sha256`."""
+        return {
+            key: model
+            for key, model in zip(("model", "plant"), self.models, strict=True)
+            if system_kind(getattr(self.tables, key)).code
+        }
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Hashes as a recording states them: of the configuration, and of each unit."""
+        units = {f"{key}_sha256": unit.sha256 for key, unit in self.units.items()}
+        return {"configuration_sha256": self.sha256, **units}
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all that decides what a run does: its tables, calibrations and code of others."""
+        records = [record.record.hash for record in self.records.values()]
+        records += [sourced.source.record.hash for sourced in self.sources]
+        code = [used.source for used in self.plugins.values()]
+        code += [unit.sha256 for unit in self.units.values()]
+        return digest({"tables": self.to_toml(), "records": records, "code": code})
+
 
 def load(path: str | Path, sets: Iterable[str] = ()) -> Config:
     """Read and validate an experiment and its rig.
@@ -204,13 +228,26 @@ def from_toml(
 ) -> Config:
     """Load the configuration of a recording; errors name `path`.
 
+    The plant is not simulated again: if it is code of others, the model takes its place.
+
     Parameters
     ----------
     records : calibrations of the channels
     code : plug-in code that may run, by key; no other code runs and no file is read
     """
-    table = as_it_meant(table)
-    return _run(path, Merged(table, [(str(path), table)]), records or {}, code or {})
+    table, code = as_it_meant(table), dict(code or {})
+    if _is_of_others(table.get("plant")):
+        table = {**table, "plant": table.get("model")}
+        code |= {"plant": code["model"]} if "model" in code else {}
+    return _run(path, Merged(table, [(str(path), table)]), records or {}, code)
+
+
+def _is_of_others(table: Any) -> bool:
+    """Whether a table of `[model]` or `[plant]` names a class or a file of somebody's code."""
+    if not isinstance(table, dict):
+        return False
+    kind = named(table.get("kind"))
+    return kind is None or bool(kind.code)
 
 
 def _run(
@@ -307,14 +344,16 @@ def load_model(path: str | Path, sets: Iterable[str] = ()) -> tuple[Any, NDArray
 
 
 def system_from_toml(path: Path, table: dict[str, Any], period_s: float) -> System:
-    """Build the model of a recording's configuration, at rest; no plug-in code runs.
+    """Build the model of a recording's configuration, at rest; no code of others runs.
 
     Raises
     ------
     ConfigError
-        The configuration is not valid.
+        The configuration is not valid, or its model is code of others.
     """
-    selected = {key: value for key, value in table.items() if key in ("model", "plant")}
+    if _is_of_others(table.get("model")):
+        raise ConfigError(f"{path}: model: code of others, which only hil replay runs")
+    selected = dict.fromkeys(("model", "plant"), table.get("model"))
     merged = Merged(selected, [(str(path), selected)])
     tables = validated(ModelTables, merged)
     load_plugins(tables, merged, {})

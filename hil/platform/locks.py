@@ -10,7 +10,7 @@ from typing import IO, Any
 if sys.platform == "win32":
     import msvcrt
     import os
-    import time
+    import threading
 
     BEYOND_THE_END = 0x7FFF_FFFE  # of every file that hil locks
     POLL_S = 0.05
@@ -27,7 +27,7 @@ if sys.platform == "win32":
             while not _acquired(number):
                 if not wait:
                     raise BlockingIOError("locked by another process")
-                time.sleep(POLL_S)
+                threading.Event().wait(POLL_S)
         finally:
             os.lseek(number, before, os.SEEK_SET)
 

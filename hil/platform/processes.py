@@ -11,6 +11,9 @@ from typing import Any
 
 import psutil
 
+# The interpreter for modules of hil. Without the working folder on its path: recordings may lie
+# there beside modules that would stand in for installed ones.
+PYTHON = (sys.executable, "-P")
 NICE = 5  # of POSIX: 0 is ordinary, 19 the least
 # STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. OTHER_ENDS are
 # the other signals whose default is to end a process that could go on. APART are the options of

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hil.errors import ConfigError
-from hil.platform.processes import APART
+from hil.platform.processes import APART, PYTHON
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
@@ -43,4 +43,4 @@ def watch_this_run(recording: Path) -> None:
 
 
 def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "hil_gui", *words]
+    return [*PYTHON, "-m", "hil_gui", *words]

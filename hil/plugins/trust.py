@@ -1,27 +1,56 @@
-"""Hashes of the plug-in sources that this user trusts.
+"""Hashes of the code of others that this user trusts.
 
-A recording stores the source of a plug-in class. It runs again only if its SHA-256 is in
-`$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`). `hil run` adds the code that it runs;
-`hil replay --trust` adds code that the user has read.
+A recording stores the source of a plug-in class, and names functional mock-up units. They run again
+only if their SHA-256 is in `$XDG_STATE_HOME/hil/trusted` (`~/.local/state/hil/trusted`). `hil run`
+adds the code that it runs; `hil replay --trust` adds code that the user has read.
 """
 
+import errno
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
 
 from hil.errors import ConfigError, one_line, writing
 from hil.platform.own_files import NO_LINK, NO_WAIT, is_own
 
+CODE_MAX_B = 2**30  # of a file of code
 _HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
 
 
 def sha256_of(source: str) -> str:
     """The hash of a source's UTF-8 text, 64 hexadecimal digits."""
     return hashlib.sha256(source.encode()).hexdigest()
+
+
+@contextmanager
+def open_code(path: Path) -> Iterator[BufferedReader]:
+    """Open a file of code; OSError where it is not a regular file, or larger than CODE_MAX_B.
+
+    Nothing else is opened: opening a serial port resets what is behind it, and a pipe waits.
+    """
+    _refuse_irregular(path.stat())
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | NO_WAIT)) as file:
+        _refuse_irregular(os.fstat(file.fileno()))
+        yield file
+
+
+def _refuse_irregular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    if status.st_size > CODE_MAX_B:
+        raise OSError(errno.EFBIG, f"larger than {CODE_MAX_B} bytes")
+
+
+def sha256_of_file(path: Path) -> str:
+    """The hash of a file of code, 64 hexadecimal digits; OSError as `open_code`."""
+    with open_code(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_of_trust() -> Path:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column
-from hil.platform.processes import APART, STOP_SIGNALS, be_nice, parent_watch
+from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
 
 LOOPBACK = "127.0.0.1"
@@ -82,7 +82,7 @@ class Server:
         """Start the process, which needs about a second until it listens."""
         if self._address is None:
             return
-        command = [sys.executable, "-m", "hil.record.live", str(tap)]
+        command = [*PYTHON, "-m", "hil.record.live", str(tap)]
         self._process = subprocess.Popen(
             [*command, self._address.host, str(self._address.port), str(os.getpid())],
             stdin=subprocess.PIPE,

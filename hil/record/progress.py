@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hil.loop import tap as taps
-from hil.platform.processes import APART
+from hil.platform.processes import APART, PYTHON
 
 QUIET_S = 2.0
 
@@ -23,7 +23,7 @@ def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
     if not (label and sys.stderr.isatty()):
         yield
         return
-    command = [sys.executable, "-m", "hil.record.progress", str(tap_path), str(n_ticks), label]
+    command = [*PYTHON, "-m", "hil.record.progress", str(tap_path), str(n_ticks), label]
     bar = subprocess.Popen(command, stdin=subprocess.DEVNULL, **APART)
     try:
         yield

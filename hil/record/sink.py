@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
-from hil.platform.processes import APART
+from hil.platform.processes import APART, PYTHON
 from hil.record.raw_samples import RawSamples
 from hil.record.rescue import KEPT_IN
 
@@ -68,7 +67,7 @@ class Sink:
         self.tap = taps.create(frame.dtype, capacity, rings)
         self._event = np.zeros(1, dtype=taps.EVENT)
         self._input = np.zeros(1, dtype=taps.INPUT)
-        command = [sys.executable, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
+        command = [*PYTHON, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
         command += [str(flush_s), str(fsync_s), str(os.getpid())]
         try:
             self._process = subprocess.Popen(

@@ -1,4 +1,8 @@
-"""User code stored in a recording; it runs only if the user trusts it."""
+"""Code of others that a recording contains or names; it runs only if the user trusts it.
+
+A plug-in class is in the recording. A functional mock-up unit (FMU) is a file that it names, of the
+twin alone: no plant runs again.
+"""
 
 import importlib.util
 import re
@@ -11,6 +15,7 @@ import xarray as xr
 from hil.calibration.files import transducers_of
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import Config, from_toml
+from hil.experiment.registry import named
 from hil.plugins import trust
 from hil.record.read import calibrations_of, experiment_of, open_run, plugins_of
 
@@ -44,6 +49,42 @@ class KeptCode:
         return trust.sha256_of(self.source)
 
 
+@dataclass(frozen=True)
+class NamedUnit:
+    """A file of native code that the twin of a recording runs.
+
+    Attributes
+    ----------
+    stated : its SHA-256, as the recording states it; empty in older recordings
+    """
+
+    file: Path
+    stated: str
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file; ConfigError if it cannot be read."""
+        try:
+            return trust.sha256_of_file(self.file)
+        except OSError as error:
+            raise ConfigError(
+                f"model.file: '{one_line(str(self.file))}': cannot be read "
+                f"({error.strerror}): the recording names this file, and does not contain it"
+            ) from None
+
+
+def named_unit(run: xr.Dataset) -> NamedUnit | None:
+    """The unit of a recording's twin; None without one."""
+    table = experiment_of(run).get("model")
+    if not isinstance(table, dict):
+        return None
+    kind = named(table.get("kind"))
+    file = table.get(kind.code) if kind is not None else None
+    if not isinstance(file, str):
+        return None
+    return NamedUnit(Path(file), str(run.attrs.get("model_sha256", "")))
+
+
 def kept_code(path: Path) -> list[KeptCode]:
     """The user code stored in a recording, without that of installed packages."""
     return [
@@ -70,12 +111,38 @@ def config_of(path: Path, run: xr.Dataset, code: Mapping[str, str] | None = None
     """
     if code is None:
         code = _consented(path, run)
+    _refuse_unit(path, run)
     records = transducers_of(path, calibrations_of(path))
-    return from_toml(path, experiment_of(run), records, code)
+    config = from_toml(path, experiment_of(run), records, code)
+    for unit in config.units.values():
+        if unit.sha256 not in trust.trusted():  # changed since
+            raise UntrustedError(_unit_message(path, run, NamedUnit(unit.file, unit.sha256)))
+    return config
+
+
+def _refuse_unit(path: Path, run: xr.Dataset) -> None:
+    """Refuse an untrusted unit; a file that the recording itself calls untrusted is not opened."""
+    unit = named_unit(run)
+    if unit is None:
+        return
+    consented = trust.trusted()
+    for sha256 in (unit.stated or unit.sha256, unit.sha256):
+        if sha256 not in consented:
+            raise UntrustedError(_unit_message(path, run, NamedUnit(unit.file, sha256)))
+    if unit.stated and unit.sha256 != unit.stated:
+        raise ConfigError(
+            f"{path}: model.file: {unit.file} differs from the unit that was recorded, sha256 "
+            f"{unit.stated}: put that one there to replay"
+        )
+
+
+def _needed(path: Path) -> list[KeptCode]:
+    """Stored code without that of the plant, which does not run again."""
+    return [c for c in kept_code(path) if c.key != "plant"]
 
 
 def _consented(path: Path, run: xr.Dataset) -> dict[str, str]:
-    kept = kept_code(path)
+    kept = _needed(path)
     unknown = {c.sha256: c for c in kept if c.sha256 not in trust.trusted()}
     if unknown:
         raise UntrustedError(_trust_message(path, run, list(unknown.values())))
@@ -84,13 +151,10 @@ def _consented(path: Path, run: xr.Dataset) -> dict[str, str]:
 
 def _trust_message(path: Path, run: xr.Dataset, unknown: Sequence[KeptCode]) -> str:
     """Message on untrusted code: its stated origin, and how to read and trust it."""
-    stated = {key: one_line(str(run.attrs.get(key, "?"))) for key in
-            ("created_utc", "operator", "experiment_file")}  # fmt: skip
     lines = [f"{path}: contains Python code that is not trusted: none of it was run"]
     for c in unknown:
         lines.append(f"  {one_line(c.file)} for {one_line(c.key)}, sha256 {c.sha256}")
-    lines.append(f"  recorded {stated['created_utc']} by {stated['operator']} with "
-                 f"{stated['experiment_file']}, as the file states")  # fmt: skip
+    lines.append(_origin(run))
     words = " ".join(f"--trust {c.sha256}" for c in unknown)
     lines += [
         f"  read it first: hil replay {path} --show-code",
@@ -100,19 +164,47 @@ def _trust_message(path: Path, run: xr.Dataset, unknown: Sequence[KeptCode]) -> 
     return "\n".join(lines)
 
 
+def _unit_message(path: Path, run: xr.Dataset, unit: NamedUnit) -> str:
+    """Message on an untrusted unit."""
+    return "\n".join(
+        [
+            f"{path}: its twin is a unit of native code that is not trusted: it was not run",
+            f"  {one_line(str(unit.file))} for model, sha256 {unit.stated}",
+            _origin(run),
+            f"  if you know where it comes from: hil replay {path} --trust {unit.stated}",
+        ]
+    )
+
+
+def _origin(run: xr.Dataset) -> str:
+    """The stated origin of a recording."""
+    stated = {key: one_line(str(run.attrs.get(key, "?"))) for key in
+            ("created_utc", "operator", "experiment_file")}  # fmt: skip
+    return (
+        f"  recorded {stated['created_utc']} by {stated['operator']} with "
+        f"{stated['experiment_file']}, as the file states"
+    )
+
+
 def let_run(path: Path, hashes: Sequence[str]) -> None:
     """Trust code of this recording by its hashes, permanently.
 
     Raises
     ------
     ConfigError
-    The recording contains no code with such a hash, the code has invisible characters, or the
+        The recording has no code with such a hash, the code has invisible characters, or the
         hash cannot be stored.
     """
+    if not hashes:
+        return
     kept = {c.sha256: c for c in kept_code(path)}
+    unit = named_unit(open_run(path))
+    of_unit = "" if unit is None else unit.stated or unit.sha256
     for sha256 in hashes:
+        if sha256 == of_unit:
+            continue
         if sha256 not in kept:
-            there = ", ".join(kept) or "none"
+            there = ", ".join(filter(None, [*kept, of_unit])) or "none"
             raise ConfigError(f"--trust {sha256}: {path} contains no code with that hash: {there}")
         if hidden := _hidden(kept[sha256].source):
             raise ConfigError(
@@ -121,7 +213,8 @@ def let_run(path: Path, hashes: Sequence[str]) -> None:
                 "--code FILE.py"
             )
     for sha256 in hashes:
-        trust.trust(sha256, f"{kept[sha256].file}, kept in {path.name}, by --trust")
+        file = kept[sha256].file if sha256 in kept else str(unit and unit.file)
+        trust.trust(sha256, f"{file}, kept in {path.name}, by --trust")
 
 
 def _hidden(source: str) -> str:
@@ -148,7 +241,7 @@ def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str
     UntrustedError
         Stored code that is not replaced is not trusted.
     """
-    kept = kept_code(path)
+    kept = _needed(path)
     found: dict[str, str] = {}
     lines = []
     for name in names:

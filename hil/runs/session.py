@@ -137,7 +137,7 @@ def run(
         for line in status.warnings(on_bench=True):
             say(f"warning: {line}", file=sys.stderr)
     path = output_path(config, out, force)
-    timed = [*rehearse_plugins(config, seed), *_trust_plugins(config)]
+    timed = [*rehearse_plugins(config, seed), *trust_code(config, "hil run")]
     timed += time_foreign(config) if clock == "real" else []
     if on_bench:
         rehearse(config, seed)
@@ -489,6 +489,7 @@ def _create_recording(
         "clock": clock,
         "seed": seed,
         "experiment": config.to_toml(),
+        **config.hashes,
         "experiment_name": tables.experiment.name,
         "experiment_file": f"{config.rig_name}/{config.path.name}",
         "software": json.dumps(software()),
@@ -517,12 +518,14 @@ def _create_recording(
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 
 
-def _trust_plugins(config: Config) -> list[str]:
+def trust_code(config: Config, command: str) -> list[str]:
     """Trust the user's code of this run for a replay; returns a line if that cannot be stored."""
     try:
         for used in config.plugins.values():
             if not used.package:
-                trust.trust(trust.sha256_of(used.source), f"{used.file.name}, by hil run")
+                trust.trust(trust.sha256_of(used.source), f"{used.file.name}, by {command}")
+        for unit in config.units.values():
+            trust.trust(unit.sha256, f"{unit.file.name}, by {command}")
     except ConfigError as error:
         return [f"a replay will ask whether to trust it: {one_line(str(error))}"]
     return []

@@ -275,6 +275,23 @@ def test_modules_and_entry_points_beside_a_recording_are_not_imported(unpacked_f
     assert not mark.exists()
 
 
+def test_the_recorder_of_a_run_imports_nothing_from_beside_a_recording(unpacked_folder, configs):
+    folder, mark = unpacked_folder
+    (folder / "psutil.py").write_text(EVIL.format(mark=str(mark)))
+    run = str(configs / "miga6/all_on.toml")
+    done = run_there(folder, "run", run, "--duration", "0.1", "--out", "mine.h5")
+    assert done.returncode == 0, done.stderr
+    assert not mark.exists()
+
+
+def test_processes_of_hil_are_started_without_the_working_folder_on_their_path(configs):
+    """Through `hil.platform.processes.PYTHON`, which has `-P`."""
+    root = configs.parent
+    paths = [*(root / "hil").rglob("*.py"), *(root / "gui").rglob("*.py")]
+    with_it = {str(p.relative_to(root)) for p in paths if "sys.executable" in p.read_text()}
+    assert with_it == {"hil/platform/processes.py"}
+
+
 @pytest.mark.slow
 def test_a_second_module_that_code_imports_is_not_taken_from_beside_the_recording(
     mailed, unpacked_folder

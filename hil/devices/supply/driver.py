@@ -8,7 +8,6 @@ Every command is verified by a later answer.
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
 from hil.platform import shared_memory
-from hil.platform.processes import APART
+from hil.platform.processes import APART, PYTHON
 
 SILENT, WRONG, NOT_OFF = 1, 2, 4
 FLAGS = ("silent", "wrong", "not_off")
@@ -230,7 +229,7 @@ class Supply(SupplyDevice):
         shared["asked_s"] = shared["t_s"] = -math.inf
         self._shared = shared
         command = [
-            sys.executable,
+            *PYTHON,
             "-m",
             "hil.devices.supply.process",
             str(path),

@@ -22,7 +22,7 @@ from hil.runs.imports.recording import Imported, write
 from hil.runs.imports.rows import Rows
 from hil.runs.imports.tables import CellColumnTable, ColumnTable, MapTable
 from hil.runs.imports.twin import model_columns
-from hil.runs.session import output_path
+from hil.runs.session import output_path, trust_code
 
 ROWS_MAX = 200_000_000
 
@@ -58,6 +58,7 @@ def import_files(
         own["loop"] = {"period_s": mapped.period_s}
     config = load_with(rig, own, str(map_path), sets)
     path = output_path(config, out, force)
+    trust_code(config, "hil import")
     pipeline = build(config, 0)
     _refuse_unknown(map_path, mapped, pipeline.rig.layout)
     sources = open_sources(files, mapped, map_path)

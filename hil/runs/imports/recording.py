@@ -67,6 +67,7 @@ def write(
         "backend": BACKEND,
         "clock": BACKEND,
         "seed": 0,
+        **config.hashes,
         "experiment": config.to_toml(),
         "experiment_name": mapped.name,
         "experiment_file": f"{config.rig_name}/{config.path.name}",

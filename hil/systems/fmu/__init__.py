@@ -20,4 +20,5 @@ SYSTEM = SystemKind(
     controllers=SIGNAL_PID,
     system=_system,
     foreign=True,
+    code="file",
 )

@@ -1,5 +1,6 @@
 """What a unit's modelDescription.xml says: variables, units, interfaces; no code of it runs."""
 
+import io
 import platform
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from hil.errors import ConfigError, ModelError, did_you_mean, one_line
 from hil.loop.frame import unit_suffix, units
+from hil.systems.fmu import archive
 
 #: Exponents of SI base units, and the offset, of the units that names in hil end with.
 SI = {
@@ -45,6 +47,7 @@ class UnitModel:
 
     Attributes
     ----------
+    sha256 : hash of the file
     cell_names, inputs, outputs : names in hil
     written, read : variables of cells and inputs, and of outputs, in the order of the names
     start : reference and value of each parameter that is set
@@ -52,6 +55,7 @@ class UnitModel:
     """
 
     file: Path
+    sha256: str
     period_s: float
     cell_names: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -73,7 +77,7 @@ def described(table: Any, period_s: float) -> UnitModel:
         The file is not a unit for this computer, or a name, unit or step does not fit.
     """
     file = Path(table.file)
-    described = _read(file)
+    content, described = _read(file)
     exchange = _interface(described, table.interface, period_s)
     variables = {variable.name: variable for variable in described.modelVariables}
     unit_of = {unit.name: unit.baseUnit for unit in described.unitDefinitions}
@@ -107,24 +111,37 @@ def described(table: Any, period_s: float) -> UnitModel:
             )
         start.append((variables[name].valueReference, value))
     return UnitModel(
-        file, period_s, tuple(table.cells), tuple(table.inputs), tuple(table.outputs),
+        file, content.sha256, period_s,
+        tuple(table.cells), tuple(table.inputs), tuple(table.outputs),
         tuple(written), tuple(read), tuple(start), exchange, table.tolerance, table.step_max_s,
     )  # fmt: skip
 
 
-def _read(file: Path) -> Any:
-    """The description of a unit that has a binary for this computer."""
+def parsed(description: bytes) -> Any:
+    """FMPy's form of a description, and of nothing else that the unit has."""
+    from fmpy import read_model_description
+
+    return read_model_description(_packed({archive.DESCRIPTION: description}), validate=False)
+
+
+def _packed(files: Mapping[str, bytes]) -> io.BytesIO:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as target:
+        for name, data in files.items():
+            target.writestr(name, data)
+    return content
+
+
+def _read(file: Path) -> tuple[archive.Archive, Any]:
+    """A unit that has a binary for this computer, and its description."""
     try:
-        from fmpy import platform_tuple, read_model_description, supported_platforms
+        from fmpy import platform_tuple, supported_platforms
     except ImportError:
         raise ConfigError("FMUs need an extra: pip install 'hil-arrays[fmu]'") from None
-    if not file.is_file():
-        raise ModelError(f"file: '{file}': no such file: give a path beside the file that names it")
-    if not zipfile.is_zipfile(file):
-        raise ModelError(f"file: '{file}': not a functional mock-up unit: not a ZIP archive")
+    content = archive.read(file)
     try:
-        description = read_model_description(str(file), validate=False)
-        platforms = supported_platforms(str(file))
+        description = parsed(content.description)
+        platforms = supported_platforms(_packed(dict.fromkeys(content.names, b"")))
     except Exception as error:  # FMPy raises Exception itself
         raise ModelError(f"file: '{file}': {one_line(str(error))}") from None
     if not description.fmiVersion.startswith(("2", "3")):
@@ -138,7 +155,7 @@ def _read(file: Path) -> Any:
             f"file: '{file}': has binaries for {', '.join(platforms) or 'no platform'}, not for "
             f"{platform_tuple}"
         )
-    return description
+    return content, description
 
 
 def _interface(description: Any, asked: str | None, period_s: float) -> bool:

@@ -1,10 +1,10 @@
 """A functional mock-up unit as plant or twin, in a process of its own."""
 
 import json
+import os
 import select
 import struct
 import subprocess
-import sys
 import weakref
 from typing import IO
 
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from hil.errors import PluginError
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
+from hil.platform.processes import PYTHON
+from hil.platform.scratch import Scratch
 from hil.systems.fmu.description import UnitModel
 from hil.systems.fmu.unit import FAILED
 
+FOLDER = "hil-unit-"  # beginning of the names of folders with unpacked units
 START_MAX_S = 60.0
 # A core that sleeps takes about 30 us to wake up, as long as a small unit computes.
 # So many looks of about a microsecond keep it awake.
@@ -41,15 +44,18 @@ class UnitSystem:
         self._write = _scales(model.written)
         self._read = _scales(model.read)
         self._given = np.zeros(len(model.written))
+        folder = Scratch(FOLDER)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hil.systems.fmu.process"],
+            [*PYTHON, "-m", "hil.systems.fmu.process", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
         )
-        self._end = weakref.finalize(self, _stop, self._process)
+        self._end = weakref.finalize(self, _stop, self._process, folder)
         job = {
             "file": str(model.file),
+            "sha256": model.sha256,
+            "folder": str(folder.path),
             "period_s": model.period_s,
             "exchange": model.exchange,
             "tolerance": model.tolerance,
@@ -122,10 +128,11 @@ def _scales(variables: tuple) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return np.array([v.factor for v in variables]), np.array([v.offset for v in variables])
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End a unit's process with its pipes."""
+def _stop(process: "subprocess.Popen[bytes]", folder: Scratch) -> None:
+    """End a unit's process with its pipes, and remove its folder."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
     process.kill()
     process.wait()
+    folder.close()

@@ -5,7 +5,6 @@ for the units that crash, hang or give no number.
 """
 
 import zipfile
-from functools import cache
 
 import fmpy
 import numpy as np
@@ -15,74 +14,10 @@ import scipy.linalg
 from hil.__main__ import main
 from hil.errors import ConfigError, ModelError, PluginError
 from hil.experiment.load import load, load_built
-from hil.experiment.registry import system_kind
 from hil.record.read import open_run
 from hil.runs import assembly
-from hil.systems.array.fmu.export import HERE, export
 from hil.systems.fmu import SYSTEM
-from hil.systems.fmu.tables import FmuTable
-
-PERIOD_S = 0.001
-OUTPUTS = ("muscle.left_N", "muscle.right_N")
-CELLS = tuple(f"muscle.{n}" for n in range(1, 7))
-FAULTS = {
-    "crashes": "abort();",
-    "hangs": "for (;;) {}",
-    "gives no number": "unit->y[1] = 0.0 / 0.0; return;",
-}
-
-
-@pytest.fixture(scope="module")
-def made(configs, tmp_path_factory):
-    """Units of the array of miga6: sound, or with a fault after 50 steps."""
-    folder = tmp_path_factory.mktemp("units")
-    table, model = load_built(configs / "miga6/rig.toml")
-    cells = system_kind(table).activation(table)
-
-    @cache
-    def make(fmi=3, fault=None):
-        path = folder / f"{fmi}-{fault}.fmu"
-        with pytest.MonkeyPatch.context() as patch:
-            if fault is not None:
-                spoilt = folder / f"spoilt {fault}"
-                (spoilt / "c").mkdir(parents=True)
-                for file in (*HERE.glob("*.j2"), *HERE.glob("c/*")):
-                    (spoilt / file.relative_to(HERE)).write_text(file.read_text())
-                unit = spoilt / "c/unit.c"
-                text = "#include <stdlib.h>\n" + unit.read_text()
-                start = "void unit_step(struct unit *unit)\n{\n"
-                assert start in text
-                late = f"if (unit->time_s > 50 * PERIOD_S) {{ {FAULTS[fault]} }}"
-                unit.write_text(text.replace(start, f"{start}    {late}\n"))
-                patch.setattr("hil.systems.array.fmu.export.HERE", spoilt)
-            export(model, cells, PERIOD_S, path, fmi)
-        return path
-
-    return make
-
-
-@pytest.fixture
-def rig_with(rigs):
-    """An experiment on miga6 whose simulated plant is this unit."""
-
-    def change(unit, more=""):
-        rig = rigs / "miga6/rig.toml"
-        text = rig.read_text()
-        start, end = text.index("[plant.arrays.muscle]"), text.index("[loop]")
-        cells = "".join(f'"{cell}" = "{cell}.duty"\n' for cell in CELLS)
-        outputs = "".join(f'"{name}" = "{name}"\n' for name in OUTPUTS)
-        plant = f'[plant]\nkind = "fmu"\nfile = "{unit}"\n{more}\n[plant.cells]\n{cells}'
-        rig.write_text(f"{text[:start]}{plant}[plant.outputs]\n{outputs}\n{text[end:]}")
-        return rigs / "miga6/all_on.toml"
-
-    return change
-
-
-def table(file, **more):
-    """The table of the sound unit, with these changes."""
-    names = {"cells": {cell: f"{cell}.duty" for cell in CELLS},
-             "outputs": {name: name for name in OUTPUTS}}  # fmt: skip
-    return FmuTable(kind="fmu", file=str(file), **names | more)
+from systems.fmu.units import CELLS, PERIOD_S, table
 
 
 @pytest.mark.slow_beyond(1)
@@ -237,18 +172,6 @@ def test_an_input_that_nothing_sets_is_named(made, tmp_path):
     cells = {cell: f"{cell}.duty" for cell in CELLS[1:]}
     with pytest.raises(ModelError, match=r"input 'muscle.1.duty' is not mapped"):
         SYSTEM.build(table(other, cells=cells), PERIOD_S)
-
-
-def test_a_name_that_leads_out_of_the_folder_stays_inside(made, tmp_path):
-    unit, outside = tmp_path / "units/evil.fmu", tmp_path / "evil.txt"
-    unit.parent.mkdir()
-    with zipfile.ZipFile(made()) as old, zipfile.ZipFile(unit, "w") as new:
-        for item in old.infolist():
-            new.writestr(item, old.read(item))
-        new.writestr("../../../../../../../../../.." + str(outside), "out")
-    system = SYSTEM.system(None, SYSTEM.build(table(unit), PERIOD_S), PERIOD_S)
-    system.step(np.zeros(6), np.zeros(0))
-    assert not outside.exists()
 
 
 def test_a_measured_signal_that_the_unit_does_not_give_is_named(made, rig_with, capsys):
