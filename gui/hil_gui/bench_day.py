@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from hil_gui.control import Control
-from hil_gui.data import DeviceError, ask_to_stop, is_alive, preview
+from hil_gui.data import DeviceError, File, ask_to_stop, is_alive, preview
 from hil_gui.fields import LARGEST
 from hil_gui.header import Header
 from hil_gui.run_data import About, RunData
@@ -40,17 +40,15 @@ class BenchDay(QObject):
         The running `hil run` that this window started, as a run or as a self-test.
     trials : list of Path
         Recordings made by this window.
-    permitted : bool
-        The operator has armed: Start may switch cells on the bench.
     latched : str
         What the operator must acknowledge before the next start: "estop", "fault" or "".
     ended : Signal
-        Emitted when a run that this window started has ended.
+        Emitted when a run that this window started has ended, or did not start: (it has rows).
     shown : Signal
         Emitted after a refresh of the state: (a run is live, a run may start).
     """
 
-    ended = Signal()
+    ended = Signal(bool)
     shown = Signal(bool, bool)
 
     def __init__(self, session: Session, header: Header, viewer: Viewer) -> None:
@@ -61,12 +59,13 @@ class BenchDay(QObject):
         self.control = Control()
         self.command: Command | None = None
         self.trials: list[Path] = []
-        self.permitted = False
         self.latched = ""
         self._doing = ""
         self._out: Path | None = None
         self._pid: int | None = None
-        self._rehearsed: set[str] = set()
+        self._tested: set[str] = set()
+        self._armed = ("", False)
+        self._next: Path | None = None  # to connect once its self-test has passed
         self._begin_when_live = False
         control = self.control
         control.open_button.clicked.connect(viewer.choose)
@@ -80,7 +79,7 @@ class BenchDay(QObject):
         control.add_note.clicked.connect(self.add_note)
         control.note.returnPressed.connect(self.add_note)
         control.gain_changed.connect(self.send)
-        control.changed.connect(self.show_state)
+        control.changed.connect(self._checked)
 
     # Opening
 
@@ -93,7 +92,7 @@ class BenchDay(QObject):
             The experiment is not valid.
         """
         self.control.open(path)
-        self.permitted = False
+        self._withdraw()
         if not self.is_busy:
             self._viewer.show_preview(preview(path, self.control.settings))
         self._session.say(f"{path} is valid: F2 runs its self-test, F5 starts it")
@@ -111,6 +110,7 @@ class BenchDay(QObject):
     def watch(self, pid: int, path: Path) -> None:
         """Show a run that another process started; Stop and E-STOP work on it."""
         self._pid, self._out, self._doing = pid, path, "run"
+        self._withdraw()
 
     # Starting and ending
 
@@ -135,8 +135,11 @@ class BenchDay(QObject):
     def self_test(self) -> None:
         """Run the same configuration on simulated devices and the virtual clock."""
         if self._may_begin():
-            self._begin("rehearsal", "virtual", self.control.sets)
-            self._session.jobs.start("Self-test", self._self_test_progress(), self._self_test_done)
+            self._rehearse(self.control.sets)
+
+    def _rehearse(self, sets: dict[str, str], experiment: Path | None = None) -> None:
+        self._begin("rehearsal", "virtual", sets, experiment)
+        self._session.jobs.start("Self-test", self._self_test_progress(), self._self_test_done)
 
     def _self_test_progress(self):
         """Yield an invented progress, approaching 1: `hil run` does not report its own."""
@@ -148,60 +151,114 @@ class BenchDay(QObject):
     def _self_test_done(self, is_complete: bool) -> None:
         command, self.command = self.command, None
         self._pid, self._doing = None, ""
+        following, self._next = self._next, None
         self.control.lock(False)
+        passed = is_complete and command.exit_code == 0
         if not is_complete:
             command.stop()
             self._session.say("The self-test was cancelled")
-        elif command.exit_code == 0:
-            self._rehearsed.add(self._configuration)
+        elif passed:
+            self._tested.add(File(self._out).about.sha256)
             self._session.say(f"Self-test passed: {self._out.name}")
         elif command.exit_code == TRIPPED:
             cause = ", ".join(command.result.get("first_fault", []))
             self._session.complain("Self-test", f"The self-test tripped ({cause}): {self._out}")
         else:
             self._session.complain("Self-test", command.error_text)
+        if following is not None:
+            if passed and self._may_begin():
+                self._begin("run", "real", {}, following)
+            else:
+                self.ended.emit(False)
         self.show_state()
-
-    @property
-    def _configuration(self) -> str:
-        return repr(self.control.settings)
-
-    @property
-    def is_rehearsed(self) -> bool:
-        """Whether exactly this configuration has passed its self-test."""
-        return self._configuration in self._rehearsed
 
     def connect_rig(self) -> None:
         """Open the devices and read them with all outputs off, until Start."""
-        if self._may_begin() and self._may_switch():
+        if self._may_begin() and self._is_tested():
             self._begin_when_live = False
             self._begin("run", "real", self.control.sets)
 
     def start(self) -> None:
         """Start the experiment; connect to the rig first if needed."""
-        if self.control.backend == "bench" and not (self.permitted or self.is_armed):
-            self._session.complain("Not started", "Arm first (F4): Start will switch cells")
-        elif self._is_live and not self.data.has_begun:
-            self.send("arm", 1.0)
+        if self._waits:
+            self._arm_run()
         elif self._may_begin() and self._may_switch():
             self._begin_when_live = True
             self._begin("run", "real", self.control.sets)
 
     def start_file(self, experiment: Path) -> bool:
-        """Start another experiment on this rig without opening it; returns whether it started."""
-        if not (self._may_begin() and self._may_switch()):
+        """Start another experiment on this rig without opening it; returns whether it started.
+
+        On the bench it is tested in simulation, then connected: Arm and Start switch its cells.
+        """
+        if not self._may_begin():
             return False
-        self._begin_when_live = True
-        self._begin("run", "real", {}, experiment)
+        if self.control.backend == "bench":
+            self._next = experiment
+            self._rehearse({}, experiment)
+        else:
+            self._begin_when_live = True
+            self._begin("run", "real", {}, experiment)
         return True
 
-    def _may_switch(self) -> bool:
-        if self.control.backend == "sim" or self.is_rehearsed:
+    # Who may switch cells
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a rig is connected whose run has not begun."""
+        return self._is_live and not self.data.has_begun
+
+    @property
+    def _subject(self) -> tuple[str, bool]:
+        """What Arm and Start act on, the live run or the open experiment, and if on the bench."""
+        sha256 = self.data.about.sha256 if self._is_live else self.control.sha256
+        if self._is_of_others:
+            return sha256, "bench" in self.data.about.backend
+        return sha256, self.control.backend == "bench"
+
+    @property
+    def _is_of_others(self) -> bool:
+        """Whether the live run was started outside the window."""
+        return self._is_live and self.command is None
+
+    @property
+    def permitted(self) -> bool:
+        """Whether the operator has armed what Start would begin."""
+        return bool(self._armed[0]) and self._armed == self._subject
+
+    def _withdraw(self) -> None:
+        self._armed = ("", False)
+
+    def _checked(self) -> None:
+        """Withdraw the permission if the open experiment is no longer what was armed."""
+        if not self.is_busy and not self.permitted:
+            self._withdraw()
+        self.show_state()
+
+    def _is_tested(self) -> bool:
+        """Whether it is simulated or has passed its self-test; otherwise says so.
+
+        `hil run` tests a run of its own before it opens a device.
+        """
+        sha256, on_bench = self._subject
+        if not on_bench or self._is_of_others or sha256 in self._tested:
             return True
-        self._session.complain(
-            "Not started", "Test this configuration in simulation first: Self-test (F2)"
-        )
+        text = "Test this configuration in simulation first: Self-test (F2)"
+        self._session.complain("Not started", text)
         return False
+
+    def _may_switch(self) -> bool:
+        """Whether it is simulated, or tested and armed; otherwise says what is missing."""
+        if not self._is_tested():
+            return False
+        if self._subject[1] and not self.permitted:
+            self._session.complain("Not started", "Arm first (F4): Start will switch cells")
+            return False
+        return True
+
+    def _arm_run(self) -> None:
+        if self._may_switch():
+            self.send("arm", 1.0)
 
     @property
     def _is_live(self) -> bool:
@@ -244,7 +301,7 @@ class BenchDay(QObject):
 
         This works even if the loop takes no requests.
         """
-        self._begin_when_live = False
+        self._begin_when_live, self._next = False, None
         if self.command is not None:
             self.command.stop()
         elif self._pid is not None:
@@ -255,7 +312,7 @@ class BenchDay(QObject):
     def estop(self) -> None:
         """Switch all cells off at once; the next start needs a reset."""
         self.latched = "estop"
-        self.permitted = False
+        self._withdraw()
         self.stop()
         self._session.say(
             "Emergency stop: the run switches all cells off; "
@@ -271,7 +328,7 @@ class BenchDay(QObject):
             )
             return
         self.latched = ""
-        self.permitted = False
+        self._withdraw()
         self._session.say("Reset: run the self-test, arm and start again")
         self.show_state()
 
@@ -291,11 +348,21 @@ class BenchDay(QObject):
 
     def arm(self) -> None:
         """Permit Start to switch cells, or withdraw the permission; in a run, arm or disarm it."""
-        if self._is_live and self.data.has_begun:
-            self.send("arm", 0.0 if self.is_armed else 1.0)
+        if self.is_armed or self.permitted:
+            self._withdraw()
+            if self._is_live:
+                self.send("arm", 0.0)
         else:
-            self.permitted = not self.permitted
+            self._permit()
         self.show_state()
+
+    def _permit(self) -> None:
+        if not self._is_live:
+            self.control.check()
+        if self._is_tested():
+            self._armed = self._subject
+            if self._is_live and self.data.has_begun:
+                self.send("arm", 1.0)
 
     def tare(self) -> None:
         """Make the mean of the last second the zero of the force."""
@@ -343,12 +410,13 @@ class BenchDay(QObject):
             self._viewer.try_attach(self._pid, self._out)
         if self._begin_when_live and self._is_live:
             self._begin_when_live = False
-            self.send("arm", 1.0)
+            self._arm_run()
         command = self.command
         if command is not None and command.exit_code is not None:
             self._over(command)
         elif command is None and not is_alive(self._pid):
             self._pid, self._doing = None, ""
+            self._withdraw()
             self._viewer.finish(self._out, "")
             if session.data is not None and session.data.outcome == "running":
                 session.data.outcome = "lost"
@@ -357,7 +425,8 @@ class BenchDay(QObject):
     def _over(self, command: Command) -> None:
         session = self._session
         self.command, self._pid, self._doing = None, None, ""
-        self.permitted = self._begin_when_live = False
+        self._begin_when_live = False
+        self._withdraw()
         self.control.lock(False)
         if self._out.exists():
             self.trials.append(self._out)
@@ -370,7 +439,7 @@ class BenchDay(QObject):
         elif command.exit_code not in (0, INTERRUPTED):
             title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
             session.complain(title, command.error_text or "hil printed no error: run hil doctor")
-        self.ended.emit()
+        self.ended.emit(self._out.exists())
         self.show_state()
 
     @property
@@ -405,8 +474,8 @@ class BenchDay(QObject):
             causes = "; ".join(
                 filter(None, ("stopped by the operator: Reset (F7) when the bench is safe", causes))
             )
-        if not causes and self.permitted and state == "ready":
-            causes = "Start (F5) will switch cells"
+        if not causes and state == "ready" and self._subject[1]:
+            causes = "Start (F5) will switch cells" if self.permitted else "Arm (F4), then Start"
         if not causes and self.command is not None:
             causes = self.command.latest_line
         control.show_served("" if self.command is None else self.command.said("foxglove:"))
@@ -414,7 +483,7 @@ class BenchDay(QObject):
         self._header.set_state(state, causes, is_live=is_live)
         live = session.feed is not None and session.feed.live is not None
         may_start = not self.is_busy and control.settings is not None
-        self._header.start_button.setEnabled(may_start or (live and not session.data.has_begun))
+        self._header.start_button.setEnabled(may_start or self._waits)
         control.self_test.setEnabled(may_start)
         control.connect_button.setEnabled(may_start)
         self._header.stop_button.setEnabled(self.is_busy)

@@ -27,7 +27,6 @@ from hil_gui.theme import SPACE
 from hil_gui.units import si
 
 CELL_ON_S, CELL_OFF_S, FIRST_S = 0.6, 0.9, 1.0
-WATCH_S = 600.0
 WINDOW_S = 1.0
 SHUNT_TOLERANCE = 0.01
 RISE_SIGMAS = 5.0
@@ -119,7 +118,7 @@ class Commissioning(QWidget):
         column.setSpacing(SPACE // 2)
         self.watch_button = self._step(
             column, "1  Watch", "Read the rig with all cells off.", "Watch",
-            "Run with all cells off, until stopped", self.watch,
+            "Read the rig with all outputs off, until stopped", bench.connect_rig,
         )  # fmt: skip
         self.zero_button = self._step(
             column, "2  Zero", "Unload the transducer, then press.", "Take zero",
@@ -185,12 +184,8 @@ class Commissioning(QWidget):
 
     # Steps
 
-    def watch(self) -> None:
-        """Start a run with all cells off."""
-        self._start("watch", [{"t_s": 0.0, "off": "all"}], WATCH_S)
-
     def test_cells(self) -> None:
-        """Start a run that switches each cell on alone."""
+        """Start a run that switches each cell on alone; on the bench once it is armed."""
         settings = self._bench.control.settings or {}
         n_cells = sum(len(d.get("cells", ())) for d in settings.get("devices", {}).values())
         self._testing_cells = self._start(
@@ -198,7 +193,8 @@ class Commissioning(QWidget):
         )
         if self._testing_cells:
             self.table.setRowCount(0)
-            self.cells_result.setText("Running …")
+            on_bench = self._bench.control.backend == "bench"
+            self.cells_result.setText("Self-test, then Arm and Start" if on_bench else "Running …")
 
     def _start(self, name: str, steps: list[dict[str, object]], length_s: float) -> bool:
         path = self._bench.control.path
@@ -262,12 +258,15 @@ class Commissioning(QWidget):
         y = rows[data.index(data.signal.columns["measured"])]
         return float(np.nanmean(y)), float(np.nanstd(y)), data.signal.units
 
-    def run_ended(self) -> None:
+    def run_ended(self, has_rows: bool) -> None:
         """Remove the run's file; after a cell test, show each cell's result."""
         self._remove_files()
         if not self._testing_cells:
             return
         self._testing_cells = False
+        if not has_rows:
+            self.cells_result.setText("The test did not run")
+            return
         verdicts = judge_cells(self._bench.data)
         self.table.setRowCount(len(verdicts))
         for i, v in enumerate(verdicts):

@@ -50,6 +50,8 @@ class Control(QWidget):
     ----------
     settings : mapping or None
         The configuration as last checked; None if it is not valid.
+    sha256 : str
+        Hash of all that decides what it does; empty if it is not valid.
     """
 
     changed = Signal()
@@ -59,6 +61,7 @@ class Control(QWidget):
         super().__init__()
         self.path: Path | None = None
         self.settings: dict[str, Any] | None = None
+        self.sha256 = ""
         self.is_locked = False
         self._filed: dict[str, Any] = {}
         self.fields: dict[str, QWidget] = {}
@@ -185,7 +188,7 @@ class Control(QWidget):
         ConfigError
             The file is not valid; the experiment that was open stays open.
         """
-        settings = load_settings(path, {})
+        settings, _ = load_settings(path, {})
         self.path = path
         self.name.setText(f"{path.resolve().parent.name} / {path.name}")
         self.name.setToolTip(tip(str(path.resolve())))
@@ -248,10 +251,10 @@ class Control(QWidget):
         if self.path is None:
             return
         try:
-            self.settings = load_settings(self.path, self.sets)
+            self.settings, self.sha256 = load_settings(self.path, self.sets)
             lines: list[str] = []
         except ConfigError as error:
-            self.settings, lines = None, str(error).splitlines()
+            self.settings, self.sha256, lines = None, "", str(error).splitlines()
         limits = rig_limits(self.path)
         for path, field in self.fields.items():
             own = [line for line in lines if f" {path}" in line or line.startswith(path)]

@@ -92,6 +92,7 @@ class File:
                 cell_names=tuple(cells),
                 settings=settings,
                 figure=drawn(settings),
+                sha256=attrs.get("configuration_sha256", ""),
             )
 
     @contextlib.contextmanager
@@ -306,8 +307,15 @@ class Motion:
         return np.array(times), np.array(moved).T
 
 
-def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
+def load_settings(path: Path, sets: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """Load an experiment with these keys changed, and check it as `hil run` does.
+
+    Returns
+    -------
+    settings : dict
+        The merged configuration.
+    sha256 : str
+        Hash of the configuration, its calibrations and code, as in the recording of its run.
 
     Raises
     ------
@@ -317,7 +325,7 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> dict[str, Any]:
     from hil.experiment.load import load
 
     config = load(path, [f"{key}={value}" for key, value in sets.items()])
-    return dict(tomllib.loads(config.to_toml()))
+    return tomllib.loads(config.to_toml()), config.sha256
 
 
 def preview(path: Path, settings: Mapping[str, Any]) -> About:

@@ -60,6 +60,8 @@ class About:
         The merged configuration.
     figure : Figure or None
         What is drawn of the system (`hil.experiment.figure`); None before it is known.
+    sha256 : str
+        Hash of the configuration, its calibrations and code; empty in older recordings.
     """
 
     path: Path
@@ -72,6 +74,7 @@ class About:
     cell_names: tuple[str, ...]
     settings: Mapping[str, Any]
     figure: Any = None
+    sha256: str = ""
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

@@ -14,6 +14,8 @@ def said(monkeypatch):
     """Texts of all warnings, which a test need not press away."""
     texts = []
     monkeypatch.setattr(QMessageBox, "warning", lambda parent, title, text: texts.append(text))
+    # the window of a test that failed asks whether to stop its run
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Yes)
     return texts
 
 

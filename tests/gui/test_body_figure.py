@@ -10,7 +10,7 @@ from hil_gui.data import drawn, load_settings, preview
 
 @pytest.fixture(scope="module")
 def settings(configs):
-    return load_settings(configs / "body/sway.toml", {})
+    return load_settings(configs / "body/sway.toml", {})[0]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hil_gui.run_data import Column, RunData
 
 @pytest.fixture(scope="module")
 def settings(configs):
-    return load_settings(configs / "leg/up.toml", {})
+    return load_settings(configs / "leg/up.toml", {})[0]
 
 
 def test_bones_and_muscles_stand_where_the_thesis_puts_them(settings):
@@ -38,7 +38,7 @@ def test_a_raised_toe_is_drawn_raised(settings):
 
 
 def test_rigs_of_another_kind_have_no_figure(configs):
-    assert drawn(load_settings(configs / "slider/steps.toml", {})).mechanism is None
+    assert drawn(load_settings(configs / "slider/steps.toml", {})[0]).mechanism is None
 
 
 def test_the_figure_moves_with_the_run_and_lights_its_muscles(window, settings, configs):
@@ -68,7 +68,7 @@ def test_the_figure_moves_with_the_run_and_lights_its_muscles(window, settings, 
     # holding still, 1.36 %, is told from relaxed
     assert figure.colour(0.0136).greenF() < figure.colour(0.001).greenF() - 0.1
     window.show_preview(preview(configs / "slider/steps.toml",
-                                load_settings(configs / "slider/steps.toml", {})))  # fmt: skip
+                                load_settings(configs / "slider/steps.toml", {})[0]))  # fmt: skip
     assert not figure.is_shown
 
 
