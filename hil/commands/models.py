@@ -8,6 +8,7 @@ from hil.commands.parser import (
     ANSWER_NO,
     DONE,
     Group,
+    add_scheduler,
     add_sets,
     count_of,
     path_of,
@@ -58,7 +59,7 @@ def add_to(group: Group) -> None:
         "a file with the table of a cell, or a rig whose cells are equal (default: miga, F = 1 N)",
     )
     c.path("--out", "DIR", "write a page with pictures and a CSV file")
-    c.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tcp://host:8786")
+    add_scheduler(c)
 
     c = group.add(
         identify,
@@ -130,6 +131,7 @@ def _named(file: Path, kind: str) -> Path:
 def topologies(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    from hil.platform.parallel import scheduler_of
     from hil.systems.array import topologies_page
     from hil.systems.array.cell_file import load_cell
     from hil.systems.array.sweep import sweep
@@ -142,7 +144,7 @@ def topologies(args: argparse.Namespace) -> int:
             cells,
             mirror=args.mirror,
             out=args.out,
-            scheduler=args.scheduler,
+            scheduler=scheduler_of(args.scheduler, args.scheduler_security),
             progress=not args.json,
         )
     except KeyboardInterrupt:

@@ -97,6 +97,16 @@ class Group:
         return command
 
 
+def add_scheduler(parser: Parser) -> None:
+    """Add the options of a Dask cluster."""
+    parser.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tls://host:8786")
+    parser.path(
+        "--scheduler-security",
+        "FILE.toml",
+        "its TLS credentials: the PEM files ca, cert and key of a client",
+    )
+
+
 def add_sets(command: Parser) -> None:
     """Add `--set` to a command that reads a configuration."""
     text = "override a key of the merged configuration (repeatable)"

@@ -10,6 +10,7 @@ from hil.commands.parser import (
     STRICT,
     TRIPPED,
     Group,
+    add_scheduler,
     add_sets,
     path_of,
     show,
@@ -91,7 +92,7 @@ def add_to(group: Group) -> None:
     c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
     c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
     c.path("--answers", "FILE.toml", "answers to the campaign's questions, for an unattended run")
-    c.value("--scheduler", "ADDRESS", "of a Dask cluster, such as tcp://host:8786")
+    add_scheduler(c)
     c.flag("--strict", STRICT)
 
     c = group.add(
@@ -246,6 +247,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def campaign(args: argparse.Namespace) -> int:
+    from hil.platform.parallel import scheduler_of
     from hil.runs.campaign import page as campaign_page
     from hil.runs.campaign.launch import launch
 
@@ -259,7 +261,7 @@ def campaign(args: argparse.Namespace) -> int:
         clock=args.clock,
         rehearsal=args.rehearse,
         answers=args.answers,
-        scheduler=args.scheduler,
+        scheduler=scheduler_of(args.scheduler, args.scheduler_security),
         strict=args.strict,
         progress=not args.json,
         say=lambda text: say(text, file=sys.stderr),

@@ -1,20 +1,49 @@
-"""Parallel work on the cores of this computer or of a Dask cluster."""
+"""Parallel work on the cores of this computer or of a Dask cluster.
+
+Whoever may talk to a Dask scheduler or worker runs code as its user. On this computer they talk by
+TLS, with credentials that are in memory alone and last for one command.
+"""
 
 import logging
+import os
 import signal
+import ssl
+import sys
 import threading
+import tomllib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from hil.errors import ConfigError
+from hil.platform.scratch import Scratch
+from hil.platform.terminal import say
 
+LOOPBACK = "127.0.0.1"
+FOLDER = "hil-dask-"  # beginning of the names of workers' folders
+TLS = "tls://"
+CREDENTIALS = ("ca", "cert", "key")  # keys of a security file, each a PEM file beside it
 Item = TypeVar("Item", bound=tuple[Any, ...])
 R = TypeVar("R")
 
 
+class Scheduler(NamedTuple):
+    """A Dask scheduler, and the file that names its credentials."""
+
+    address: str
+    security: Path | None = None
+
+
+def scheduler_of(address: str | None, security: Path | None) -> Scheduler | None:
+    """The scheduler that a command names; ConfigError if it names credentials without one."""
+    if address is None and security is not None:
+        raise ConfigError("--scheduler-security: credentials of a --scheduler: name that too")
+    return None if address is None else Scheduler(address, security)
+
+
 def through_dask(
-    items: Sequence[Item], work: Callable[..., R], scheduler: str | None
+    items: Sequence[Item], work: Callable[..., R], scheduler: Scheduler | None
 ) -> Generator[tuple[Item, R]]:
     """Yield each item with the result of `work(*item)`, in the order in which they finish.
 
@@ -22,35 +51,26 @@ def through_dask(
 
     Parameters
     ----------
-    scheduler : address of a Dask scheduler; None for a cluster of this computer's cores
+    scheduler : None for a cluster of this computer's cores
 
     Raises
     ------
     ConfigError
-        Dask is not installed, or no scheduler answers.
+        Dask is not installed, no scheduler answers, or its credentials are not valid.
     """
     try:
-        from distributed import Client, LocalCluster, as_completed
+        from distributed import Client, as_completed
     except ImportError:
         raise ConfigError(
             "so much work, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
         ) from None
     with ExitStack() as stack:
         if scheduler is None:
-            with _interrupts_ignored():
-                cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
-                )
-            stack.enter_context(cluster)
+            folder = stack.enter_context(Scratch(FOLDER))
+            cluster = stack.enter_context(_local_cluster(folder))
             client = Client(cluster)  # type: ignore[no-untyped-call]
         else:
-            try:
-                client = Client(scheduler, timeout="3s")  # type: ignore[no-untyped-call]
-            except (OSError, ValueError, KeyError) as error:
-                raise ConfigError(
-                    f"--scheduler {scheduler}: no Dask scheduler answers there "
-                    f"({type(error).__name__}): give its address, such as tcp://host:8786"
-                ) from None
+            client = _client_of(scheduler)
         stack.enter_context(client)
         futures = [client.submit(work, *item, pure=False) for item in items]
         item_of = dict(zip((f.key for f in futures), items, strict=True))
@@ -60,6 +80,98 @@ def through_dask(
                 future.release()
         finally:
             client.cancel(futures)  # type: ignore[no-untyped-call]
+
+
+def _local_cluster(folder: Path) -> Any:
+    """A cluster that listens on loopback, to holders of its credentials, without a dashboard."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    # A scheduler and each worker have an HTTP server, which cannot be left out: it serves nothing.
+    nothing: dict[str, object] = {
+        f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")
+    }
+    with dask.config.set(nothing), _interrupts_ignored(), _safe_path():
+        return LocalCluster(  # type: ignore[no-untyped-call]
+            host=LOOPBACK,
+            protocol=TLS,
+            security=Security.temporary(),  # type: ignore[no-untyped-call]
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
+            local_directory=str(folder),
+            threads_per_worker=1,
+            silence_logs=logging.ERROR,
+        )
+
+
+def _client_of(scheduler: Scheduler) -> Any:
+    from distributed import Client, Security
+
+    address, file = scheduler
+    encrypted, security = address.startswith(TLS), None
+    if file is not None and not encrypted:
+        raise ConfigError(f"--scheduler {address}: it has credentials: give its {TLS} address")
+    if file is not None:
+        ca, cert, key = _credentials(file)
+        security = Security(  # type: ignore[no-untyped-call]
+            require_encryption=True, tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key
+        )
+    try:
+        client = Client(address, timeout="3s", security=security)  # type: ignore[no-untyped-call]
+    except ssl.SSLError as error:
+        raise ConfigError(f"{file}: these are no credentials ({error.reason})") from None
+    except TypeError:  # of Dask, where its own configuration has none either
+        raise ConfigError(
+            f"--scheduler {address}: give its credentials: --scheduler-security FILE.toml"
+        ) from None
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(
+            f"--scheduler {address}: no Dask scheduler answers there "
+            f"({type(error).__name__}): give its address, such as tls://host:8786"
+        ) from None
+    if not encrypted:
+        say(
+            f"warning: --scheduler {address}: no credentials: whoever reaches it runs code as its "
+            "user and as you: start it with TLS, and give --scheduler-security FILE.toml",
+            file=sys.stderr,
+        )
+    return client
+
+
+def _credentials(file: Path) -> list[str]:
+    """The files that a security file names: authority, certificate and key of this client."""
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+    for key in table:
+        if key not in CREDENTIALS:
+            raise ConfigError(f"{file}: {key}: unknown: give {', '.join(CREDENTIALS)}")
+    found = []
+    for key in CREDENTIALS:
+        if not isinstance(table.get(key), str):
+            raise ConfigError(f"{file}: {key}: missing: name a PEM file beside this one")
+        path = file.parent / table[key]
+        if not path.is_file():
+            raise ConfigError(f"{file}: {key} = '{table[key]}': no such file beside this one")
+        found.append(str(path))
+    return found
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let processes started in the block import no modules from the working folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager

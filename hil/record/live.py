@@ -5,22 +5,35 @@ standard input. Its first line of output is the address, or why there is none. I
 reading only and offers no way to publish, set parameters or call, so a viewer changes nothing. It
 ends when the loop has closed the tap, or when the loop's process has ended.
 
-Source: Foxglove WebSocket protocol, subprotocol foxglove.sdk.v1; package foxglove-sdk.
+Who may connect: a browser lets any web page connect to this computer, and says in `Origin` which
+page it was. Only Foxglove's own pages and those of this computer may, and programs, which send no
+`Origin`. A page whose name was made to lead here (DNS rebinding) has that name in `Host`. Off
+loopback a viewer needs the token that the address has. See decision record 0018.
+
+Source: Foxglove WebSocket protocol v1, github.com/foxglove/ws-protocol, docs/spec.md.
 """
 
+import asyncio
+import hmac
+import ipaddress
 import json
 import os
+import re
+import secrets
 import select
 import signal
+import struct
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 from hil.errors import ConfigError
 from hil.loop import tap as taps
@@ -30,8 +43,16 @@ from hil.record import messages
 
 LOOPBACK = "127.0.0.1"
 PORT = 8765  # Foxglove's own default
+# Foxglove in a browser, and on the desktop, which is a page from the disk (like any page that is
+# opened from there; a page in a sandbox has the origin "null").
+ORIGINS = ("https://app.foxglove.dev", "file://")
+HOST = re.compile(r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
+SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
+MESSAGE = struct.Struct("<BIQ")  # operation, subscription, time in ns; then the message
+MESSAGE_DATA, WARNING, ERROR = 1, 1, 2
+BACKLOG_B = 2**24  # that a slow viewer has not yet taken
+ORDER_MAX_B = 2**16  # of a message from a viewer
 POLL_S = 0.02
-BACKLOG = 16384  # messages kept for a slow viewer
 READY_TIMEOUT_S = 60.0
 LINGER_S = 0.3  # in which viewers take the last messages
 END_TIMEOUT_S = 10.0
@@ -45,7 +66,13 @@ class Address(NamedTuple):
     port: int = PORT
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this computer reaches it."""
+        return is_loopback(self.host)
 
 
 def address_of(text: str) -> Address:
@@ -56,9 +83,17 @@ def address_of(text: str) -> Address:
     return Address(host.strip("[]") or LOOPBACK, int(port))
 
 
+def is_loopback(host: str | None) -> bool:
+    """Whether a name or address of a host means this computer, whoever resolves it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
 def require_foxglove() -> None:
     """Check that the server's package is installed; ConfigError if not."""
-    if find_spec("foxglove") is None:
+    if find_spec("websockets") is None:
         raise ConfigError("--foxglove needs an extra: pip install 'hil-arrays[foxglove]'")
 
 
@@ -138,54 +173,119 @@ class Server:
             self._process.stdout.close()
 
 
+class _Viewer:
+    """A connected viewer.
+
+    Attributes
+    ----------
+    subscriptions : its number for every channel that it shows
+    lost : messages that it was too slow for
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.subscriptions: dict[int, int] = {}
+        self.lost = 0
+
+    def send(self, data: str | bytes) -> bool:
+        """Send without waiting; returns whether it was sent, or the viewer is too slow for it."""
+        from websockets.asyncio.server import broadcast
+
+        if self.connection.transport.get_write_buffer_size() > BACKLOG_B:
+            return False
+        broadcast([self.connection], data)
+        return True
+
+    def say(self, level: int, text: str, **more: str) -> bool:
+        """Show a status; returns whether it was sent."""
+        return self.send(json.dumps({"op": "status", "level": level, "message": text, **more}))
+
+    def obey(self, order: str | bytes, n_channels: int) -> None:
+        """Change subscriptions; nothing else can be asked."""
+        try:
+            asked = json.loads(order)
+            match asked["op"]:
+                case "subscribe":
+                    found = {int(s["channelId"]): int(s["id"]) for s in asked["subscriptions"]}
+                    if not found.keys() <= set(range(1, n_channels + 1)):
+                        raise ValueError
+                    self.subscriptions |= found
+                case "unsubscribe":
+                    gone = [int(number) for number in asked["subscriptionIds"]]
+                    kept = {c: n for c, n in self.subscriptions.items() if n not in gone}
+                    self.subscriptions = kept
+                case other:
+                    self.say(ERROR, f"not served: {other}: this server is for watching only")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self.say(ERROR, "not understood")
+
+
 class _Feed:
     """Sends what the tap has to those who have subscribed."""
 
-    def __init__(self, tap: taps.Tap, facts: Mapping[str, Any], context: Any) -> None:
-        from foxglove import Channel
-
+    def __init__(self, tap: taps.Tap, facts: Mapping[str, Any]) -> None:
         columns = [Column(**{**c, "flags": tuple(c["flags"])}) for c in facts["columns"]]
         self._tap = tap
         self._start_ns = round(datetime.fromisoformat(facts["created_utc"]).timestamp() * 1e9)
-        self._topics = [
-            (topic, Channel(topic.name, schema=topic.schema, context=context))
-            for topic in messages.topics_of(columns, facts["cells"])
+        self._topics = messages.topics_of(columns, facts["cells"])
+        named = [(topic.name, topic.schema) for topic in self._topics]
+        named += [("/events", messages.EVENTS_SCHEMA), ("/inputs", messages.INPUTS_SCHEMA)]
+        self.channels = [
+            {
+                "id": number,
+                "topic": name,
+                "encoding": "json",
+                "schemaName": schema["title"],
+                "schemaEncoding": "jsonschema",
+                "schema": json.dumps(schema),
+            }
+            for number, (name, schema) in enumerate(named, start=1)
         ]
-        self._events = Channel("/events", schema=messages.EVENTS_SCHEMA, context=context)
-        self._inputs = Channel("/inputs", schema=messages.INPUTS_SCHEMA, context=context)
+        self.viewers: set[_Viewer] = set()
         self._n_ticks = self._n_events = self._n_inputs = 0
         self.lost = 0
+
+    def _wanted(self, channel: int) -> bool:
+        return any(channel in viewer.subscriptions for viewer in self.viewers)
+
+    def _publish(self, channel: int, time_ns: int, message: bytes) -> None:
+        for viewer in self.viewers:
+            if (number := viewer.subscriptions.get(channel)) is not None:
+                data = MESSAGE.pack(MESSAGE_DATA, number, time_ns) + message
+                viewer.lost += not viewer.send(data)
 
     def send(self) -> None:
         """Send rows, events and inputs since the last call.
 
         Without a subscriber rows are skipped; events and inputs wait for the first one.
         """
-        wanted = [(topic, channel) for topic, channel in self._topics if channel.has_sinks()]
+        numbered = enumerate(self._topics, start=1)
+        wanted = [(channel, topic) for channel, topic in numbered if self._wanted(channel)]
         if wanted:
             rows, lost = self._tap.ticks.read(self._n_ticks)
             self.lost += lost
             self._n_ticks += lost + len(rows)
             columns = {name: rows[name] for name in rows.dtype.names or ()}
             times_ns = [self._at_ns(t_s) for t_s in rows["t_s"].tolist()]
-            for topic, channel in wanted:
+            for channel, topic in wanted:
                 for time_ns, message in zip(times_ns, topic.messages(columns), strict=True):
-                    channel.log(message, log_time=time_ns)
+                    self._publish(channel, time_ns, message)
         else:
             self._n_ticks = self._tap.ticks.written
-        if self._events.has_sinks():
+        events = len(self._topics) + 1
+        if self._wanted(events):
             found, lost = self._tap.events.read(self._n_events)
             self._n_events += lost + len(found)
             for t_s, *words in found.tolist():
                 time_ns = self._at_ns(t_s)
-                message = messages.event(time_ns, *map(_text, words))
-                self._events.log(message, log_time=time_ns)
-        if self._inputs.has_sinks():
+                self._publish(events, time_ns, messages.event(time_ns, *map(_text, words)))
+        inputs = events + 1
+        if self._wanted(inputs):
             found, lost = self._tap.inputs.read(self._n_inputs)
             self._n_inputs += lost + len(found)
             for tick, t_s, name, value, text in found.tolist():
                 content = {"tick": tick, "name": _text(name), "value": value, "text": _text(text)}
-                self._inputs.log(messages.packed(content), log_time=self._at_ns(t_s))
+                self._publish(inputs, self._at_ns(t_s), messages.packed(content))
 
     def _at_ns(self, t_s: float) -> int:
         return self._start_ns + round(1e9 * t_s)
@@ -195,42 +295,89 @@ def _text(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-def serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int) -> None:
-    """Serve a run until its end.
+def refusal(address: Address, token: str, path: str, headers: Mapping[str, Sequence[str]]) -> str:
+    """Why a viewer may not connect; empty if it may.
 
-    Raises
-    ------
-    RuntimeError
-        The address cannot be used.
+    Parameters
+    ----------
+    token : that a viewer needs off loopback
+    path : that it asks for, with its query
+    headers : `Host` and `Origin` as it sends them, each any number of times
     """
-    import foxglove
-    from foxglove.websocket import StatusLevel
+    origins, hosts = headers["Origin"], headers["Host"]
+    for origin in origins:
+        if origin not in ORIGINS and not _is_page_of_this_computer(origin):
+            return "pages of this origin may not watch"
+    if address.is_loopback:
+        if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
+            return "give the address as it was printed"
+        return ""
+    given = parse_qs(urlsplit(path).query).get("token", [""])[0]
+    if not hmac.compare_digest(given.encode(), token.encode()):
+        return "the token is missing or wrong: give the address as it was printed"
+    return ""
 
-    context = foxglove.Context()
-    feed = _Feed(tap, facts, context)
-    server = foxglove.start_server(
-        name=facts["title"],
-        host=address.host,
-        port=address.port,
-        context=context,
-        capabilities=[],
-        message_backlog_size=BACKLOG,
-    )
-    print(f"ws://{address._replace(port=server.port)}", flush=True)
-    parent_lives = parent_watch(parent)
-    lost = 0
-    while True:
-        last = tap.closed or not parent_lives()
-        feed.send()
-        if feed.lost > lost:
-            lost = feed.lost
-            text = f"{lost} rows were not shown: the run is faster than this viewer"
-            server.publish_status(text, StatusLevel.Warning, "lost")
-        if last:
-            break
-        time.sleep(POLL_S)
-    time.sleep(LINGER_S)
-    server.stop()
+
+def _is_page_of_this_computer(origin: str) -> bool:
+    scheme, _, host = origin.partition("://")
+    return scheme in ("http", "https") and is_loopback(_host_of(host))
+
+
+def _host_of(text: str) -> str | None:
+    """The host of `HOST[:PORT]`; None if it is not of this form."""
+    found = HOST.fullmatch(text)
+    return found and (found["v6"] or found["name"])
+
+
+async def _serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int) -> None:
+    """Serve a run until its end; OSError if the address cannot be used."""
+    from websockets.asyncio.server import ServerConnection, serve
+    from websockets.exceptions import ConnectionClosed
+    from websockets.http11 import Request, Response
+    from websockets.typing import Subprotocol
+
+    feed, token = _Feed(tap, facts), secrets.token_urlsafe(16)
+    session = secrets.token_hex(8)
+
+    def check(connection: ServerConnection, request: Request) -> Response | None:
+        sent = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
+        why = refusal(address, token, request.path, sent)
+        return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n") if why else None
+
+    async def watch(connection: ServerConnection) -> None:
+        viewer = _Viewer(connection)
+        greeting = {"op": "serverInfo", "name": facts["title"], "capabilities": [],
+                    "sessionId": session}  # fmt: skip
+        viewer.send(json.dumps(greeting))
+        viewer.send(json.dumps({"op": "advertise", "channels": feed.channels}))
+        feed.viewers.add(viewer)
+        try:
+            with suppress(ConnectionClosed):  # without a farewell
+                async for order in connection:
+                    viewer.obey(order, len(feed.channels))
+        finally:
+            feed.viewers.discard(viewer)
+
+    async with serve(
+        watch, address.host, address.port, process_request=check,
+        subprotocols=[Subprotocol(name) for name in SUBPROTOCOLS],
+        compression=None, max_size=ORDER_MAX_B,
+    ) as server:  # fmt: skip
+        port = next(iter(server.sockets)).getsockname()[1]
+        query = "" if address.is_loopback else f"/?token={token}"
+        print(f"ws://{address._replace(port=port)}{query}", flush=True)
+        parent_lives = parent_watch(parent)
+        said: dict[_Viewer, int] = {}
+        last = False
+        while not last:
+            last = tap.closed or not parent_lives()
+            feed.send()
+            for viewer in feed.viewers:
+                now = feed.lost + viewer.lost
+                text = f"{now} messages were not shown: the run is faster than this viewer"
+                if now > said.get(viewer, 0) and viewer.say(WARNING, text, id="lost"):
+                    said[viewer] = now
+            await asyncio.sleep(LINGER_S if last else POLL_S)
 
 
 def main() -> int:
@@ -240,9 +387,11 @@ def main() -> int:
     tap, host, port, parent = sys.argv[1:]
     facts = json.load(sys.stdin)
     try:
-        serve(taps.attach(Path(tap), read_only=True), Address(host, int(port)), facts, int(parent))
-    except RuntimeError as error:
-        print(str(error).rpartition("port: ")[2].partition(" (os error")[0], flush=True)
+        attached, address = taps.attach(Path(tap), read_only=True), Address(host, int(port))
+        asyncio.run(_serve(attached, address, facts, int(parent)))
+    except OSError as error:
+        known = error.errno is not None and error.errno > 0  # not of a name without an address
+        print(os.strerror(error.errno or 0) if known else error.strerror, flush=True)
         return BAD_ADDRESS
     return 0
 

@@ -1,19 +1,27 @@
 """A run shown live, against the published Foxglove WebSocket protocol and the run's recording."""
 
+import asyncio
+import base64
 import importlib.util
 import json
 import os
+import queue
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import foxglove
 import numpy as np
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from hil.__main__ import main
@@ -21,7 +29,9 @@ from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
 from hil.loop.states import NUMBERS
-from hil.record.live import Address, Server
+from hil.record import live
+from hil.record.live import ORIGINS, Address, Server
+from hil.record.messages import packed, topics_of
 from hil.record.read import open_run
 
 WAIT_S = 300.0
@@ -169,7 +179,188 @@ def test_the_server_maps_the_tap_for_reading_only(tap):
 
 
 def port_of(url):
-    return int(url.rpartition(":")[2])
+    return urlsplit(url).port
+
+
+@pytest.fixture
+def served(tap):
+    """Serves the tap at a host; returns the address that it prints."""
+    with ExitStack() as stack:
+
+        def serve(host="127.0.0.1"):
+            server = stack.enter_context(Server(Address(host, 0), "a run", CREATED))
+            server.start(tap.path, COLUMNS, ())
+            return server.wait_ready()
+
+        yield serve
+        tap.close_writer()
+
+
+def visit(url, host="", **headers):
+    """Connect as a browser does whose page has this origin; with a name that leads here, if any."""
+    port = port_of(url)
+    there = urlsplit(url)._replace(netloc=f"{host or '127.0.0.1'}:{port}").geturl()
+    way = socket.create_connection(("127.0.0.1", port))
+    with connect(there, sock=way, subprotocols=[SUBPROTOCOL], **headers) as watched:
+        return json.loads(watched.recv(WAIT_S))["op"]
+
+
+def refused(url, host="", **headers):
+    with pytest.raises(InvalidStatus) as refusal:
+        visit(url, host, **headers)
+    assert refusal.value.response.status_code == 403
+    return refusal.value.response.body.decode()
+
+
+HOSTILE = (
+    "https://evil.example", "http://evil.example:8765", "null", "ftp://localhost", "localhost",
+    "https://app.foxglove.dev.evil.example", "https://evil.example/https://app.foxglove.dev",
+    "http://localhost.evil.example", "http://127.0.0.1.evil.example", "http://localhost@evil.example",
+    "http://evil.example@localhost", "http://evil.example#localhost", "http://[::1].evil.example",
+)  # fmt: skip
+
+
+def test_a_web_page_may_not_watch_the_run(served):
+    url = served()
+    for origin in HOSTILE:
+        assert refused(url, origin=origin) == "pages of this origin may not watch\n"
+
+
+def test_a_web_page_whose_name_leads_here_may_not_watch_the_run(served):
+    """DNS rebinding: the browser takes the page's own origin for that of the server."""
+    url = served()
+    for name in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example"):
+        assert refused(url, name, origin="file://") == "give the address as it was printed\n"
+        assert refused(url, name) == "give the address as it was printed\n"
+    raw = f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example:{port_of(url)}\r\n"
+    for request in (raw, "GET / HTTP/1.1\r\n"):
+        with socket.create_connection(("127.0.0.1", port_of(url)), timeout=WAIT_S) as bare:
+            bare.sendall(f"{request}{UPGRADE}\r\n".encode())
+            assert bare.recv(64).startswith(b"HTTP/1.1 403 ")
+
+
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}\r\n"
+    f"Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\n"
+)
+
+
+@pytest.mark.parametrize("origin", [None, *ORIGINS, "http://localhost:8080", "http://127.0.0.1",
+                                    "https://[::1]:3000"])  # fmt: skip
+def test_foxglove_programs_and_pages_of_this_computer_watch_the_run(origin, served):
+    url = served()
+    assert visit(url, origin=origin) == "serverInfo"
+    assert visit(url, "localhost", origin=origin) == "serverInfo"
+
+
+def test_off_loopback_a_viewer_needs_the_token_of_the_address(served):
+    url = served("0.0.0.0")
+    bare, _, token = url.partition("/?token=")
+    assert len(token) >= 22  # 128 bits
+    assert visit(url) == visit(url, "rig.lab.example") == "serverInfo"
+    for other in (bare, f"{bare}/?token=", f"{url}x", url[:-1], f"{bare}/?token=é"):
+        assert "the token is missing or wrong" in refused(other)
+    assert "pages of this origin" in refused(url, origin="https://evil.example")
+
+
+def test_the_token_is_another_one_at_every_run(tap):
+    found = set()
+    for _ in range(2):
+        with Server(Address("0.0.0.0", 0), "a run", CREATED) as server:
+            server.start(tap.path, COLUMNS, ())
+            found.add(server.wait_ready().partition("=")[2])
+            os.kill(server.pid, signal.SIGKILL)
+    assert len(found) == 2
+
+
+def test_it_says_what_the_server_of_foxgloves_own_package_says(served, tap):
+    """Greeting, channels, refusals and messages, field by field; texts are each its own."""
+    url, context = served(), foxglove.Context()
+    topic = topics_of(COLUMNS, ())[0]
+    channel = foxglove.Channel(topic.name, schema=topic.schema, context=context)
+    theirs = foxglove.start_server(
+        name="a run", host="127.0.0.1", port=0, context=context, capabilities=[]
+    )
+
+    def heard(address, send):
+        with connect(address, subprotocols=[SUBPROTOCOL]) as watched:
+            first = [json.loads(watched.recv(WAIT_S)) for _ in range(2)]
+            (about,) = (c for c in first[1]["channels"] if c["topic"] == topic.name)
+            asks = [
+                {"op": "advertise", "channels": [{"id": 1, **COMMANDED}]},
+                {"op": "setParameters", "parameters": []},
+                {"op": "subscribe", "subscriptions": [{"id": 5, "channelId": 77}]},
+                {"op": "subscribe", "subscriptions": [{"id": 7, "channelId": about["id"]}]},
+            ]
+            for asked in (*map(json.dumps, asks), "no JSON"):
+                watched.send(asked)
+            told = [json.loads(watched.recv(WAIT_S)) for _ in range(4)]
+            send()
+            return first[0], about, told, watched.recv(WAIT_S)
+
+    start_ns = int(np.datetime64(CREATED[:-6], "ns").astype(int))
+    row = {"t_s": 0.25, "force_measured_N": 1.5}
+
+    def fill():
+        values = np.zeros(1, dtype=Frame(COLUMNS).dtype)
+        for name, value in row.items():
+            values[name] = value
+        tap.ticks.push(values)
+
+    def log():
+        channel.log(packed(row), log_time=start_ns + 250_000_000)
+
+    mine, reference = heard(url, fill), heard(f"ws://127.0.0.1:{theirs.port}", log)
+    theirs.stop()
+    assert set(mine[0]) | {"metadata"} == set(reference[0])
+    assert {k: mine[0][k] for k in ("op", "name", "capabilities")} == {
+        k: reference[0][k] for k in ("op", "name", "capabilities")
+    }
+    assert json.loads(mine[1].pop("schema")) == json.loads(reference[1].pop("schema"))
+    assert mine[1] == reference[1] | {"id": mine[1]["id"]}
+    assert [(m["op"], m["level"]) for m in mine[2]] == [(m["op"], m["level"]) for m in reference[2]]
+    assert mine[3] == reference[3]
+
+
+@pytest.mark.slow
+def test_a_viewer_that_takes_nothing_loses_messages_and_delays_nobody(tmp_path, monkeypatch):
+    """It is told how many once it takes messages again; the loop's rows are in no memory."""
+    n = 150_000
+    monkeypatch.setattr(taps, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(live, "BACKLOG_B", 100_000)
+    addresses = queue.SimpleQueue()
+    monkeypatch.setattr(live, "print", lambda text, flush: addresses.put(text), raising=False)
+    tap = taps.create(Frame(COLUMNS).dtype, n)
+    facts = {"title": "a run", "created_utc": CREATED, "cells": [],
+             "columns": [asdict(column) for column in COLUMNS]}  # fmt: skip
+    serving = live._serve(tap, Address(port=0), facts, os.getppid())
+    server = threading.Thread(target=asyncio.run, args=(serving,))
+    server.start()
+    try:
+        url = addresses.get(timeout=WAIT_S)
+        with (
+            connect(url, subprotocols=[SUBPROTOCOL], max_queue=1) as lazy,
+            connect(url, subprotocols=[SUBPROTOCOL]) as eager,
+        ):
+            viewers = [Viewer(lazy), Viewer(eager)]
+            for viewer in viewers:
+                viewer.subscribe("/measured")
+            rows = np.zeros(n, dtype=Frame(COLUMNS).dtype)
+            rows["t_s"] = np.arange(n)
+            for first in range(0, n, 1000):
+                tap.ticks.push_many(rows[first : first + 1000])
+                viewers[1].receive_until(lambda k=first: len(viewers[1].messages["/measured"]) > k)
+            viewers[1].receive_until(lambda: len(viewers[1].messages["/measured"]) == n)
+            viewers[0].receive_until(lambda: bool(viewers[0].statuses))
+            status = viewers[0].statuses[-1]
+            there = len(viewers[0].messages["/measured"])
+            assert status["message"].startswith(f"{n - there} messages were not shown")
+            assert 0 < there < n
+    finally:
+        tap.close_writer()
+        server.join(WAIT_S)
+        tap.unlink()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
@@ -217,7 +408,7 @@ def test_a_wrong_port_is_one_line(port, capsys):
 def test_without_the_package_the_run_does_not_begin(configs, tmp_path, capsys, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "hil.record.live.find_spec", lambda name: None if name == "foxglove" else found(name)
+        "hil.record.live.find_spec", lambda name: None if name == "websockets" else found(name)
     )
     out = tmp_path / "run.h5"
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--foxglove"]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hil.errors import ConfigError
+from hil.platform.parallel import Scheduler
 from hil.record.sink import check_disk
 from hil.runs.assembly import build, rehearse, rehearse_plugins
 from hil.runs.campaign.journal import JOURNAL
@@ -33,7 +34,7 @@ def launch(
     clock: str | None,
     rehearsal: bool,
     answers: Path | None,
-    scheduler: str | None,
+    scheduler: Scheduler | None,
     strict: bool,
     progress: bool,
     say: Say,
@@ -47,7 +48,7 @@ def launch(
     backend, clock : as `hil.runs.session.run`
     rehearsal : run on the simulated rig and the virtual clock, without an operator
     answers : TOML file of answers to the campaign's questions
-    scheduler : address of a Dask scheduler
+    scheduler : a Dask scheduler
     strict : refuse doubtful calibrations
     progress : draw progress bars
     say : receives a line of text for the operator
@@ -121,7 +122,11 @@ def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
 
 
 def _may_run_parallel(
-    campaign: Campaign, backend: str, clock: str | None, rehearsal: bool, scheduler: str | None
+    campaign: Campaign,
+    backend: str,
+    clock: str | None,
+    rehearsal: bool,
+    scheduler: Scheduler | None,
 ) -> bool:
     """Whether the trials may run in parallel; ConfigError if not and a scheduler is given."""
     if rehearsal and scheduler is None:

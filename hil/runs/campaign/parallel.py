@@ -8,7 +8,7 @@ from typing import Any
 
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
-from hil.platform.parallel import through_dask
+from hil.platform.parallel import Scheduler, through_dask
 from hil.runs import session
 from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.plan import Campaign, Trial
@@ -77,7 +77,7 @@ def run_apart(
 def run_parallel(
     campaign: Campaign,
     trials: list[tuple[Trial, Path, dict[str, str]]],
-    scheduler: str | None,
+    scheduler: Scheduler | None,
     strict: bool,
 ) -> Any:
     """Yield the number of each trial with the result of `run_apart`, in order of completion."""

@@ -10,6 +10,7 @@ from typing import Any
 from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.load import Config
 from hil.mechanics.system import System
+from hil.platform.parallel import Scheduler
 from hil.platform.provenance import software
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
@@ -36,7 +37,7 @@ class Options:
     ----------
     carries_on : one simulated plant serves the whole campaign, as a bench does; else every trial
         starts with a new one at rest
-    scheduler : address of a Dask scheduler
+    scheduler : a Dask scheduler
     apart : the trials may run in parallel, in any order
     """
 
@@ -45,7 +46,7 @@ class Options:
     rehearsal: bool = False
     strict: bool = False
     progress: bool = False
-    scheduler: str | None = None
+    scheduler: Scheduler | None = None
     carries_on: bool = False
     apart: bool = False
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from hil.errors import ConfigError
-from hil.platform.parallel import through_dask
+from hil.platform.parallel import Scheduler, through_dask
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
 from hil.systems.array import topologies
@@ -32,7 +32,7 @@ def sweep(
     *,
     mirror: bool = False,
     out: Path | None = None,
-    scheduler: str | None = None,
+    scheduler: Scheduler | None = None,
     progress: bool = False,
 ) -> Rows:
     """Return the figures of every topology of n_cells like cells, in the order of `topologies`.
@@ -42,7 +42,7 @@ def sweep(
     n_cells : 1 to CELLS_MAX
     mirror : include only one of each pair of mirror images
     out : folder for finished batches; the same sweep resumes from it
-    scheduler : address of a Dask scheduler. By default, more than IN_PROCESS_MAX topologies use a
+    scheduler : a Dask scheduler. By default, more than IN_PROCESS_MAX topologies use a
         cluster of this machine's cores.
     progress : show a progress bar on a terminal
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from hil.errors import ConfigError
+from hil.platform.parallel import Scheduler
 from hil.systems.array import sweep as sweeps
 from hil.systems.array.sweep import sweep
 from hil.systems.array.topologies import topologies
@@ -98,7 +99,8 @@ def test_a_scheduler_that_is_named_does_the_work(small_batches, calls):
     with LocalCluster(
         n_workers=1, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
-        assert sweep(5, CELLS, scheduler=cluster.scheduler_address) == figures(topologies(5))
+        named = Scheduler(cluster.scheduler_address)
+        assert sweep(5, CELLS, scheduler=named) == figures(topologies(5))
 
 
 def test_without_dask_a_large_sweep_says_how_to_get_it(monkeypatch):
