@@ -2,7 +2,7 @@
 
 from hil.errors import ModelError
 from hil.mechanics import impact
-from hil.systems.array import cells
-from hil.systems.array.cell_array import CellArray
+from hil.systems.array.model import cells
+from hil.systems.array.model.cell_array import CellArray
 
 __all__ = ["CellArray", "ModelError", "cells", "impact"]

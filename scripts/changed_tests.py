@@ -19,7 +19,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from documentation.pages import pages  # noqa: E402  its folder is that of the tests
 
-SOURCES = {"hil": "tests", "simdaq": "tests/simdaq", "gui/hil_gui": "tests/gui"}
+SOURCES = {
+    "hil": "tests",
+    "simdaq": "tests/simdaq",
+    "gui/hil_gui": "tests/gui",
+    "studies/hil_studies": "tests/studies",
+}
 FOLDERS = {"firmware": "tests/firmware", "configs": "tests/examples", "examples": "tests/plugins"}
 PAGES = "tests/documentation/test_pages.py::test_a_page_is_true"
 

@@ -11,7 +11,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
 SVG = ROOT / "docs/images/imports.svg"
-PACKAGES = ("hil", "simdaq", "hil_gui")
+PACKAGES = ("hil", "simdaq", "hil_gui", "hil_studies")
 CELL, LEFT, TOP, MARGIN = 22, 130, 130, 48
 STYLE = (
     "text{font:13px sans-serif;fill:#222}rect{fill:none;stroke:#ddd}"
@@ -25,7 +25,7 @@ def folders() -> list[str]:
     settings.read(ROOT / ".importlinter", encoding="utf-8")
     lines = settings["importlinter:contract:flow"]["layers"].split("\n")
     layers = [name.strip() for line in lines for name in line.split("|") if name.strip()]
-    return ["hil_gui", *layers, "simdaq"]
+    return ["hil_studies", "hil_gui", *layers, "simdaq"]
 
 
 def imports() -> set[tuple[str, str]]:

@@ -22,7 +22,7 @@ from hil.bench.table import as_table
 from hil.errors import ConfigError, remedy
 from hil.experiment.kind import BenchPart
 from hil.experiment.load import load
-from hil.experiment.registry import loaded, systems
+from hil.experiment.registry import bench_parts, loaded
 from hil.loop.stopwatch import STAGES
 from hil.platform.processes import PYTHON
 from hil.record.read import open_run
@@ -45,16 +45,11 @@ class Extent:
 
     @property
     def parts(self) -> Sequence[str]:
-        """Parts that are measured by default, then those of the systems."""
+        """Parts that are measured by default, then those of installed packages."""
         covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
         always = QUICK if self.name == "quick" else USUAL
-        brought = (name for name, part in system_parts().items() if part.extent in covered)
+        brought = (name for name, part in bench_parts().items() if part.extent in covered)
         return *always, *brought
-
-
-def system_parts() -> dict[str, BenchPart]:
-    """The parts of the systems, by name."""
-    return {name: part for system in systems().values() for name, part in system.bench.items()}
 
 
 EXTENTS = {
@@ -90,7 +85,7 @@ def measure(
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
-        } | {name: partial(_measured, part) for name, part in system_parts().items()}
+        } | {name: partial(_measured, part) for name, part in bench_parts().items()}
         for part in only:
             if part not in parts:
                 raise ConfigError(f"--only {part}: unknown{remedy(part, parts)}")
@@ -117,7 +112,7 @@ def as_text(figures: dict[str, Any]) -> str:
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,
     }
-    tables |= {name: loaded(part.as_text) for name, part in system_parts().items()
+    tables |= {name: loaded(part.as_text) for name, part in bench_parts().items()
                if name in figures}  # fmt: skip
     return "\n\n".join(text(figures[part]) for part, text in tables.items() if part in figures)
 

@@ -132,10 +132,10 @@ def topologies(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from hil.platform.parallel import scheduler_of
-    from hil.systems.array import topologies_page
     from hil.systems.array.cell_file import load_cell
-    from hil.systems.array.sweep import sweep
-    from hil.systems.array.topology_figures import LikeCells
+    from hil.systems.array.topology import page as topologies_page
+    from hil.systems.array.topology.figures import LikeCells
+    from hil.systems.array.topology.sweep import sweep
 
     cells = LikeCells() if args.cell is None else load_cell(args.cell)
     try:

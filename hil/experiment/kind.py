@@ -72,6 +72,9 @@ class Description:
     whole: bool = False
 
 
+Extent = Literal["quick", "usual", "full"]
+
+
 @dataclass(frozen=True)
 class BenchPart:
     """A part of `hil bench`.
@@ -85,7 +88,7 @@ class BenchPart:
 
     measure: Lazy
     as_text: Lazy
-    extent: Literal["quick", "usual", "full"] = "full"
+    extent: Extent = "full"
 
 
 @dataclass(frozen=True)
@@ -243,8 +246,6 @@ class SystemKind:
     sections : recording -> sections that a report adds for this system
     figure : settings -> `hil.experiment.figure.Figure` for the window
     description : `ModelAsked` -> `Description` for `hil model`
-    studies : modules of its studies by name (`hil.runs.study`)
-    bench : its parts of `hil bench` by name
     """
 
     kind: str
@@ -273,8 +274,6 @@ class SystemKind:
     sections: Lazy | None = None
     figure: Lazy | None = None
     description: Lazy | None = None
-    studies: Mapping[str, str] = field(default_factory=dict)
-    bench: Mapping[str, BenchPart] = field(default_factory=dict)
 
     def new_system(self, table: Any, model: Any, period_s: float) -> System:
         """A new system of this model, at rest."""

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from hil.experiment.idle import IDLE
-from hil.experiment.kind import ControllerKind, SystemKind
-from hil.plugins.descriptors import installed, loaded
+from hil.experiment.kind import BenchPart, ControllerKind, SystemKind
+from hil.plugins.descriptors import installed, loaded, points
 from hil.plugins.load import PluginTable
 
 __all__ = ["loaded"]
@@ -28,11 +28,8 @@ BUILT_IN = {
     "soft_links": "hil.systems.soft",
     "fmu": "hil.systems.fmu",
 }
-STUDIES = {  # studies that belong to no kind of system
-    "faults": "hil.runs.fault_study",
-    "identification": "hil.identification.study",
-    "walker": "hil.systems.walker.study",
-}
+STUDIES = "hil.studies"
+BENCH = "hil.bench"
 PLUGIN = "hil.systems.plugin"  # a class in a user's file
 
 
@@ -63,8 +60,19 @@ def named(kind: object) -> SystemKind | None:
 
 def studies() -> dict[str, str]:
     """The module of every study, by name."""
-    found = {name: module for s in systems().values() for name, module in s.studies.items()}
-    return dict(sorted((STUDIES | found).items()))
+    return dict(sorted((point.name, point.value) for point in points().select(group=STUDIES)))
+
+
+@cache
+def bench_parts() -> Mapping[str, BenchPart]:
+    """The parts of `hil bench` that installed packages add, by name.
+
+    Raises
+    ------
+    ConfigError
+        A part cannot be imported, or its name is already taken.
+    """
+    return installed(BENCH)
 
 
 @cache

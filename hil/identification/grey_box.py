@@ -20,8 +20,8 @@ from hil.identification import parameters
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.response import response
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.response import response
+from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable
 
 STEP, STEP_OF_WIRES = 1e-6, 1e-7

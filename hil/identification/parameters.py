@@ -11,8 +11,8 @@ from typing import Any
 
 from hil.config.table import as_list
 from hil.errors import ConfigError, one_line
-from hil.systems.array import fingerprint
-from hil.systems.array.activation import WIRES
+from hil.systems.array.model import fingerprint
+from hil.systems.array.model.activation import WIRES
 from hil.systems.array.tables import ModelTable
 
 # The fit adds parameters in this order while they are identifiable. Those that another instrument

@@ -1,9 +1,9 @@
 """Parameters of a wire's law from its isobaric loops: `hil identify` with loops.
 
-The fit is that of `hil study wires` (`hil.systems.array.wires.fit`). Its parameters become keys of
-an activation of kind "sma", y = y(theta), with the covariance G C G^T, G = dy/dtheta. Intervals are
-symmetric in y, in ln y for positive parameters, and in logit y for shares, and hold 95 % under a
-normal distribution. A parameter whose interval comes from its prior is not identified.
+The fit is that of `hil study wires` (`hil.identification.wire_loops.fit`). Its parameters become
+keys of an activation of kind "sma", y = y(theta), with the covariance G C G^T, G = dy/dtheta.
+Intervals are symmetric in y, in ln y for positive parameters, and in logit y for shares, and hold
+95 % under a normal distribution. A parameter whose interval comes from its prior is not identified.
 
 Source: JCGM 102:2011, 6.2.1.3 (propagation of a covariance).
 """
@@ -16,10 +16,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from hil.errors import ConfigError, ModelError
-from hil.mechanics.arrays import Array
-from hil.mechanics.sma.stress import Branch, StressLaw
-from hil.record.read import open_run
-from hil.systems.array.wires.fit import (
+from hil.identification.wire_loops.fit import (
     Fitted,
     fit,
     isobaric,
@@ -27,8 +24,11 @@ from hil.systems.array.wires.fit import (
     middle_of,
     rms_of_stroke,
 )
-from hil.systems.array.wires.loops import Loop
-from hil.systems.array.wires.recorded import is_loop, read_loop
+from hil.identification.wire_loops.loops import Loop
+from hil.identification.wire_loops.recorded import is_loop, read_loop
+from hil.mechanics.arrays import Array
+from hil.mechanics.sma.stress import Branch, StressLaw
+from hil.record.read import open_run
 
 STRENGTH_MPa = 1000.0  # assumed: of NiTi wire, as in an activation's table
 Z_95 = 1.959963984540054

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from hil.errors import writing
+from hil.identification.wire_loops import figures
 from hil.identification.wires import Estimate, IdentifiedWire
 from hil.pages.html import embedded, rendered
 from hil.record.summary import plain
-from hil.systems.array.wires import figures
 
 NOT_TOLD = "not identified: a prior, from NiTiCo, NiTiHf and print"
 COLUMNS = ("", "value", "95 % interval", "determined by")

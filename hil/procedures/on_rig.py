@@ -33,7 +33,7 @@ from hil.rig.rig import parse_backend
 from hil.runs import assembly, session
 from hil.runs.kept_code import config_of
 from hil.runs.opened import opened
-from hil.systems.array.cells import Cell
+from hil.systems.array.model.cells import Cell
 from hil.systems.array.tables import ModelTable
 
 ENOUGH = "enough rows"

@@ -1,13 +1,13 @@
 """`hil calibrate damping`, `activation`, `cell_force`: one cell between fixed ends, on and off.
 
-The isometric (e = 0) force of a cell with the law of `hil.systems.array.cells` is
+The isometric (e = 0) force of a cell with the law of `hil.systems.array.model.cells` is
 
     T = Kd d + Kf F,   d' = I d + Kp F,   tau = -1 / I = b / (k_se + k_ae)
 
 - damping: F is a step, so T = T_inf + A exp(-t / tau) after both edges; b = tau (k_se + k_ae).
 - activation: F = F_0 + A / (1 + exp(-theta)), filtered by the lag tau of the rig's damper. theta
   rises at rate r from -r delay to r_f delay_f and falls back at r_f
-  (`hil.systems.array.activation`).
+  (`hil.systems.array.model.activation`).
 - cell force: F_on = (T_on - T_off) / phi at rest, phi = k_se / (k_se + k_ae).
 
 Source: MacNair & Ueda, eqs (2)-(4), Figs. 5 and 10; JCGM 100:2008 (GUM), eq. (13).

@@ -18,8 +18,8 @@ from hil.identification.grey_box import GreyBox
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.response import response
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.response import response
+from hil.systems.array.model.system import ArraySystem
 
 DRAWS = 300
 

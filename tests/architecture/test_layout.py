@@ -1,6 +1,7 @@
 """Tests lie where what they test lies."""
 
 TREES = ("hil", "gui", "firmware", "simdaq", "examples", "configs")
+PACKAGES = {"studies": "hil_studies"}  # folder and the package in it
 ACROSS = {
     "architecture": "the arrows between modules and the places of files",
     "commands": "whole programs, from the command line",
@@ -24,6 +25,9 @@ def mirrors(folder, root):
     """Whether the project has this folder, in `hil/` or beside it; `tests/` itself mirrors none."""
     if not folder.parts:
         return False
-    return (root / "hil" / folder).is_dir() or (
-        folder.parts[0] in TREES and (root / folder).is_dir()
+    top, *below = folder.parts
+    return (
+        (root / "hil" / folder).is_dir()
+        or (top in TREES and (root / folder).is_dir())
+        or (top in PACKAGES and root.joinpath(top, PACKAGES[top], *below).is_dir())
     )

@@ -7,8 +7,8 @@ import pytest
 
 # What ties a system's physics to tables, rigs, files and pages. Every other module is physics.
 TIES = re.compile(
-    r"(build|study|bench)(_\w+)?|\w+_page"
-    r"|tables|controllers|checks|observer|twin|peers?|report|figures?|description|recorded|cases|cell_file|cell_kinds|sweep"
+    r"(build|tables)(_\w+)?|page"
+    r"|controllers|checks|observer|twin|report|figures?|schematic|description|cases|cell_file|cell_kinds|sweep"
 )
 FORBIDDEN = (
     "hil.config",

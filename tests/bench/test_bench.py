@@ -12,10 +12,10 @@ from hil.bench import recorder as bench_recorder
 from hil.bench import run as bench
 from hil.bench import unit as bench_unit
 from hil.record.summary import plain
-from hil.systems.arm import bench as bench_arm
-from hil.systems.leg import bench as bench_leg
-from hil.systems.pantograph import bench as bench_impact
-from hil.systems.soft import bench as bench_soft
+from hil_studies.arm import speed as bench_arm
+from hil_studies.leg import speed as bench_leg
+from hil_studies.pantograph import speed as bench_impact
+from hil_studies.soft_chain import speed as bench_soft
 
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")

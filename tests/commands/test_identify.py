@@ -8,8 +8,8 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.calibration.files import load_any
+from hil.identification.wire_loops.loops import shipped
 from hil.record.read import open_run
-from hil.systems.array.wires.loops import shipped
 
 
 @pytest.fixture(scope="module")

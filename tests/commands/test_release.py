@@ -123,7 +123,12 @@ def test_a_wheel_holds_the_program_its_configurations_and_the_simulated_board(bu
     names = set(zipfile.ZipFile(built[1]).namelist())
     sources = {
         path.relative_to(folder).as_posix()
-        for folder, package in ((ROOT, "hil"), (ROOT, "simdaq"), (ROOT / "gui", "hil_gui"))
+        for folder, package in (
+            (ROOT, "hil"),
+            (ROOT, "simdaq"),
+            (ROOT / "gui", "hil_gui"),
+            (ROOT / "studies", "hil_studies"),
+        )
         for path in (folder / package).rglob("*.py")
     }
     assert sources <= names

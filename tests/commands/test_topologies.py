@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from hil.__main__ import main
-from hil.systems.array import fingerprint
-from hil.systems.array.topologies_page import RANKS
-from hil.systems.array.topology_picture import svg
+from hil.systems.array.model import fingerprint
+from hil.systems.array.topology.page import RANKS
+from hil.systems.array.topology.picture import svg
 
 KEYS = [
     "fingerprint", "n_masses", "blocked_force_N", "stroke_m", "n_force_levels",

@@ -11,10 +11,10 @@ from hil.control.reference import Ahead, Ramp
 from hil.experiment.load import load
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs import assembly
-from hil.systems.array import cells
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.delay import mean_delay_s
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.delay import mean_delay_s
 
 PERIOD_S = 0.01
 LEVELS = np.array([0.0, 0.6, 0.9, 1.1, 1.4, 1.5])

@@ -8,11 +8,11 @@ from hil.identification import identifiability, parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, read_run
-from hil.identification.study import DRAWN, TABLES, make_rig
 from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.response import response
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.response import response
+from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable
+from hil_studies.identification.study import DRAWN, TABLES, make_rig
 
 K_PE, MASS = "arrays.muscle.cell.k_pe_N_per_m", "arrays.muscle.mass_kg"
 

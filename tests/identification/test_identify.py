@@ -11,7 +11,7 @@ from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise, noise_of
 from hil.identification.page import as_text
 from hil.identification.runs import Reading
-from hil.identification.study import (
+from hil_studies.identification.study import (
     DRAWN,
     TABLES,
     WIDTH_MAX,

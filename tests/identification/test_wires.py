@@ -9,6 +9,8 @@ import pytest
 from hil.errors import ConfigError, ModelError
 from hil.identification import wires_page
 from hil.identification.record import Session, write_wire
+from hil.identification.wire_loops.fit import isobaric
+from hil.identification.wire_loops.loops import Loop
 from hil.identification.wires import (
     TOLD_BY,
     are_loops,
@@ -19,10 +21,8 @@ from hil.identification.wires import (
 )
 from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.mechanics.sma.wire import SmaWire
-from hil.systems.array.sma.build import law_of
+from hil.systems.array.build_wire import law_of
 from hil.systems.array.tables import SmaTable
-from hil.systems.array.wires.fit import isobaric
-from hil.systems.array.wires.loops import Loop
 
 TRUE = StressLaw(
     heating=Branch(80.0, 8.0e6, 2.0, 5.0, -3.0, 0.55, 1e-9),

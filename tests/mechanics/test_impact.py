@@ -6,7 +6,7 @@ import pytest
 from hil.errors import ModelError
 from hil.mechanics.impact import decompose, decompose_many, nonideal
 from hil.systems.pantograph.linkage import Pantograph
-from hil.systems.walker.model import Walker
+from hil_studies.walker.model import Walker
 
 RANDOM = np.random.default_rng(20260311)
 

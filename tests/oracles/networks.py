@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from hil.systems.array import cells, fingerprint
-from hil.systems.array.cell_array import CellArray, make_array
-from hil.systems.array.network import Point
+from hil.systems.array.model import cells, fingerprint
+from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.network import Point
 from oracles.newton import Newton, OracleArray, OracleCell
 
 positive = st.floats(0.1, 10.0)

@@ -7,7 +7,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs import session
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.system import ArraySystem
 
 PID = "configs/silicone4/pid.toml"
 PLANT = "plant.arrays.muscle.activation"

@@ -8,14 +8,10 @@ import pytest
 
 from hil.__main__ import main
 from hil.rig import rig
-from hil.systems.array import (
-    build,
-    build_force,
-    cell_array,
-    state_observer,
-    system,
-)
-from hil.systems.array.recruitment import build as recruitment
+from hil.systems.array import build, build_force
+from hil.systems.array import build_recruitment as recruitment
+from hil.systems.array.estimate import state_observer
+from hil.systems.array.model import cell_array, system
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import known_of
 from hil.identification.runs import Reading, RunData
-from hil.identification.study import TABLES, make_rig
 from hil.systems.array.build import build_model
-from hil.systems.array.force_levels import static_gains_N
+from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.tables import ModelTable
 from hil.validation import draws
 from hil.validation.draws import draw_again
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
 from hil.validation.uncertainty import uncertainty_of
+from hil_studies.identification.study import TABLES, make_rig
 
 FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
 

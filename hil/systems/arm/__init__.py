@@ -8,7 +8,7 @@ Source: Hemami & Hemami, "State Space Methods and Examples for Computational Mod
 Movement", Mechanical Engineering Research 6(1), 2016, sections 5 and 6, appendix B.
 """
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.twin import twin_of
 from hil.systems.arm.build import build_arm_system
 from hil.systems.arm.controllers import CONTROLLERS
@@ -22,6 +22,4 @@ SYSTEM = SystemKind(
     estimator=twin_of,
     controllers=CONTROLLERS,
     check_rig=check_activations,
-    studies={"arm": "hil.systems.arm.study"},
-    bench={"arm": BenchPart("hil.systems.arm.bench:compare", "hil.systems.arm.bench:as_text")},
 )

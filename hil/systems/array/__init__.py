@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.twin import driven_inputs
 from hil.loop.channels import RigLayout
 from hil.loop.stages import Estimator
@@ -13,14 +13,14 @@ from hil.rig.instruments import AMBIENT, signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import build_activation, build_model, wires_of
 from hil.systems.array.build_force import force_signal, nominal_of, right_end
-from hil.systems.array.cell_array import CellArray
 from hil.systems.array.checks import check_reference, check_rig, check_run
 from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
-from hil.systems.array.names import wire_signal
-from hil.systems.array.observer import ForceObserver
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.estimate.observer import ForceObserver
+from hil.systems.array.estimate.twin import ArrayTwin, TwinReadings
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.names import wire_signal
+from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable, ObserverTable
-from hil.systems.array.twin import ArrayTwin, TwinReadings
 
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
@@ -113,27 +113,6 @@ SYSTEM = SystemKind(
     wires=wires_of,
     supply_V=_supply_V,
     recorded=_recorded,
-    figure="hil.systems.array.figure:figure",
+    figure="hil.systems.array.topology.schematic:figure",
     description="hil.systems.array.description:describe",
-    studies={
-        "antagonist": "hil.systems.array.study_antagonist",
-        "fingerprint": "hil.systems.array.study",
-        "recruitment": "hil.systems.array.recruitment.study",
-        "truth": "hil.systems.array.wires.study_truth",
-        "wires": "hil.systems.array.wires.study",
-        "resistance": "hil.systems.array.wires.study_resistance",
-    },
-    bench={
-        "step": BenchPart(
-            "hil.systems.array.bench_step:measure", "hil.systems.array.bench_step:as_text", "quick"
-        ),
-        "recruitment": BenchPart(
-            "hil.systems.array.bench_recruitment:compare",
-            "hil.systems.array.bench_recruitment:as_text",
-            "usual",
-        ),
-        "models": BenchPart(
-            "hil.systems.array.bench_models:compare", "hil.systems.array.bench_models:as_text"
-        ),
-    },
 )

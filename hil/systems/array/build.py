@@ -8,15 +8,14 @@ import numpy as np
 from hil.errors import ModelError
 from hil.mechanics.sma.limits import CellBranches, CellWire
 from hil.rig.wires import build_wire
-from hil.systems.array import cells, fingerprint
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray, make_array
-from hil.systems.array.cell_kinds import cell_kinds
-from hil.systems.array.fingerprint import FingerprintError
-from hil.systems.array.network import Array, Point
-from hil.systems.array.recruitment.build import indices
-from hil.systems.array.sma.build import loaded_wire
-from hil.systems.array.sma.cells import cell_branches
+from hil.systems.array.build_recruitment import indices
+from hil.systems.array.build_wire import loaded_wire
+from hil.systems.array.model import cells, fingerprint
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.cell_kinds import cell_kinds
+from hil.systems.array.model.fingerprint import FingerprintError
+from hil.systems.array.model.network import Array, Point
 from hil.systems.array.tables import (
     ArrayTable,
     CellArraysTable,
@@ -25,6 +24,7 @@ from hil.systems.array.tables import (
     ThermalTable,
     WireTable,
 )
+from hil.systems.array.wires.cells import cell_branches
 
 LEVEL_MIN = 1e-9
 

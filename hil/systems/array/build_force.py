@@ -4,10 +4,10 @@ from functools import lru_cache
 
 from hil.rig.instruments import force_channel, force_channels
 from hil.rig.run_tables import RigTables
-from hil.systems.array.activation import CellActivation
 from hil.systems.array.build import build_activation
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.recruitment.build import NominalArray
+from hil.systems.array.build_recruitment import NominalArray
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
 
 
 def force_signal(tables: RigTables, model: CellArray) -> str:

@@ -14,7 +14,7 @@ from hil.rig.instruments import boards_of
 from hil.systems.array.build import wires_of
 from hil.systems.array.build_force import nominal_of
 from hil.systems.array.modulation import ForceLaw, Modulation, command_periods
-from hil.systems.array.sma.duties import Budget, WireDuties
+from hil.systems.array.recruitment.wire_duties import Budget, WireDuties
 
 COOLED_LATE_MS = 16  # a board subtracts cooling in steps: firmware/README.md
 CURRENT_COUNTS = 1024

@@ -8,7 +8,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load_model
 from hil.systems.array.build import build_cell
 from hil.systems.array.tables import CellFile
-from hil.systems.array.topology_figures import LikeCells
+from hil.systems.array.topology.figures import LikeCells
 
 
 def load_cell(path: Path) -> LikeCells:

@@ -25,9 +25,9 @@ from hil.systems.array.build import (
     wires_of,
 )
 from hil.systems.array.build_force import force_signal, nominal_of
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.recruitment.build import reachable_N, unknown_cells
-from hil.systems.array.recruitment.tables import GroupsTable
+from hil.systems.array.build_recruitment import reachable_N, unknown_cells
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.tables_recruitment import GroupsTable
 
 RIG_ORDER_MAX = 2000
 

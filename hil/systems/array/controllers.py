@@ -25,15 +25,15 @@ from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.build_modulation import build_modulation
 from hil.systems.array.build_modulation import check as check_modulation
-from hil.systems.array.cell_array import CellArray
+from hil.systems.array.build_recruitment import build_recruiter
+from hil.systems.array.build_recruitment import check as check_recruitment
 from hil.systems.array.checks import can_be_run, check_motion, check_order, check_schedule
-from hil.systems.array.control import ForceControl, MovingControl
+from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.modulation import Modulation
-from hil.systems.array.recruitment.build import build_recruiter
-from hil.systems.array.recruitment.build import check as check_recruitment
 from hil.systems.array.recruitment.control import Recruitment
 from hil.systems.array.recruitment.diagnosis import Diagnosis
-from hil.systems.array.recruitment.tables import (
+from hil.systems.array.recruitment.stage import ForceControl, MovingControl
+from hil.systems.array.tables_recruitment import (
     BroadcastTable,
     GroupsTable,
     OptimalTable,

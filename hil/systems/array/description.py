@@ -8,12 +8,12 @@ import scipy.io
 
 from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
-from hil.systems.array import analysis
-from hil.systems.array.cell_array import CellArray
 from hil.systems.array.fmu import build_boards
 from hil.systems.array.fmu.export import export as export_fmu
 from hil.systems.array.fmu.variables import Boards
-from hil.systems.array.reduction import Reduced, reduce
+from hil.systems.array.model import analysis
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.reduction import Reduced, reduce
 
 GAINS_SHOWN_MAX = 20
 

@@ -3,8 +3,9 @@
     u = r + Kp e + Ki int(e) dt,    e = r - measured
 
 All usable cells get the fraction u / (sum of their static gains) of austenite, and
-`hil.systems.array.sma.duties` inverts the wire model for it. The measured fraction of a cell is the
-twin's, plus measured less twin's force over the same sum: so the array's own lag is not fed back.
+`hil.systems.array.recruitment.wire_duties` inverts the wire model for it. The measured fraction of
+a cell is the twin's, plus measured less twin's force over the same sum: so the array's own lag is
+not fed back.
 
 Anti-windup: while all of their duties are at their largest value (full power, the temperature limit
 or the boards' heat budget) the integral ignores errors that ask for more force, and while all are
@@ -24,9 +25,9 @@ import numpy as np
 from hil.control.steering import Steerable
 from hil.loop.frame import Column
 from hil.mechanics.arrays import Array, Mask
-from hil.systems.array.control import FORCE_COLUMNS, CellStage
-from hil.systems.array.sma.duties import WireDuties
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage
+from hil.systems.array.recruitment.wire_duties import WireDuties
 
 BREAK_AT = 0.9
 GAINS = ("k_p", "k_i_per_s")

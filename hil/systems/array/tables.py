@@ -17,8 +17,8 @@ from hil.config.table import (
 )
 from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
 from hil.mechanics.sma.wire import SmaWire
-from hil.systems.array.cell_kinds import cell_kinds
-from hil.systems.array.recruitment.tables import (
+from hil.systems.array.model.cell_kinds import cell_kinds
+from hil.systems.array.tables_recruitment import (
     BroadcastTable,
     FailuresTable,
     GroupsTable,

@@ -9,7 +9,7 @@ Source: Hemami & Hemami, "State Space Methods and Examples for Computational Mod
 Movement", Mechanical Engineering Research 6(1), 2016. Each module lists the misprints it corrects.
 """
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.experiment.twin import twin_of
 from hil.systems.bodies.build import build_bodies
@@ -23,8 +23,4 @@ SYSTEM = SystemKind(
     controllers=SIGNAL_PID,
     figure="hil.systems.bodies.figure:figure",
     description="hil.systems.bodies.description:describe",
-    studies={"body": "hil.systems.bodies.study"},
-    bench={
-        "bodies": BenchPart("hil.systems.bodies.bench:cost", "hil.systems.bodies.bench:as_text")
-    },
 )

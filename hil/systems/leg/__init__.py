@@ -3,7 +3,7 @@
 Source: Makkonen 2021, *Simulated Muscle Driven Leg* (LUT), with the muscle of Haeufle et al. 2014.
 """
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.twin import twin_of
 from hil.systems.leg.build import build_limb_system
 from hil.systems.leg.controllers import CONTROLLERS, check_activations
@@ -17,8 +17,4 @@ SYSTEM = SystemKind(
     controllers=CONTROLLERS,
     check_rig=check_activations,
     figure="hil.systems.leg.figure:figure",
-    studies={"leg": "hil.systems.leg.study"},
-    bench={
-        "leg": BenchPart("hil.systems.leg.bench:compare", "hil.systems.leg.bench:as_text", "usual"),
-    },
 )

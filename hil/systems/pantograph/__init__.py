@@ -1,6 +1,6 @@
 """The pantograph impact rig: a five-bar arm that strikes a plate."""
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.twin import driven_inputs, measured_outputs
 from hil.loop.channels import RigLayout
 from hil.rig.run_tables import RunTables
@@ -25,12 +25,4 @@ SYSTEM = SystemKind(
     controllers=CONTROLLERS,
     check_rig=check_angles,
     doubts=doubts,
-    studies={"pantograph": "hil.systems.pantograph.study"},
-    bench={
-        "impact": BenchPart(
-            "hil.systems.pantograph.bench:measure_in_turn",
-            "hil.systems.pantograph.bench:as_text",
-            "usual",
-        ),
-    },
 )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hil.experiment.kind import BenchPart, SystemKind
+from hil.experiment.kind import SystemKind
 from hil.experiment.twin import twin_of
 from hil.systems.array.build import build_activation, cell_wires
 from hil.systems.soft.build import build_soft
@@ -24,11 +24,5 @@ SYSTEM = SystemKind(
     controllers=CONTROLLERS,
     activation=build_activation,
     wires=_wires,
-    figure="hil.systems.array.figure:still",
-    studies={"soft-chain": "hil.systems.soft.study"},
-    bench={
-        "soft_links": BenchPart(
-            "hil.systems.soft.bench:cost_over_segments", "hil.systems.soft.bench:as_text"
-        ),
-    },
+    figure="hil.systems.array.topology.schematic:still",
 )

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from hil.control.controller import ArrayEstimate, CellController
 from hil.control.steering import Selective, Steerable
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
-from hil.systems.array.control import CellStage
 from hil.systems.array.recruitment.control import Recruiter
+from hil.systems.array.recruitment.stage import CellStage
 
 
 class MaskRecruiter:

@@ -15,8 +15,8 @@ from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.loop.frame import units
 from hil.rig.instruments import signals_of
 from hil.systems.array.build import cell_indices
+from hil.systems.array.build_recruitment import SEED_BITS, unknown_cells
 from hil.systems.array.checks import check_schedule
-from hil.systems.array.control import ForceControl
 from hil.systems.array.controllers import (
     plan_bounds,
     plan_broadcast,
@@ -25,9 +25,9 @@ from hil.systems.array.controllers import (
     switches,
 )
 from hil.systems.array.recruitment.broadcast import Broadcaster, BroadcastLaw
-from hil.systems.array.recruitment.build import SEED_BITS, unknown_cells
 from hil.systems.array.recruitment.control import BroadcastRecruiter
-from hil.systems.array.recruitment.tables import BroadcastTable
+from hil.systems.array.recruitment.stage import ForceControl
+from hil.systems.array.tables_recruitment import BroadcastTable
 from hil.systems.soft.build import first_that_falls, static_levels
 from hil.systems.soft.control import MaskRecruiter, SignalCells
 

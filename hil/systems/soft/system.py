@@ -21,8 +21,8 @@ from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import LinearStepper, discretise
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
-from hil.systems.array.activation import Activation, CellActivation
-from hil.systems.array.cell_array import CellArray
+from hil.systems.array.model.activation import Activation, CellActivation
+from hil.systems.array.model.cell_array import CellArray
 from hil.systems.soft import outside
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import Beam, Body, Ground, Place, SoftTree, Tendon, turn_z

@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 
 from hil.mechanics.sma import wire as sma
 from hil.mechanics.sma.wire import SmaWire
-from hil.systems.array import cells
-from hil.systems.array.activation import Activation, CellActivation
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import Activation, CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
 
 WIRE = SmaWire()
 # Dynalloy's wire table, 0.10 mm, HT

@@ -6,8 +6,8 @@ import scipy.signal
 
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.identification.wire_loops.loops import shipped
 from hil.procedures.standard_tests import analysis
-from hil.systems.array.wires.loops import shipped
 
 A_S, A_F = 71.0, 83.0
 

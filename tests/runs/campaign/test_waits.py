@@ -10,7 +10,7 @@ from hil.loop.wait_condition import KNOWN_FOR_S, Condition, WaitCondition
 from hil.rig.rig import Rig
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.campaign.waits import wait
-from hil.systems.array.sma.loaded import stress_Pa
+from hil.systems.array.model.wire_load import stress_Pa
 
 COLUMNS = [Column(name, "1", "measured", "") for name in ("force_N", "a.T_C", "b.T_C")]
 PERIOD_S = 0.1

@@ -14,14 +14,14 @@ from hil.__main__ import main
 from hil.commands.parser import BAD_INPUT, DONE
 from hil.errors import ConfigError
 from hil.identification.runs import read_run
+from hil.identification.wire_loops import loops
 from hil.record.repair import faults_of
 from hil.runs.assembly import build
 from hil.runs.imports.importing import import_files
 from hil.runs.imports.twin import model_columns
 from hil.runs.replay import replay
-from hil.systems.array.wires import loops
-from hil.systems.array.wires.study import read_loop
 from hil.validation.validate import _spoilt
+from hil_studies.wires.study import read_loop
 
 ROOT = Path(__file__).resolve().parents[3]
 FRAME = ROOT / "examples" / "load_frame"
@@ -256,7 +256,7 @@ def test_a_load_frame_and_a_thermometer_share_one_time_base(tmp_path):
 
 
 def test_an_imported_loop_of_a_wire_is_that_of_the_study(tmp_path):
-    shipped = ROOT / "hil" / "systems" / "array" / "wires" / "data" / "NiTiCo" / "150_MPa.txt"
+    shipped = ROOT / "hil" / "identification" / "wire_loops" / "data" / "NiTiCo" / "150_MPa.txt"
     (tmp_path / "rig.toml").write_text(WIRE_RIG)
     (tmp_path / "map.toml").write_text(WIRE_MAP)
     out = tmp_path / "wire.h5"

@@ -12,8 +12,8 @@ from hil.systems.arm.control import _activate, pair
 from hil.systems.arm.links import Arm
 from hil.systems.arm.motion import torques
 from hil.systems.arm.pointing import printed_motion
-from hil.systems.arm.readings import GAINS_N_M_PER_RAD
 from hil.systems.arm.system import ArmSystem, Pairs
+from hil_studies.arm.readings import GAINS_N_M_PER_RAD
 
 SMALL = st.floats(-3.0, 3.0)
 

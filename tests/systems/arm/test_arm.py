@@ -17,11 +17,11 @@ from hil.mechanics.rotations import (
     rates_to_omega_rate,
 )
 from hil.systems.arm.actuators import pair_torque
-from hil.systems.arm.bench import mujoco_xml, pinocchio_model
 from hil.systems.arm.links import TABLE_1, Arm, Link
 from hil.systems.arm.motion import torques
 from hil.systems.arm.pointing import angles_of, motion_through, printed_motion
 from hil.systems.arm.system import ArmSystem, Pairs
+from hil_studies.arm.speed import mujoco_xml, pinocchio_model
 
 ARM = Arm()
 PAIRS = Pairs((30.0, 15.0, 4.0), (2.0, 0.4, 0.24))

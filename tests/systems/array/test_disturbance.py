@@ -6,11 +6,11 @@ import pytest
 from hil.errors import ModelError
 from hil.mechanics.discrete import Discrete
 from hil.mechanics.kalman import kalman_gain
-from hil.systems.array import cells
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.state_observer import ArrayObserver, ObserverNoise
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.estimate.state_observer import ArrayObserver, ObserverNoise
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 PERIOD_S = 0.005

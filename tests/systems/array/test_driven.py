@@ -7,13 +7,13 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from hil.systems.array import cells
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray
-from hil.systems.array.sma.loaded import Loaded, stress_Pa
-from hil.systems.array.sma.rest import at_rest
-from hil.systems.array.system import ArraySystem
-from hil.systems.array.wires.heat import FLEXINOL
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import Loaded, stress_Pa
+from hil.systems.array.model.wire_rest import at_rest
+from hil_studies.wires.heat import FLEXINOL
 
 K_PE, K_SE, K_AE, B = 20.0, 600.0, 1000.0, 50.0
 PERIOD_S, SPEED = 0.001, 0.004

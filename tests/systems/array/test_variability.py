@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hil.errors import ModelError
-from hil.systems.array import cells, force_levels
-from hil.systems.array.cell_array import CellArray, make_array
-from hil.systems.array.force_levels import (
+from hil.systems.array.model import cells, force_levels
+from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.force_levels import (
     force_levels_N,
     levels_N,
     static_gains_N,
 )
-from hil.systems.array.network import Point
+from hil.systems.array.model.network import Point
 from oracles.networks import fingerprints
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)

@@ -8,8 +8,8 @@ from hil.mechanics.rotations import attitude
 from hil.systems.bodies.forms import Acting, free_bodies, modules, projected
 from hil.systems.bodies.module import Link, Module
 from hil.systems.bodies.motion import BodyMotion
-from hil.systems.bodies.peer import Peer
 from hil.systems.bodies.skeleton import Skeleton
+from hil_studies.bodies.peer import Peer
 from systems.bodies.skeletons import flat_footed
 
 BODY, THETA, HOLDS = flat_footed()

@@ -18,8 +18,8 @@ from hil.systems.bodies.forms import (
     support_rows,
 )
 from hil.systems.bodies.module import Module
-from hil.systems.bodies.peer import Peer
 from hil.systems.bodies.skeleton import Skeleton
+from hil_studies.bodies.peer import Peer
 from systems.bodies.skeletons import random_state, rig, shipped, upright
 
 BODY, HAND = shipped("body"), shipped("hand")

@@ -10,11 +10,11 @@ import scipy.integrate
 from hil.errors import ModelError
 from hil.systems.leg import minimal
 from hil.systems.leg.build import build_limb
-from hil.systems.leg.euler import EulerLimb, g_body, g_ground, turn
 from hil.systems.leg.limb import Body, Joint, Limb, PathPoint
-from hil.systems.leg.peers import mujoco_model
 from hil.systems.leg.stepper import LimbStepper, Tolerances
-from hil.systems.leg.study_mechanics import disagreement
+from hil_studies.leg.euler import EulerLimb, g_body, g_ground, turn
+from hil_studies.leg.mechanics import disagreement
+from hil_studies.leg.peers import mujoco_model
 from oracles import legs
 
 

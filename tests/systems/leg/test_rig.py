@@ -6,8 +6,8 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.experiment.load import load
-from hil.systems.leg.study import BEST_MM, error_mm
-from hil.systems.leg.study_trial import configuration, run_trial, true_motion
+from hil_studies.leg.study import BEST_MM, error_mm
+from hil_studies.leg.trial import configuration, run_trial, true_motion
 from systems.spoiling import commands
 
 UP, STILL, DOWN = "leg/up.toml", "leg/still.toml", "leg/down.toml"
@@ -158,7 +158,7 @@ def test_an_angle_beyond_its_limit_trips_and_the_muscles_rest(configs, tmp_path)
 @pytest.mark.slow
 def test_strength_that_is_not_the_models_is_made_up_for(configs, tmp_path):
     """20 % weaker muscles than the plan's, 5 ms late, 20 um of noise."""
-    from hil.systems.leg.study import Values, _instruments
+    from hil_studies.leg.study import Values, _instruments
 
     config = _instruments("still", "robust", Values(strength=0.8))
     trace = run_trial(config, 1)

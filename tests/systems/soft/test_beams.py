@@ -5,11 +5,11 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 
-from hil.systems.soft.cases import rubber_beam
 from hil.systems.soft.element import Material
-from hil.systems.soft.outputs import trace_m
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import Beam, Place, SoftTree
+from hil_studies.soft_chain.cases import rubber_beam
+from hil_studies.soft_chain.outputs import trace_m
 
 WEIGHTLESS = (0.0, 0.0, 0.0)
 

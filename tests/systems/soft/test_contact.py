@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy
 
-from hil.systems.soft.cases import rubber_beam
 from hil.systems.soft.parts import PIECES
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import Body, Ground, Place, SoftTree
+from hil_studies.soft_chain.cases import rubber_beam
 
 G = 9.81
 

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from hil.systems.soft.cases import rubber_beam
-from hil.systems.soft.dense import DenseForm
-from hil.systems.soft.outputs import energies, trace_m
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import Body, Ground, Place, SoftTree, Tendon
+from hil_studies.soft_chain.cases import rubber_beam
+from hil_studies.soft_chain.dense import DenseForm
+from hil_studies.soft_chain.outputs import energies, trace_m
 from systems.soft.trees import random_tree, torques
 
 

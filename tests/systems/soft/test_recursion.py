@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from hil.systems.soft.cases import rubber_manipulator
-from hil.systems.soft.dense import DenseForm
-from hil.systems.soft.outputs import trace_m
-from hil.systems.soft.peers import pinocchio_aba
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import X_AXIS, Y_AXIS, Body, Place, SoftTree, still_base
+from hil_studies.soft_chain.cases import rubber_manipulator
+from hil_studies.soft_chain.dense import DenseForm
+from hil_studies.soft_chain.outputs import trace_m
+from hil_studies.soft_chain.peers import pinocchio_aba
 from systems.soft.trees import random_tree, torques
 
 ROUNDING = 1e-12  # relative; well-conditioned random trees lose four digits at most

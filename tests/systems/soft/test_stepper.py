@@ -5,13 +5,13 @@ import pytest
 import scipy.integrate
 
 from hil.errors import ModelError
-from hil.systems.soft.cases import rubber, rubber_manipulator, servo_input
-from hil.systems.soft.dense import DenseStepper
 from hil.systems.soft.element import Element, Material, branch_coefficients
-from hil.systems.soft.outputs import energies, torques_N_m, trace_m
-from hil.systems.soft.peers import exudyn_run
 from hil.systems.soft.stepper import SoftStepper
 from hil.systems.soft.tree import Beam, Body, SoftTree
+from hil_studies.soft_chain.cases import rubber, rubber_manipulator, servo_input
+from hil_studies.soft_chain.dense import DenseStepper
+from hil_studies.soft_chain.outputs import energies, torques_N_m, trace_m
+from hil_studies.soft_chain.peers import exudyn_run
 
 # Tip at 1 s, from the specification of RUBBER-MANIP-1.
 REFERENCE_M = {

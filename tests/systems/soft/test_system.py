@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from hil.errors import ModelError
-from hil.systems.array import cells
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray, make_array
-from hil.systems.array.network import Point
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.network import Point
 from hil.systems.soft import outside
 from hil.systems.soft.element import Material
-from hil.systems.soft.outputs import trace_m
 from hil.systems.soft.system import Link, Muscle, SoftArraySystem
 from hil.systems.soft.tree import Beam, Ground, Place
+from hil_studies.soft_chain.outputs import trace_m
 
 CELL = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=50.0)
 SILICONE = Material.voigt(0.6e6, 1100.0, loss_s=0.02)

@@ -2,7 +2,7 @@
 
 The unit is self-contained C (`c/`) with the array's numbers: its source and its binaries are in the
 file. Co-simulation takes steps of `loop.period_s` with the arithmetic of
-`hil.systems.array.system`; model exchange gives x' = A x + B F to the importer's solver. With
+`hil.systems.array.model.system`; model exchange gives x' = A x + B F to the importer's solver. With
 boards, the firmware (`firmware/core`) is in the unit, between the commands and the cells. Wires and
 boards have co-simulation alone: hysteresis and firmware are no differential equations.
 
@@ -28,8 +28,6 @@ from numpy.typing import ArrayLike
 
 from hil.errors import ConfigError, ModelError, one_line, writing
 from hil.mechanics.discrete import Discrete, discretise
-from hil.systems.array.activation import SIGMOID, SMA, STEP, THERMAL, UNSCALED, CellActivation
-from hil.systems.array.cell_array import CellArray
 from hil.systems.array.fmu import wires
 from hil.systems.array.fmu.variables import (
     UNITS,
@@ -39,7 +37,9 @@ from hil.systems.array.fmu.variables import (
     outputs_of,
     variables_of,
 )
-from hil.systems.array.system import EXACT_ORDER_MAX
+from hil.systems.array.model.activation import SIGMOID, SMA, STEP, THERMAL, UNSCALED, CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import EXACT_ORDER_MAX
 
 HERE = Path(__file__).parent
 VERSIONS = (3, 2)

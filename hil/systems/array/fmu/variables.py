@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
 
 #: Units with their exponents of SI base units.
 UNITS: dict[str, dict[str, float]] = {

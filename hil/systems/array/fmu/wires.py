@@ -7,11 +7,11 @@ import numpy as np
 from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import Discrete
 from hil.mechanics.sma import clamp, resistance, stressed, wire
-from hil.systems.array.activation import CellActivation
-from hil.systems.array.cell_array import CellArray
 from hil.systems.array.fmu.variables import SUPPLY_MAX_V
-from hil.systems.array.sma import loaded
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model import wire_load as loaded
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
 
 #: Where the rows LAW and OWN have their constants, by their names here and in C.
 PLACES = {

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from hil.control.controller import ArrayEstimate
 from hil.control.steering import Steerable
 from hil.loop.frame import Column, Commands
-from hil.systems.array.control import FORCE_COLUMNS, CellStage
 from hil.systems.array.recruitment.broadcast import Broadcaster
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.groups import SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal
-from hil.systems.array.recruitment.sma_optimal import WireOptimal
+from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage
+from hil.systems.array.recruitment.wire_optimal import WireOptimal
 
 Error = Literal["measured", "commanded"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.systems.array.prediction import Prediction, free_response
+from hil.systems.array.model.prediction import Prediction, free_response
 from hil.systems.array.recruitment.planner import LevelTable, Planner
 
 

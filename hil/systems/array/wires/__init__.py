@@ -1,1 +1,1 @@
-"""Measured loops of wires, laws fitted to them, and `hil study wires`."""
+"""The cells' wires during a run: their law, filtered and learned from the force."""

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from hil.config.table import NotNegative, Positive, Records, Table
-from hil.systems.array import cells
-from hil.systems.array.cell_kinds import CellKind
+from hil.systems.array.model import cells
+from hil.systems.array.model.cell_kinds import CellKind
 
 
 class SoftCellTable(Table):

@@ -7,7 +7,7 @@ import numpy as np
 from hil.config.table import Table
 from hil.control.build import build_reference
 from hil.experiment.kind import ControlInputs, ControllerKind, SystemRun, nothing
-from hil.systems.array.control import ForceControl
+from hil.systems.array.recruitment.stage import ForceControl
 
 
 class ThresholdTable(Table):

@@ -17,7 +17,7 @@ from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 from hil.record.read import open_run
-from hil.systems.array.system import ArraySystem
+from hil.systems.array.model.system import ArraySystem
 
 CELLS = [f"muscle.{n}" for n in range(1, 5)]
 THERMAL = """[model.arrays.muscle.activation]

@@ -15,7 +15,7 @@ static bool is_sigmoid(size_t cell) { return KIND[cell] == SIGMOID || KIND[cell]
 
 static bool is_wire(size_t cell) { return KIND[cell] == THERMAL || KIND[cell] == SMA; }
 
-/* The force of a sigmoid cell: hil.systems.array.activation.sigmoid_N. */
+/* The force of a sigmoid cell: hil.systems.array.model.activation.sigmoid_N. */
 static double sigmoid_N(size_t cell, double force_on_N, double at)
 {
     if (KIND[cell] == UNSCALED)
@@ -194,7 +194,7 @@ static void add_stretch(size_t first, const double *values, size_t n, double *st
             stretch_m[k] += STRETCH_PER[first + j][k] * values[j];
 }
 
-/* Wires under stress, with the tension that the array gives them: hil.systems.array.sma.loaded. */
+/* Wires under stress, with the tension that the array gives them: hil.systems.array.model.wire_load. */
 static void step_loaded_wires(struct unit *unit, const double *before_N)
 {
     enum { AFTER = N_LINEAR + N_CELLS };

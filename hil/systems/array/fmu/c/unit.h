@@ -78,8 +78,8 @@ void unit_switch(struct unit *unit);
 /* Computes the outputs from states, forces and external inputs. */
 void unit_outputs(struct unit *unit);
 
-/* One period with constant inputs; see hil.mechanics.discrete, hil.systems.array.activation and
- * hil.systems.array.sma.loaded. */
+/* One period with constant inputs; see hil.mechanics.discrete, hil.systems.array.model.activation and
+ * hil.systems.array.model.wire_load. */
 void unit_step(struct unit *unit);
 
 /* Time derivatives of all states. */

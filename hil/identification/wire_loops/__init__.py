@@ -1,0 +1,1 @@
+"""Measured loops of wires, and laws fitted to them."""

@@ -1,0 +1,1 @@
+"""Twin and observers: what the loop estimates beside the hardware."""

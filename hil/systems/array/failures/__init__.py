@@ -1,0 +1,1 @@
+"""Tests that name a failed cell, by force or by the wires' law."""

@@ -1,0 +1,291 @@
+"""Failure isolation: which cell has failed, from measured force and cells reported on.
+
+Let c_n(t) be the activation of cell n after the lag of its kind (1 for a cell long on) and s_n its
+static gain. The residual between measured force and open-loop twin is
+
+    e(t) = sum_n delta_n s_n c_n(t) + b + noise
+
+Healthy cells differ by small delta_n ~ N(0, spread^2). An electrically dead cell n has
+delta_n = -1. A mechanically broken cell changes every static gain, delta_m by mu_m (1 + delta_m)
+with mu_m = s'_m / s_m - 1. b is the zero offset of the transducer. Samples are `sample_s` apart.
+Their noise is that of the transducer plus, for `settle_s` after a cell was switched, `doubt` times
+its static gain, because the model is uncertain while a cell heats or cools. The samples give the
+information L = sum(phi phi^T / R), v = sum(phi e / R), phi = (s_1 c_1, ..., s_N c_N, 1). The
+log odds of the mean m + mu against m, both with covariance P, are exact for Gaussian noise:
+
+    log B = mu^T (I + L P)^-1 (v - L (m + mu / 2))
+
+Two tests run side by side. The first uses all data of the last `memory_s` with m = 0 and the
+spread of healthy cells; it finds cells that were dead from the start, once they have been on and
+off often enough. The second uses only the last `window_s`, with m and P learned from the data
+before the window (plus `drift`); it finds cells that fail during the run, whose static gain has
+been learned by then. A failure is announced when log B exceeds
+
+    log(n_hypotheses x 2 tests x 86400 s / window / false alarms a day)
+
+since a likelihood ratio exceeds 1/eps with probability at most eps (Ville's inequality) in each
+window. Two more conditions apply. No model with several deviations at once (every delta_n free)
+may explain the data better. And the verdict must persist for `confirm_s`, because a cell that has
+just died still pulls while it cools, and looks like a smaller failure.
+
+Hypotheses whose log B is within `tie` of the best are indistinguishable; they are announced as a
+class. After an announcement the failure becomes part of the null hypothesis: what was learned is
+kept, the tests restart once the cell has cooled, and the search for the next failure goes on.
+
+Source: Basseville & Nikiforov 1993, Detection of Abrupt Changes, ch. 2 and 7 (likelihood ratios);
+Kass & Raftery 1995 (Bayes factors).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.mechanics.arrays import Array
+from hil.systems.array.failures import isolation_kernel as kernel
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.force_levels import static_gains_N
+from hil.systems.array.model.lags import Lag
+
+HEALTHY, FAILED, SUSPECT = 0, 1, 2
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True)
+class IsolationRules:
+    """Tolerances of a healthy array, and accepted rate of false alarms.
+
+    Attributes
+    ----------
+    sample_s : time between samples
+    window_s, memory_s : window of the second test, memory of the first
+    spread, drift : relative standard deviation of a healthy cell's static gain: among cells, and of
+        one cell from its learned value
+    settle_s, doubt : float
+        Time after a switch during which a cell's static gain is uncertain; relative uncertainty.
+    noise_N, zero_N : standard deviations of a sample and of the transducer's zero offset
+    confirm_s : time for which a verdict must persist
+    tie : difference in log odds below which two failures are indistinguishable
+    """
+
+    sample_s: float = 0.1
+    window_s: float = 2.0
+    memory_s: float = 60.0
+    spread: float = 0.16
+    drift: float = 0.03
+    settle_s: float = 2.0
+    doubt: float = 0.35
+    noise_N: float = 0.02
+    zero_N: float = 0.02
+    confirm_s: float = 0.8
+    tie: float = 3.0
+    false_alarms_per_day: float = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An announced failure.
+
+    Attributes
+    ----------
+    cells : tuple of int
+        The cell (from 0), or the class of cells that the force does not distinguish.
+    kind : {"electrical", "mechanical"}, the more likely kind
+    log_odds : of the failure against no failure
+    probability : of the class among all single failures, no failure and "other", with equal priors
+    """
+
+    t_s: float
+    cells: tuple[int, ...]
+    kind: str
+    log_odds: float
+    probability: float
+
+
+def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Array:
+    """Return static gains (N, N) with cell n (row) mechanically broken; NaN if none can hold."""
+    F_N = np.array([a.force_on_N for a in activation])
+    rows = np.full((model.n_cells, model.n_cells), np.nan)
+    for n in range(model.n_cells):
+        arrays, first = {}, 0
+        for name, array in model.arrays.items():
+            size = array.topology.n_cells
+            inside = first <= n < first + size
+            arrays[name] = replace(array, broken=array.broken | {n - first}) if inside else array
+            first += size
+        rows[n] = static_gains_N(CellArray(model.points, arrays), F_N, output)
+    return rows
+
+
+class Isolation:
+    """Sequential tests of every single failure.
+
+    Parameters
+    ----------
+    static_gains_N : (N,) array
+    broken_N : (N, N) array, from `broken_gains_N`
+    lag : sequence of Lag, of every cell
+
+    Attributes
+    ----------
+    state : (N,) uint8 array, 0 healthy, 1 failed, 2 member of a class that contains a failure
+    log_odds : of the most likely failure that is not yet announced
+    findings : list of Finding
+    """
+
+    def __init__(
+        self,
+        rules: IsolationRules,
+        static_gains_N: ArrayLike,
+        broken_N: ArrayLike,
+        lag: Sequence[Lag],
+        period_s: float,
+    ) -> None:
+        self._rules = rules
+        self._gains_N: Array = np.array(static_gains_N, dtype=float)
+        n = len(self._gains_N)
+        self._every = max(1, round(rules.sample_s / period_s))
+        n_window = max(1, round(rules.window_s / (self._every * period_s)))
+        self._keep = float(np.exp(-self._every * period_s / rules.memory_s))
+        self._direct = np.array([one.direct for one in lag])
+        self._blend = -np.expm1(-np.array([one.rate_per_s for one in lag]) * period_s)
+        self._lagged, self._c = np.zeros((2, n))
+        self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
+        self._settle = max(1, round(rules.settle_s / period_s))
+        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since each cell switched
+        self._mu = _changes(self._gains_N, np.asarray(broken_N, dtype=float))
+        able = np.abs(self._gains_N) > 1e-9 * np.abs(self._gains_N).sum()
+        self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
+        self._mu[~self._possible] = 0.0
+        m = n + 1
+        self._base, self._drift = np.zeros((2, m))
+        self._P0 = np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2))
+        self._drift[:n], self._drift[-1] = rules.drift**2, (0.1 * rules.zero_N) ** 2
+        # Samples (phi, e, R) of the window, and the information before and in the window.
+        self._phi = np.zeros((n_window, m))
+        self._e, self._R = np.zeros(n_window), np.full(n_window, np.inf)
+        self._L, self._v = np.zeros((2, m, m)), np.zeros((2, m))
+        self._P, self._mean = np.zeros((2, m, m)), np.zeros((2, m))
+        self._left, self._right = np.zeros((m, m)), np.zeros((m, m + 1))
+        self._shift = np.zeros(m)
+        self._log_B = np.zeros((2, 2 * n))
+        self.threshold = float(
+            np.log(2.0 * self._possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
+        )
+        self._confirm = max(1, round(rules.confirm_s / (self._every * period_s)))
+        self._cells: frozenset[int] = frozenset()  # cells common to all recent verdicts
+        self._agreed = 0  # consecutive verdicts with a cell in common
+        self._tick = self._n_samples = 0
+        self._blind_until_s = -np.inf
+        self.state = np.zeros(n, dtype=np.uint8)
+        self.log_odds = 0.0
+        self.findings: list[Finding] = []
+
+    def step(
+        self,
+        t_s: float,
+        residual_N: float,
+        activation: Array,
+        cells: NDArray[np.uint8],
+        n_periods: int = 1,
+    ) -> None:
+        """Process a tick: residual (NaN without a reading), activation (0 to 1), cells on."""
+        for _ in range(n_periods):
+            kernel.follow(activation, self._direct, self._blend, self._lagged, self._c)
+        kernel.count_since(cells, n_periods, self._on, self._since)
+        self._tick += 1
+        if self._tick % self._every:
+            return
+        rules = self._rules
+        if not np.isnan(residual_N) and t_s >= self._blind_until_s:
+            kernel.take(
+                self._gains_N, self._c, residual_N, self._keep, rules.noise_N**2,
+                rules.doubt, self._since, self._settle, self._n_samples % len(self._e), self._phi,
+                self._e, self._R, self._L, self._v,
+            )  # fmt: skip
+            self._n_samples += 1
+            self._judge(t_s)
+
+    def _judge(self, t_s: float) -> None:
+        kernel.learn(
+            self._L, self._v, self._base, self._P0, self._drift, self._left, self._right,
+            self._P, self._mean,
+        )  # fmt: skip
+        self.log_odds, best = -np.inf, -1
+        for test in range(2):
+            top = kernel.log_odds(
+                self._L, self._v, test, self._P[test], self._mean[test], self._mu,
+                self._possible, self._left, self._right, self._shift, self._log_B[test],
+            )  # fmt: skip
+            if top > self.log_odds:
+                self.log_odds, best = top, test
+        if best < 0 or self.log_odds < self.threshold:
+            self._agreed = 0
+            return
+        L, v = self._L[best], self._v[best]
+        if best == kernel.ALL:
+            L, v = self._L.sum(axis=0), self._v.sum(axis=0)
+        log_B = self._log_B[best]
+        other = wide_log_odds(L, v - L @ self._mean[best], self._P[best])
+        if other > self.log_odds:
+            return
+        self._announce(t_s, best, log_B, other)
+
+    def _announce(self, t_s: float, test: int, log_B: Array, other: float) -> None:
+        """Announce a verdict that has persisted for `confirm_s`."""
+        n = len(self._gains_N)
+        best = int(log_B.argmax())
+        tied = np.flatnonzero(log_B >= log_B[best] - self._rules.tie)
+        now = frozenset(int(h) % n for h in tied)
+        common = self._cells & now
+        self._cells, self._agreed = (common, self._agreed + 1) if common else (now, 1)
+        if self._agreed < self._confirm:
+            return
+        cells = tuple(sorted(now))
+        if self.findings and self.findings[-1].cells == cells:
+            return
+        weights = np.exp(np.append(log_B[self._possible], [other, 0.0]) - log_B[best])
+        share = float(np.exp(log_B[tied] - log_B[best]).sum() / weights.sum())
+        kind = "electrical" if best < n else "mechanical"
+        self.findings.append(Finding(t_s, cells, kind, float(log_B[best]), share))
+        self.state[self.state == SUSPECT] = HEALTHY
+        self.state[list(cells)] = FAILED if len(cells) == 1 else SUSPECT
+        if len(cells) == 1:
+            self._restart(t_s, cells[0], best)
+
+    def _restart(self, t_s: float, cell: int, failure: int) -> None:
+        """Restart the tests; the null hypothesis is now what was learned, with this failure."""
+        n = len(self._gains_N)
+        change = self._mu[failure] * (1.0 + self._mean[1, :n])
+        self._base[:] = self._mean[1]
+        self._base[:n] += change
+        self._P0[:] = self._P[1]
+        self._P0[cell], self._P0[:, cell] = 0.0, 0.0
+        self._P0[cell, cell] = self._drift[cell]
+        self._possible[[cell, n + cell]] = False
+        self._phi[:], self._e[:], self._R[:] = 0.0, 0.0, np.inf
+        self._L[:], self._v[:] = 0.0, 0.0
+        self._cells, self._agreed = frozenset(), 0
+        self._blind_until_s = t_s + self._rules.settle_s
+
+
+def _changes(gains_N: Array, broken: Array) -> Array:
+    """Return relative gain changes (2N, N): each cell dead, then each cell broken."""
+    safe = np.where(gains_N == 0.0, 1.0, gains_N)
+    return np.vstack([-np.eye(len(gains_N)), np.where(gains_N == 0.0, 0.0, broken / safe - 1.0)])
+
+
+def wide_log_odds(L: Array, v: Array, P: Array) -> float:
+    """Return the log odds of all gains free (spread 1) against the spread P, about one mean."""
+
+    def evidence(spread: Array) -> float:
+        inner = np.eye(len(v)) + L @ spread
+        gain = float(v @ spread @ np.linalg.solve(inner, v))
+        return 0.5 * gain - 0.5 * float(np.linalg.slogdet(inner)[1])
+
+    n = len(v) - 1
+    wide = P.copy()
+    wide[np.arange(n), np.arange(n)] += 1.0
+    return evidence(wide) - evidence(P)

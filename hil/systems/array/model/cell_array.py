@@ -1,0 +1,366 @@
+"""Cellular arrays as one linear state-space model with named states, inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import splu
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import Discrete, discretise
+from hil.systems.array.model import fingerprint, names, network
+from hil.systems.array.model.cells import Cell
+from hil.systems.array.model.network import Array, Point, Support
+from hil.systems.array.model.statics import StaticNetwork, Statics
+
+if TYPE_CHECKING:
+    import control
+
+DENSE_ORDER_MAX = 4000
+
+
+class CellArray:
+    """One or more cellular arrays that share points: x' = A x + B u, y = C x + D u.
+
+    Displacements are from the relaxed state, in m; forces are in N, positive in tension.
+    Inputs F are after activation.
+
+    Parameters
+    ----------
+    points : mapping of str to Point
+    arrays : mapping of str to Array
+
+    Raises
+    ------
+    ModelError
+        The parts do not form a model; the message names the array, point or cell.
+
+    Notes
+    -----
+    Source: MacNair & Ueda, eqs (8)-(40), with the misprints corrected in
+    `hil.systems.array.model.network`.
+    """
+
+    def __init__(self, points: Mapping[str, Point], arrays: Mapping[str, Array]) -> None:
+        if not arrays:
+            raise ModelError("arrays: there is none: a model needs at least one array")
+        self.points = dict(points)
+        self.arrays = dict(arrays)
+        self.nodes = network.number_nodes(self.points, self.arrays)
+        self.coefficients = network.collect_coefficients(self.arrays)
+        self.statics = StaticNetwork(self.nodes, self.coefficients)
+        self._discrete: dict[float, Discrete] = {}
+
+    @classmethod
+    def from_fingerprint(
+        cls,
+        text: str,
+        *,
+        cell: Cell | Sequence[Cell],
+        mass_kg: ArrayLike,
+        name: str = "array",
+        left: Support = "fixed",
+        right: Support = "fixed",
+        dead_cells: Sequence[int] = (),
+        broken_cells: Sequence[int] = (),
+    ) -> CellArray:
+        """Return one array between the points `left` and `right`; cells count from 1."""
+        points = {"left": Point(left), "right": Point(right)}
+        array = make_array(
+            text,
+            cell=cell,
+            mass_kg=mass_kg,
+            start="left",
+            end="right",
+            dead_cells=dead_cells,
+            broken_cells=broken_cells,
+        )
+        return cls(points, {name: array})
+
+    # Names
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.coefficients.Ke)
+
+    @cached_property
+    def cell_names(self) -> list[str]:
+        """`array.n` for every cell in input order, n from 1."""
+        return names.cells(self.arrays)
+
+    @cached_property
+    def node_names(self) -> list[str]:
+        """Points, then interior masses `array.m`, m from 2."""
+        return names.nodes(self.points, self.arrays)
+
+    @cached_property
+    def states(self) -> list[str]:
+        return names.states(self.points, self.arrays, self.coefficients)
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        return names.inputs(self.points, self.arrays)
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        return names.outputs(self.points, self.arrays)
+
+    # Matrices
+
+    @cached_property
+    def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Indices of the states, and of the driven inputs, in [x (n), v (n), d (R)]."""
+        n = self.nodes.n
+        picks = []
+        first_node = len(self.points)
+        for array, own in zip(self.arrays.values(), self.coefficients.own_states, strict=True):
+            x = np.arange(first_node, first_node + array.topology.n_masses - 2)
+            picks += [x, n + x, 2 * n + np.arange(own.start, own.stop)]
+            first_node += len(x)
+        for i, point in enumerate(self.points.values()):
+            if point.support == "free":
+                picks.append(np.array([i, n + i]))
+        driven = np.flatnonzero(self.nodes.driven)
+        columns = np.stack((driven, n + driven), axis=1).ravel()
+        return np.concatenate(picks), columns
+
+    @property
+    def state_order(self) -> NDArray[np.int64]:
+        """Index of every state in [x of nodes, v of nodes, internal states]."""
+        return self._order[0]
+
+    @cached_property
+    def sparse(self) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array, sp.csr_array]:
+        """A, B, C, D as SciPy sparse arrays."""
+        b, nodes = network.assemble(self.nodes, self.coefficients), self.nodes
+        n, n_internal = nodes.n, b.iota.shape[0]
+        order, driven = self._order
+        rate = sp.block_array(
+            [
+                [None, sp.eye_array(n), sp.csr_array((n, n_internal))],
+                [b.alpha, b.beta, b.gamma],
+                [b.zeta, b.eta, b.iota],
+            ],
+            format="csc",
+        )
+        from_F = sp.vstack([sp.csr_array((n, self.n_cells)), b.delta, b.kappa], format="csr")
+        tension = sp.hstack([b.T_x, b.T_v, b.T_d], format="csc")
+
+        at_left, at_right = self._ends()
+        force_z = sp.vstack([at_left @ tension, at_right @ tension], format="csr")
+        force_F = sp.vstack([at_left @ b.T_F, at_right @ b.T_F], format="csr")
+        rows = self._output_rows()
+        position = sp.eye_array(n, 2 * n + n_internal, format="csr")
+        y_z = sp.csc_array(sp.vstack([force_z, position], format="csr")[rows])
+        y_F = sp.vstack([force_F, sp.csr_array((n, self.n_cells))], format="csr")[rows]
+
+        by_node = np.flatnonzero(nodes.free[: len(self.points)])
+        push = sp.csr_array(
+            (1.0 / nodes.mass_kg[by_node], (n + by_node, np.arange(len(by_node)))),
+            shape=(2 * n + n_internal, len(by_node)),
+        )
+        B = sp.hstack([from_F[order], push[order], _with_unused(rate[:, driven][order])])
+        D = sp.hstack([y_F, sp.csr_array((len(rows), len(by_node))), _with_unused(y_z[:, driven])])
+        A = rate[:, order].tocsr()[order]
+        return A, B.tocsr(), y_z[:, order].tocsr(), D.tocsr()
+
+    def _ends(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """Matrices that sum the tensions at the first and at the last mass of every array."""
+        ends = []
+        for side in ("left", "right"):
+            rows, cells, first = [], [], 0
+            for i, array in enumerate(self.arrays.values()):
+                t = array.topology
+                end = 0 if side == "left" else t.n_masses - 1
+                at = first + np.flatnonzero(getattr(t, side) == end)
+                rows.append(np.full(len(at), i))
+                cells.append(at)
+                first += t.n_cells
+            row, cell = np.concatenate(rows), np.concatenate(cells)
+            shape = (len(self.arrays), self.n_cells)
+            ends.append(sp.csr_array((np.ones(len(row)), (row, cell)), shape=shape))
+        return ends[0], ends[1]
+
+    def _output_rows(self) -> NDArray[np.int64]:
+        """Indices of the outputs in [left forces, right forces, node positions]."""
+        n_arrays = len(self.arrays)
+        rows: list[NDArray[np.int64]] = []
+        first_node = 2 * n_arrays + len(self.points)
+        for i, array in enumerate(self.arrays.values()):
+            n_interior = array.topology.n_masses - 2
+            rows += [np.array([i, n_arrays + i]), np.arange(first_node, first_node + n_interior)]
+            first_node += n_interior
+        n_points = len(self.points)
+        rows += [2 * n_arrays + np.flatnonzero(self.nodes.free[:n_points])]
+        return np.concatenate([*rows, 2 * n_arrays + np.flatnonzero(self.nodes.driven[:n_points])])
+
+    def _dense(self, which: int) -> NDArray[np.float64]:
+        if len(self.states) > DENSE_ORDER_MAX:
+            raise ModelError(
+                f"a dense matrix of order {len(self.states)} is too large, the limit is "
+                f"{DENSE_ORDER_MAX}: use .sparse"
+            )
+        return np.asarray(self.sparse[which].toarray(), dtype=float)
+
+    @cached_property
+    def A(self) -> NDArray[np.float64]:
+        return self._dense(0)
+
+    @cached_property
+    def B(self) -> NDArray[np.float64]:
+        return self._dense(1)
+
+    @cached_property
+    def C(self) -> NDArray[np.float64]:
+        return self._dense(2)
+
+    @cached_property
+    def D(self) -> NDArray[np.float64]:
+        return self._dense(3)
+
+    @property
+    def driven(self) -> list[str]:
+        """Names of the points whose motion is prescribed."""
+        return [name for name, point in self.points.items() if point.support == "driven"]
+
+    def discrete(self, period_s: float) -> Discrete:
+        """The model discretised exactly; once a period.
+
+        Its inputs are the cells' forces, then position and velocity of every driven point.
+        """
+        if period_s not in self._discrete:
+            moves = [
+                f"{name}.{what}" for name in self.driven for what in ("x_m", "v_m_per_s")
+            ]  # fmt: skip
+            at = [*range(self.n_cells), *map(self.inputs.index, moves)]
+            self._discrete[period_s] = discretise(
+                self.A, self.B[:, at], self.C, self.D[:, at], period_s
+            )
+        return self._discrete[period_s]
+
+    def to_control(self) -> control.StateSpace:
+        """Return a python-control `StateSpace`, with underscores for the dots in names.
+
+        python-control does not accept dots in the names of inputs and outputs.
+        """
+        import control
+
+        names = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        plain = {key: [name.replace(".", "_") for name in list_] for key, list_ in names.items()}
+        return control.ss(self.A, self.B, self.C, self.D, **plain)
+
+    # Statics
+
+    @property
+    def floating(self) -> list[list[str]]:
+        """Groups of masses that no live cell connects to a support; each is a rigid-body mode."""
+        return [[self.node_names[node] for node in group] for group in self.statics.floating()]
+
+    def solve_statics(
+        self,
+        F_N: ArrayLike,
+        *,
+        force_N: Mapping[str, float] | None = None,
+        position_m: Mapping[str, float] | None = None,
+    ) -> Statics:
+        """Return the equilibrium T = K e + phi F at every mass that is connected to a support.
+
+        Parameters
+        ----------
+        F_N : (K,) array, activation force of every cell
+        force_N : mapping of str to float, external force on free points, positive to the right
+        position_m : mapping of str to float, positions of driven points; default 0
+        """
+        node = {name: i for i, name in enumerate(self.points)}
+        load_N, held_m = np.zeros(self.nodes.n), np.zeros(self.nodes.n)
+        for name, value in (force_N or {}).items():
+            load_N[node[name]] = value
+        for name, value in (position_m or {}).items():
+            held_m[node[name]] = value
+        return self.statics.solve(np.asarray(F_N, dtype=float), load_N, held_m)
+
+    def equilibrium(self, F_N: ArrayLike) -> NDArray[np.float64]:
+        """Return the state (n,) at rest under constant cell forces.
+
+        Driven points are at 0; floating masses stay at 0.
+        """
+        c, n = self.coefficients, self.nodes.n
+        x = np.nan_to_num(self.solve_statics(F_N).position_m)
+        z = np.zeros(2 * n + len(c.cell_of))
+        z[:n] = x
+        if len(c.cell_of):
+            e = (self.statics.E @ x)[c.cell_of]
+            pull = c.Ze * e + c.Kp * np.asarray(F_N, dtype=float)[c.cell_of]
+            z[2 * n :] = splu(sp.csc_matrix(c.iota)).solve(-pull)
+        return z[self.state_order]
+
+    def cells_at(self, output: str) -> NDArray[np.bool_]:
+        """Return a mask (K,) of the cells whose tensions `array.left_N` or `array.right_N` sums.
+
+        Raises
+        ------
+        ModelError
+            `output` is not an end force of this model.
+        """
+        name, _, side = output.rpartition(".")
+        ends = dict(zip(("left_N", "right_N"), self._ends(), strict=True))
+        if name not in self.arrays or side not in ends:
+            raise ModelError(f"'{output}' is not a force of this model")
+        row = ends[side][[list(self.arrays).index(name)]]
+        return np.asarray(row.toarray()[0] != 0.0)
+
+    def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
+        """Return the sum of the tensions at `array.left_N` or `array.right_N`."""
+        return float(tension_N[self.cells_at(output)].sum())
+
+    def static_gain(self, output: str) -> NDArray[np.float64]:
+        """Return the static force at `output` per newton of every cell's F, in N/N, (K,).
+
+        See `StaticNetwork.gain`.
+        """
+        return self.statics.gain(self.cells_at(output))
+
+
+def _with_unused(columns: sp.sparray) -> sp.csr_array:
+    """Insert an unused acceleration column after the columns (x, v) of every driven point."""
+    n_driven = columns.shape[1] // 2
+    wide = sp.csc_array((columns.shape[0], 3 * n_driven))
+    if n_driven:
+        place = np.array([3 * i + j for i in range(n_driven) for j in (0, 1)])
+        spread = sp.csr_array(
+            (np.ones(len(place)), (np.arange(len(place)), place)),
+            shape=(len(place), 3 * n_driven),
+        )
+        wide = columns @ spread
+    return sp.csr_array(wide)
+
+
+def make_array(
+    text: str,
+    *,
+    cell: Cell | Sequence[Cell],
+    mass_kg: ArrayLike,
+    start: str,
+    end: str,
+    dead_cells: Sequence[int] = (),
+    broken_cells: Sequence[int] = (),
+) -> Array:
+    """Return an `Array`; a single mass or cell applies to all, failed cells count from 1."""
+    topology = fingerprint.parse(text)
+    mass = np.array(mass_kg, dtype=float)
+    if mass.ndim == 0:
+        mass = np.full(topology.n_masses, float(mass))
+    return Array(
+        topology=topology,
+        cells=(cell,) if isinstance(cell, Cell) else tuple(cell),
+        mass_kg=mass,
+        start=start,
+        end=end,
+        dead=frozenset(n - 1 for n in dead_cells),
+        broken=frozenset(n - 1 for n in broken_cells),
+    )

@@ -1,0 +1,130 @@
+"""A cellular array with its activation, stepped in time: used as plant and as twin."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import Discrete, LinearStepper
+from hil.mechanics.system import Drive
+from hil.systems.array.model.activation import Activation, CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.sparse_step import SparseStepper
+from hil.systems.array.model.wire_load import LoadedWires
+from hil.systems.array.model.wire_rest import at_rest
+
+EXACT_ORDER_MAX = 200
+NO_INPUTS: NDArray[np.float64] = np.zeros(0)
+
+Stepper = LinearStepper | SparseStepper
+
+
+class ArraySystem:
+    """Steps an array by one period: cell drives in, forces and positions out.
+
+    Up to EXACT_ORDER_MAX states, the step uses the matrix exponential. Larger arrays use a series
+    that is summed cell by cell; `hil.systems.array.model.sparse_step` gives its error. The state is
+    `activation.theta`, `activation.wires` and `linear.x`. A run starts in equilibrium at the
+    temperature of the air, as come from the cold, with driven points at 0. External forces stay at
+    zero.
+
+    Attributes
+    ----------
+    inputs : `point.x_m` for every driven point; it moves there evenly within a period
+    u : inputs of the linear model at the beginning and at the end of the last period
+    """
+
+    def __init__(
+        self, model: CellArray, activation: Sequence[CellActivation], period_s: float
+    ) -> None:
+        if len(activation) != model.n_cells:
+            raise ModelError(f"{len(activation)} activations for {model.n_cells} cells")
+        self.model = model
+        self.cells = activation
+        self.period_s = period_s
+        self.cell_names = model.cell_names
+        self.outputs = model.outputs
+        self.activation = Activation(activation, period_s)
+        self.wires = self.activation.wires
+        warm = at_rest(model, activation)
+        if warm is not None:
+            self.wires.xi[:], self.activation.F_N[:] = warm[:2]
+            self.activation.F_before_N[:] = self.activation.F_N
+        self._rest_N = self.activation.F_N.copy()
+        self.inputs = tuple(f"{name}.x_m" for name in model.driven)
+        n_moves = 2 * len(self.inputs)
+        self._moves = np.zeros((2, n_moves))  # before and after: x, v of every driven point
+        self.u = self.activation.F_before_N, self.activation.F_N
+        if n_moves:
+            self.u = np.zeros(model.n_cells + n_moves), np.zeros(model.n_cells + n_moves)
+        self.linear = self.stepper()
+        under_stress = [
+            (n, cell.wire, cell.loaded, cell.force_on_N)
+            for n, cell in enumerate(activation)
+            if cell.loaded is not None
+        ]
+        self.loaded: LoadedWires | None = None
+        if under_stress:
+            self.loaded = LoadedWires(model, under_stress, self.linear, self.wires)
+            if warm is not None:
+                self.loaded.tension_N[:] = warm[2][[n for n, *_ in under_stress]]
+
+    def discrete(self) -> Discrete:
+        """Return the model discretised exactly, with its inputs."""
+        return self.model.discrete(self.period_s)
+
+    def stepper(self) -> Stepper:
+        """Return a new stepper of the linear part, cold and in equilibrium."""
+        rest = self._rest_N
+        x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
+        if len(x0) <= EXACT_ORDER_MAX:
+            at_rest = np.concatenate([rest, np.zeros(len(self._moves[0]))])
+            return LinearStepper(self.discrete(), x0, at_rest)
+        return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Current outputs, in the order of `model.outputs`."""
+        return self.linear.y
+
+    def step(self, drive: Drive, inputs: NDArray[np.float64] = NO_INPUTS) -> None:
+        """Advance one period with `drive` held constant: one duty (0 to 1) per cell.
+
+        Without `inputs` driven points stay where they are.
+        """
+        if self.inputs:
+            self._move(inputs if len(inputs) else self._moves[1][::2])
+        self.activate(drive)
+        if self.inputs:
+            self._fill()
+        self.linear.step(*self.u)
+
+    def _move(self, inputs: NDArray[np.float64]) -> None:
+        """Move the driven points from where they are, at a constant velocity."""
+        before, after = self._moves
+        before[::2] = after[::2]
+        after[::2] = inputs
+        before[1::2] = after[1::2] = (after[::2] - before[::2]) / self.period_s
+
+    def _fill(self) -> None:
+        """Put the cells' forces and the motion together."""
+        now, n = self.activation, self.model.n_cells
+        for u, F_N, moves in zip(self.u, (now.F_before_N, now.F_N), self._moves, strict=True):
+            u[:n], u[n:] = F_N, moves
+
+    def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Temperatures of the wires' branches now, as `SmaWires.branches_C`."""
+        found = self.wires.branches_C(fraction)
+        if self.loaded is not None:
+            self.loaded.branches_C(fraction, found)
+        return found
+
+    def activate(self, drive: Drive) -> None:
+        """Advance the cells' forces by one period; `step` then moves the array."""
+        now = self.activation
+        now.step(drive)
+        if self.loaded is not None:
+            self.loaded.step(
+                drive, self.period_s, self.linear.x, now.F_before_N, now.F_N, self._moves
+            )

@@ -1,0 +1,83 @@
+"""Optimal on/off control of cells that are wires, with their heating and cooling laws.
+
+At regular intervals a planner (`hil.systems.array.recruitment.wire_plan`) searches for the switches
+of the next seconds. It uses the current estimate of the wires (`hil.systems.array.wires.learning`):
+laws, static gains, and the temperature, austenite fraction and lag state of every wire. As in
+`hil.systems.array.recruitment.optimal` the search has a budget in ticks and a fixed number of steps
+per tick, so neither cost nor result depends on a clock. At the end of the budget the best plan
+found is applied. The part of the force that the wires do not explain is assumed constant, which
+removes steady-state errors.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.compiled import njit
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import Reference
+from hil.mechanics.arrays import Array, Mask
+from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules, Search, notice
+
+
+class Planner(Search, Protocol):
+    """Interface of `hil.systems.array.recruitment.wire_plan`."""
+
+    plan: Mask
+
+    def pose(
+        self, wires: tuple[Array, Array, Array], on: Mask, locked: NDArray[np.int64],
+        usable: Mask, wanted_N: Array,
+    ) -> None: ...  # fmt: skip
+
+
+class WireOptimal(PlannedCells):
+    """Plans with the current estimate of the wires.
+
+    `levels_per_tick` of the rules is the number of predicted cell steps per tick.
+    """
+
+    def __init__(
+        self, rules: PlanRules, planner: Planner, reference: Reference, period_s: float
+    ) -> None:
+        n_cells, n_blocks = planner.plan.shape
+        super().__init__(rules, planner, n_cells, reference, period_s)
+        self._planner = planner
+        self._static_gains_N, self._wanted = np.zeros(n_cells), np.zeros(n_blocks)
+        self._locked = np.zeros(n_cells, dtype=np.int64)
+
+    def _apply(self, t_s: float, usable: Mask) -> None:
+        _apply(self._planner.plan, t_s, usable, self._on, self._since_s)
+        self.demand_N = float(self._static_gains_N @ self._on)
+
+    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
+        assert estimate.wires is not None  # the estimator has learned them
+        _lock(
+            self._times, t_s, estimate.cells, estimate.usable, self._on, self._since_s, self._locked
+        )
+        wires = estimate.wires.look()
+        self._static_gains_N[:] = wires[1]
+        for j in range(len(self._wanted)):
+            after_s = self._lead_s + (j + 1) * self._block_s
+            self._wanted[j] = self._reference.at(t_s + after_s) - estimate.wires.unknown_N
+        if not np.isnan(self._wanted[0]):
+            self._planner.pose(wires, self._on, self._locked, estimate.usable, self._wanted)
+
+
+@njit(cache=True)
+def _lock(times, t_s, reported, usable, on, since_s, locked):  # type: ignore[no-untyped-def]
+    """Compute the number of blocks for which every cell must keep its state."""
+    on_min, off_min, lead, block = times
+    for n in range(len(on)):
+        notice(n, t_s, reported, usable, on, since_s)
+        left = (on_min if on[n] else off_min) - (t_s + lead - since_s[n])
+        locked[n] = max(0, int(np.ceil(left / block - 1e-9)))
+
+
+@njit(cache=True)
+def _apply(plan, t_s, usable, on, since_s):  # type: ignore[no-untyped-def]
+    for n in range(len(on)):
+        to = plan[n, 0] if usable[n] else 0
+        if on[n] != to:
+            on[n], since_s[n] = to, t_s

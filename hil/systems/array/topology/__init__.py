@@ -1,0 +1,1 @@
+"""Every topology of N cells: figures, ranking, drawings."""

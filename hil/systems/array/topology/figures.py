@@ -1,0 +1,148 @@
+"""Figures of topologies: force, stroke, levels, variability, robustness."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.systems.array.model.batch_statics import end_gains
+from hil.systems.array.model.cells import Cell, miga
+from hil.systems.array.model.fingerprint import Topology
+from hil.systems.array.model.force_levels import count_levels
+
+MIGA = miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
+"""Cell of the Miga NanoMuscle array. Source: MacNair & Ueda."""
+_BATCH_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class LikeCells:
+    """The one cell that is used in all places of an array.
+
+    Attributes
+    ----------
+    force_on_N : F of an active cell
+
+    Raises
+    ------
+    ValueError
+        K or phi F is not above zero: an active cell would not stretch or not pull.
+    """
+
+    cell: Cell = MIGA
+    force_on_N: float = 1.0
+
+    def __post_init__(self) -> None:
+        K, phi = self.cell.static
+        if not K > 0.0:
+            raise ValueError(f"the cell's static stiffness is {K:g} N/m: it must be above zero")
+        if not phi * self.force_on_N > 0.0:
+            raise ValueError(
+                f"an active cell pulls {phi * self.force_on_N:g} N when blocked: "
+                "it must be above zero"
+            )
+
+    @property
+    def pull_N(self) -> float:
+        """Blocked force phi F of one active cell."""
+        return self.cell.static[1] * self.force_on_N
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyFigures:
+    """Figures of one topology with like cells of the static law T = K e + phi F.
+
+    With w_n the stretch of cell n per unit motion of the right end (left end fixed, no
+    cell on), s_n = phi F w_n is the cell's static gain of the blocked force.
+
+    Attributes
+    ----------
+    n_masses : both ends included
+    blocked_force_N : both ends fixed, all cells on: sum(s)
+    stroke_m : free contraction: motion of the right end to the left, all cells on, no force on it:
+        sum(s) / (K sum of w over the cells that arrive at the right end)
+    n_force_levels : distinct blocked forces over all on/off sets, including all off
+    smallest_step_N : between neighbouring levels
+    variance_N2 : of the blocked force with each cell on with probability 1/2: sum(s^2) / 4
+    robustness : fraction of the blocked force left when one cell breaks mechanically and all others
+        are on; the mean over the cells
+    """
+
+    fingerprint: str
+    n_masses: int
+    blocked_force_N: float
+    stroke_m: float
+    n_force_levels: int
+    smallest_step_N: float
+    variance_N2: float
+    robustness: float
+
+
+def figures(
+    topologies: Iterable[Topology], cells: LikeCells | None = None
+) -> list[TopologyFigures]:
+    """Return the figures of topologies with equal numbers of cells, in their order.
+
+    Topologies with equal numbers of masses are solved together.
+
+    Parameters
+    ----------
+    topologies : iterable of Topology
+    cells : default: Miga cells with F = 1 N
+    """
+    cells = cells or LikeCells()
+    given = list(topologies)
+    by_masses: dict[int, list[int]] = {}
+    for i, topology in enumerate(given):
+        by_masses.setdefault(topology.n_masses, []).append(i)
+    found: dict[int, TopologyFigures] = {}
+    for n_masses, members in by_masses.items():
+        n_cells = given[members[0]].n_cells
+        n_batch = max(1, _BATCH_BYTES // (8 * n_cells * n_masses * (n_masses + n_cells)))
+        for first in range(0, len(members), n_batch):
+            batch = members[first : first + n_batch]
+            rows = _figures([given[i] for i in batch], cells)
+            found.update(zip(batch, rows, strict=True))
+    return [found[i] for i in range(len(given))]
+
+
+def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigures]:
+    """Return the figures of topologies with equal numbers of cells and masses."""
+    K, pull_N = cells.cell.static[0], cells.pull_N
+    n_masses = batch[0].n_masses
+    left = np.array([topology.left for topology in batch])
+    right = np.array([topology.right for topology in batch])
+    n_arrays, n_cells = left.shape
+    whole = np.ones((n_arrays, n_cells), dtype=bool)
+    w = _strain_parts(left, right, whole, n_masses)
+    total = w.sum(axis=1)
+    stiffness = (w * (right == n_masses - 1)).sum(axis=1)  # in units of one cell's K
+    n_levels, smallest_step = count_levels(w)
+    one_broken = np.tile(~np.eye(n_cells, dtype=bool), (n_arrays, 1))
+    each = np.repeat(np.arange(n_arrays), n_cells)
+    left_over = _strain_parts(left[each], right[each], one_broken, n_masses)
+    robustness = left_over.sum(axis=1).reshape(n_arrays, n_cells).mean(axis=1) / total
+    return [
+        TopologyFigures(
+            fingerprint=topology.text,
+            n_masses=n_masses,
+            blocked_force_N=float(pull_N * total[i]),
+            stroke_m=float(pull_N * total[i] / (K * stiffness[i])),
+            n_force_levels=int(n_levels[i]),
+            smallest_step_N=float(pull_N * smallest_step[i]),
+            variance_N2=float(pull_N**2 * (w[i] @ w[i]) / 4.0),
+            robustness=float(robustness[i]),
+        )
+        for i, topology in enumerate(batch)
+    ]
+
+
+def _strain_parts(
+    left: NDArray[np.int64], right: NDArray[np.int64], works: NDArray[np.bool_], n_masses: int
+) -> NDArray[np.float64]:
+    """Return the stretch of each like cell per unit motion of the right end, (S, N)."""
+    ends = np.zeros(n_masses, dtype=bool)
+    ends[[0, -1]] = True
+    unit_stiffness = np.ones(left.shape[1])
+    return end_gains(left, right, unit_stiffness, works, ends, right == n_masses - 1)

@@ -1,0 +1,48 @@
+"""Pictures of the arrays of a configuration."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hil.experiment.figure import ArrayPicture, Figure
+from hil.systems.array.model.fingerprint import parse
+from hil.systems.array.topology import picture as topology_picture
+
+
+def figure(settings: Mapping[str, Any]) -> Figure:
+    """Return the arrays with masses that move as the model computes."""
+    return Figure(_pictures(settings), moving=True)
+
+
+def still(settings: Mapping[str, Any]) -> Figure:
+    """Return arrays that do not move, as parts of another figure."""
+    return Figure(_pictures(settings))
+
+
+def _pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
+    model = settings["model"]
+    pictures, first = [], 0
+    for name, table in model.get("arrays", {}).items():
+        topology = parse(table["fingerprint"])
+        x, y = topology_picture.positions(topology)
+        inner = [f"{name}.x{m}_m" for m in range(2, topology.n_masses)]
+        ends = (str(table["from"]), str(table["to"]))
+        free = [model["points"][end]["support"] == "free" for end in ends]
+        moves = [f"{end}.x_m" if is_free else "" for end, is_free in zip(ends, free, strict=True)]
+        pictures.append(
+            ArrayPicture(
+                name=name,
+                ends=ends,
+                left=topology.left,
+                right=topology.right,
+                x=(x - x[0]) / (x[-1] - x[0]),
+                y=y / topology_picture.HEIGHT,
+                moves=(moves[0], *inner, moves[1]),
+                cells=first + np.arange(topology.n_cells),
+                dead=frozenset(n - 1 for n in table.get("dead_cells", ())),
+                broken=frozenset(n - 1 for n in table.get("broken_cells", ())),
+            )
+        )
+        first += topology.n_cells
+    return tuple(pictures)

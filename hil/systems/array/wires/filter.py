@@ -1,0 +1,220 @@
+"""Error model of a healthy array of wires, and a Kalman filter that estimates the errors.
+
+With z_n(t) the lag of cell n's austenite, s_n its static gain, the residual between measured force
+and open-loop twin is
+
+    e = sum_n s_n (a_n z_n + h_n dz_n/dh + c_n dz_n/dc + r dz_n/dr) - d F' + b + w + noise
+
+with the relative errors of static gain a_n, heating power h_n and convection c_n, the error r of
+the air temperature in K, the delay d of the reading, the transducer's zero b, and a disturbance w
+that grows while cells move. The derivatives come from copies of every wire with more power, more
+convection and warmer air (`hil.systems.array.wires.bank`). All errors are first-order Gauss-Markov
+processes with the standard deviations and times of `WireErrors`, so that the filter whitens e.
+
+Source: Anderson & Moore 1979, Optimal Filtering, ch. 3 and 5.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hil.compiled import njit
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
+from hil.systems.array.wires.bank import WireBank
+from hil.systems.array.wires.cells import WireModel
+
+RINGS, READINGS_MIN = 4.0, 5
+WORTH = 0.5  # in standard deviations: a smaller change does not enter the law
+
+
+@dataclass(frozen=True)
+class WireErrors:
+    """Errors of a healthy array.
+
+    Attributes
+    ----------
+    sample_s : time between samples
+    share, heating, cooling : float
+        Standard deviations, relative, of a cell's static gain, heating power and convection.
+    room_K, delay_s, wander_N, zero_N : standard deviations of the air temperature, the delay of the
+        reading, the disturbance and the zero
+    stir : growth of the disturbance over the change of every cell's force
+    same_for_s, wander_for_s : time constants of the errors, and of the disturbance
+    noise_N : standard deviation of a sample
+    """
+
+    sample_s: float = 0.05
+    share: float = 0.02
+    heating: float = 0.03
+    cooling: float = 0.05
+    room_K: float = 1.5
+    delay_s: float = 0.02
+    same_for_s: float = 300.0
+    wander_N: float = 0.003
+    wander_for_s: float = 1.0
+    stir: float = 0.04
+    zero_N: float = 0.002
+    noise_N: float = 0.002
+
+
+class WireFilter:
+    """The filter. Every sample is predicted, then used for a correction.
+
+    Attributes
+    ----------
+    static_gains_N : (N,) array, as configured; 0 for a failed cell
+    x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
+        Errors in the order a, h, c, r, d, b, w, and their covariance.
+    sd : (3 N + 4,) array, their initial standard deviations
+    phi, gain : (3 N + 4,) arrays
+        Derivative of the last predicted sample to each error, and the gain of its correction.
+    nu, S : innovation of that sample (N), and its variance
+    """
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        self.errors = errors
+        self.bank = WireBank(cells)
+        self.static_gains_N = cells.static_gains_N.copy()
+        n = len(self.static_gains_N)
+        self._period_s = period_s
+        self._every = max(1, round(errors.sample_s / period_s))
+        self.sample_s = self._every * period_s
+        self.sd = np.concatenate([
+            np.full(n, errors.share), np.full(n, errors.heating), np.full(n, errors.cooling),
+            [errors.room_K, errors.delay_s, errors.zero_N, errors.wander_N],
+        ])  # fmt: skip
+        lasts_s = np.full(len(self.sd), errors.same_for_s)
+        lasts_s[-1] = errors.wander_for_s
+        self.keep = np.exp(-self.sample_s / lasts_s)
+        self._Q = self.sd**2 * (1.0 - self.keep**2)
+        self.x, self.P = np.zeros(len(self.sd)), np.diag(self.sd**2)
+        self.phi, self.gain = np.zeros((2, len(self.sd)))
+        self.nu, self.S = 0.0, 1.0
+        self._before = np.zeros(n)
+        self._readings = np.zeros(self._every)
+        line = np.arange(self._every) - 0.5 * (self._every - 1)
+        self._line = line / max(1.0, float(np.sqrt(line @ line)))
+        self._tick = 0
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples so far."""
+        return self._tick // self._every
+
+    def follow(
+        self, residual_N: float, T_C: Array, xi: Array, cells: Drive, n_periods: int
+    ) -> bool:
+        """Process a tick: residual (NaN without a reading), the twin's wires, cells on.
+
+        Returns whether a sample is due.
+        """
+        self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
+        self._tick += 1
+        self._readings[self._tick % self._every] = residual_N
+        return self._tick % self._every == 0
+
+    def sample(self, xi: Array, *, mean: bool) -> tuple[float, float, bool]:
+        """Return force, variance of its noise, and whether the readings oscillate.
+
+        They do if they deviate from a straight line by RINGS times their noise. Then, or if `mean`
+        is set, the force is their mean and the deviations count as noise; else it is the last one.
+        """
+        twin_N = self.bank.look(xi)
+        readings = np.roll(self._readings, -1)
+        n, still_N2 = len(readings), self.errors.noise_N**2
+        last_N = float(readings[-1]) + twin_N
+        if n < READINGS_MIN:
+            return last_N, still_N2, False
+        left = readings - readings.mean() - self._line * (self._line @ readings)
+        N2 = float(left @ left) / (n - 2)
+        rings = N2 > RINGS**2 * still_N2
+        if rings or mean:
+            return float(readings.mean()) + twin_N, still_N2 + N2, rings
+        return last_N, still_N2, False
+
+    def predict(self, force_N: float, noise_N2: float) -> None:
+        """Predict the errors at this sample, and its innovation."""
+        bank = self.bank
+        self.nu, self.S = _predict(
+            self.static_gains_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N,
+            noise_N2, self.errors.stir**2, self.keep, self._Q, self.x, self.P, self.phi, self.gain,
+        )  # fmt: skip
+        self._before[:] = bank.comes
+
+    def correct(self) -> None:
+        """Correct the errors by the sample."""
+        _correct(self.x, self.P, self.gain, self.nu, self.S)
+
+    def fold(self) -> Array:
+        """Move the estimated errors of power, convection and air into the wires' law.
+
+        Returns the change of x, which is 0 while all estimates are small (WORTH).
+        """
+        n = len(self.static_gains_N)
+        law = slice(n, 3 * n + 1)
+        moved = np.zeros(len(self.x))
+        if np.abs(self.x[law] / self.sd[law]).max() >= WORTH:
+            moved[law] = self.x[law]
+            self.x[law] = 0.0
+            self.bank.believe(moved[n : 2 * n], moved[2 * n : 3 * n], float(moved[3 * n]))
+        return moved
+
+
+class FilteredWires:
+    """Wires whose errors a filter estimates from the force."""
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        self._filter = WireFilter(errors, cells, period_s)
+
+    def set_air(self, T_C: float, *, settled: bool) -> None:
+        """Set the measured air temperature; settled wires take it too."""
+        self._filter.bank.set_air(T_C, settled=settled)
+
+
+@njit(cache=True)
+def _predict(  # type: ignore[no-untyped-def]
+    gains_N, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
+):
+    """Return the innovation and its variance."""
+    n, m = len(gains_N), len(x)
+    for i in range(m):
+        x[i] *= keep[i]
+        for j in range(m):
+            P[i, j] *= keep[i] * keep[j]
+        P[i, i] += Q[i]
+    phi[3 * n : m] = 0.0
+    nu = force
+    for i in range(n):
+        s = gains_N[i]
+        moved = s * (comes[i] - before[i])
+        phi[i] = s * comes[i]
+        phi[n + i] = s * slopes[0, i]
+        phi[2 * n + i] = s * slopes[1, i]
+        phi[3 * n] += s * slopes[2, i]
+        phi[3 * n + 1] -= moved / h
+        P[m - 1, m - 1] += stir2 * moved**2
+        nu -= s * comes[i]
+    phi[m - 2] = phi[m - 1] = 1.0
+    S = noise_N2
+    for i in range(m):
+        total = 0.0
+        for j in range(m):
+            if phi[j] != 0.0:
+                total += P[i, j] * phi[j]
+        gain[i] = total
+        S += phi[i] * total
+    for i in range(m):
+        nu -= phi[i] * x[i]
+    for i in range(m):
+        gain[i] /= S
+    return nu, S
+
+
+@njit(cache=True)
+def _correct(x, P, gain, nu, S):  # type: ignore[no-untyped-def]
+    m = len(x)
+    for i in range(m):
+        x[i] += gain[i] * nu
+        for j in range(m):
+            P[i, j] -= gain[i] * gain[j] * S

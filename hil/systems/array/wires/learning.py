@@ -1,0 +1,102 @@
+"""Estimates the wires during a run: the configured wires, corrected by the measured force.
+
+A Kalman filter (`hil.systems.array.wires.filter`) estimates the errors of static gain, power,
+convection and air from the force. Every FOLD_S the errors of the laws move into the laws; the rest
+is a first-order correction of the wires' state. The force that the wires do not explain, with the
+delay d of the reading, is
+
+    unknown = F - sum_n s_n (1 + a_n) z_n(theta) + d F'
+
+If the mean of nu^2 / S over SURPRISED_FOR_S exceeds SURPRISED, the array is no longer healthy: a
+cell may have died. The relative uncertainty of every static gain is then raised by ANEW.
+
+Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, Rao, Ying & Shen 1994
+(a filter that forgets when its innovations are too large).
+"""
+
+import numpy as np
+
+from hil.compiled import njit
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
+from hil.systems.array.wires.bank import COOLING, HEATING, ROOM, STEPS
+from hil.systems.array.wires.cells import WireModel
+from hil.systems.array.wires.filter import FilteredWires, WireErrors
+
+FOLD_S = 5.0
+SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
+
+
+class LearnedWires(FilteredWires):
+    """Wire models that are corrected during the run.
+
+    Attributes
+    ----------
+    unknown_N : force that the wires do not explain, as of the last sample
+    surprise : mean of nu^2 / S; 1 while the filter's model is correct
+    """
+
+    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
+        super().__init__(errors, cells, period_s)
+        self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
+        self._fold_at_s = FOLD_S
+        self._laws, self._gains_N = cells.laws.copy(), cells.static_gains_N.copy()
+        self._state = np.zeros((len(self._gains_N), 3))
+        self.unknown_N = 0.0
+        self.surprise = 1.0
+
+    def step(
+        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Drive,
+        n_periods: int = 1,
+    ) -> None:  # fmt: skip
+        """Process a tick; arguments as in `WireFilter.follow`."""
+        kalman = self._filter
+        if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
+            return
+        force_N, noise_N2, _ = kalman.sample(xi, mean=False)
+        blind = bool(np.isnan(force_N))
+        kalman.predict(0.0 if blind else force_N, noise_N2)
+        if blind:
+            return
+        kalman.correct()
+        n = len(self._gains_N)
+        explained_N = kalman.static_gains_N @ kalman.bank.comes + kalman.phi[:-2] @ kalman.x[:-2]
+        self.unknown_N = float(force_N - explained_N)
+        self.surprise += self._fades * (kalman.nu**2 / kalman.S - self.surprise)
+        if self.surprise > SURPRISED:
+            kalman.P[range(n), range(n)] += ANEW**2
+            self.surprise = 1.0
+        if t_s >= self._fold_at_s:
+            kalman.fold()
+            self._fold_at_s = t_s + FOLD_S
+
+    def look(self) -> tuple[Array, Array, Array]:
+        """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
+        kalman = self._filter
+        _look(
+            kalman.bank.laws[0], kalman.static_gains_N, kalman.bank.wires, STEPS[:, 0], kalman.x,
+            self._laws, self._gains_N, self._state,
+        )  # fmt: skip
+        return self._laws, self._gains_N, self._state
+
+
+@njit(cache=True)
+def _look(nominal, nominal_N, wires, steps, x, laws, gains_N, state):  # type: ignore[no-untyped-def]
+    n = len(gains_N)
+    laws[:] = nominal
+    for i in range(n):
+        heating, cooling, warmer = x[n + i], x[2 * n + i], x[3 * n]
+        gains_N[i] = nominal_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
+        laws[i, HEATING] *= 1.0 + heating
+        laws[i, COOLING] *= 1.0 + cooling
+        laws[i, ROOM] += warmer
+        for k in range(3):
+            at = wires[0, i, k]
+            state[i, k] = (
+                at
+                + heating / steps[0] * (wires[1, i, k] - at)
+                + cooling / steps[1] * (wires[2, i, k] - at)
+                + warmer / steps[2] * (wires[3, i, k] - at)
+            )
+        state[i, 1] = min(max(state[i, 1], 0.0), 1.0)
+        state[i, 2] = min(max(state[i, 2], 0.0), 1.0)

@@ -1,0 +1,1 @@
+"""Antagonist arrays."""

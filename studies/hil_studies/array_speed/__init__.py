@@ -1,0 +1,1 @@
+"""Speed of array models and recruitment controllers."""

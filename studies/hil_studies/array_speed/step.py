@@ -1,0 +1,73 @@
+"""`hil bench`: what a step of an array's model costs, and of a wire in it, by either law."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import Loaded
+from hil_studies.wires.heat import FLEXINOL
+
+REPEATS = 5
+STEPS = 20000
+K_AE = 1000.0
+STEP = CellActivation(1.0)
+WIRES = {
+    "without stress": CellActivation(1.0, "thermal"),
+    "under stress": CellActivation(1.0, "sma", loaded=Loaded(FLEXINOL, 1.0, K_AE)),
+}
+FINGERPRINTS = {
+    "6 cells": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
+    "14 cells": "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
+}
+
+
+def measure() -> dict[str, float]:
+    """Median time of a step, s, by array, and of one wire's part in a bank of 14, by its law."""
+    steps = {f"model step, {name}": _step_s(text, STEP) for name, text in FINGERPRINTS.items()}
+    for kind, one in WIRES.items():
+        steps[f"wire step in a bank of 14, {kind}"] = _wire_s(FINGERPRINTS["14 cells"], one)
+    return steps
+
+
+def _array(fingerprint: str, one: CellActivation) -> tuple[ArraySystem, NDArray[np.uint8]]:
+    """A system with these cells, all of which are on."""
+    cell = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=K_AE, b_N_s_per_m=500.0)
+    model = CellArray.from_fingerprint(fingerprint, cell=cell, mass_kg=0.01583)
+    system = ArraySystem(model, [one] * model.n_cells, 0.001)
+    return system, np.ones(model.n_cells, dtype=np.uint8)
+
+
+def _step_s(fingerprint: str, one: CellActivation) -> float:
+    """One exact step of plant or twin, called from Python."""
+    system, on = _array(fingerprint, one)
+    return _median_s(lambda: system.step(on))
+
+
+def _wire_s(fingerprint: str, one: CellActivation) -> float:
+    """One wire's part in the step of all activations, without the array's linear step."""
+    system, on = _array(fingerprint, one)
+    return _median_s(lambda: system.activate(on)) / len(on)
+
+
+def _median_s(call: Callable[[], None]) -> float:
+    """Time of a call once it is compiled."""
+    call()
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        for _ in range(STEPS):
+            call()
+        times.append((time.perf_counter() - began) / STEPS)
+    return statistics.median(times)
+
+
+def as_text(steps: dict[str, float]) -> str:
+    """The figures as a table."""
+    return "\n".join(f"{name:<44} {f'{1e6 * t_s:.2f} us':>16}" for name, t_s in steps.items())

@@ -1,0 +1,1 @@
+"""Rigid bodies and the 18-link body."""

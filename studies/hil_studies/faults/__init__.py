@@ -1,0 +1,1 @@
+"""Injected faults and the time until the interlocks act."""

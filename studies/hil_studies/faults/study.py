@@ -1,0 +1,204 @@
+"""`hil study faults`: trips every interlock by an injected fault and measures the reaction time.
+
+A fault enters at the plant, a pin, the protocol or a process (`hil.devices.injection`). The
+reaction time runs from the injection to the end of the last period in which a gate was on. It
+includes the time that a condition takes to build up and must persist. It is measured at the gates
+on the plant's clock, outside loop and guard.
+"""
+
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from hil import bundled_configs
+from hil.config.table import Table
+from hil.devices.board.protocol import fault_names
+from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
+from hil.errors import ConfigError, DeviceError
+from hil.experiment.load import load
+from hil.loop.guard import names_of
+from hil.record.read import open_run
+from hil.record.repair import faults_of, recover
+from hil.rig.instruments import boards_of
+from hil.runs import session
+
+NO_TIME_S = 1e-9  # no fault is injected: the run itself exceeds a limit
+AFTER_S = 0.2  # simulated time of the plant after the run
+
+
+class Values(Table):
+    """Device backend into which the faults are injected."""
+
+    backend: Literal["sim", "emulated"] = "sim"
+
+
+class Scenario(Table):
+    """A fault and the required reaction; `fault_scenarios.toml` explains the keys."""
+
+    row: str
+    kind: str
+    due_s: float
+    where: str = "loop"
+    value: float = 0.0
+    rig: str = "miga6/all_on.toml"
+    sets: list[str] = Field(default_factory=list)
+    bound_s: float = 0.002
+    clock: str = "virtual"
+    for_s: float | None = None
+    at_s: float = 0.8
+    cell: int = 1
+    device: str | None = None
+    also: list[FaultTable] = Field(default_factory=list)
+    backends: list[str] = Field(default_factory=lambda: ["sim", "emulated"])
+
+
+_FILE = Path(__file__).with_name("scenarios.toml")
+SCENARIOS = tuple(
+    Scenario.model_validate(row)
+    for row in tomllib.loads(_FILE.read_text(encoding="utf-8"))["scenario"]
+)
+
+
+def run(out: Path, values: Values) -> dict[str, Any]:
+    """Run all scenarios; returns rows and checks, and writes the rows as a table to faults.md."""
+    chosen = [s for s in SCENARIOS if values.backend in s.backends]
+    rows = [inject(scenario, values.backend) for scenario in chosen]
+    left_out = sorted({s.row for s in SCENARIOS} - {s.row for s in chosen})
+    notes = [
+        "Gates off after: time from the fault until the last gate is off, in whole periods of 1 ms "
+        "on the plant's clock; nothing is subtracted. Until due: the longest share of it in which "
+        "the condition builds up, persists and is sampled. The bound covers both.",
+        f"backend {values.backend}: {len(rows)} injections"
+        + (f"; not possible there: {', '.join(left_out)}" if left_out else ""),
+    ]
+    (out / "faults.md").write_text(_table(rows, notes), encoding="utf-8")
+    return {
+        "title": f"Every interlock, tripped by a fault ({values.backend})",
+        "rows": rows,
+        "checks": [
+            {
+                "what": f"{row['where']}: {row['row']} by {row['fault']}",
+                "value": 1e3 * row["reaction_s"],
+                "expected": f"<= {1e3 * row['bound_s']:g}",
+                "unit": "ms",
+                "agrees": row["passes"],
+            }
+            for row in rows
+        ],
+        "notes": notes,
+        "figures": [],
+    }
+
+
+def _table(rows: list[dict[str, Any]], notes: list[str]) -> str:
+    lines = [
+        *notes,
+        "",
+        "| row | who | fault | tripped | gates off after | until due | bound | all off "
+        "| recording whole |",
+        "|---|---|---|---|---:|---:|---:|---|---|",
+    ]
+    for r in rows:
+        found = r["board_faults"] if r["where"] == "board" else r["tripped"]
+        what = ", ".join(found) or r["ended"]
+        lines.append(
+            f"| `{r['row']}` | {r['where']} | {r['fault']} | {what} | "
+            f"{1e3 * r['reaction_s']:.0f} ms | {1e3 * r['due_s']:.0f} ms | "
+            f"{1e3 * r['bound_s']:.0f} ms | "
+            f"{'yes' if r['all_off'] else 'NO'} | {'yes' if r['recording_whole'] else 'NO'} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
+    """Run one scenario; returns the trip causes, the reaction time and whether it passes."""
+    s = scenario
+    fault = FaultTable.model_validate(
+        {
+            "kind": s.kind,
+            "at_s": s.at_s,
+            "value": s.value,
+            "for_s": s.for_s,
+            "cell": s.cell,
+            "device": s.device,
+        }
+    )
+    injection = Injection([fault, *s.also])
+    config = load(
+        bundled_configs.root() / "configs" / s.rig,
+        (*s.sets, f"experiment.duration_s={s.at_s + 1.0}"),
+    )
+    names = [*config.tables.devices]
+    backends = ",".join(f"{name}={backend}" for name in names)
+    ended = ""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        try:
+            session.run(config, out=path, injection=injection, backend=backends, clock=s.clock)
+        except (DeviceError, ConfigError) as failure:
+            ended = str(failure).replace(str(path), path.name)
+        injection.go_on(AFTER_S)
+        if "hil recover" in ended:
+            recover(path)
+        if path.is_file() and s.where != "connect":
+            tripped, board_faults = _what_tripped(path, boards_of(config.tables.devices))
+            said = _said(path, s)
+            whole = not faults_of(path)
+        else:
+            tripped, board_faults, whole, said = [], [], not path.is_file(), ended
+    if s.where == "connect":
+        noticed = "limits" in ended
+    elif s.kind == "recorder_killed":
+        noticed = "recorder" in ended
+    else:
+        noticed = s.row in (board_faults if s.where == "board" else tripped)
+    reaction_s = max(0.0, injection.last_on_s - s.at_s)
+    bound_s = s.due_s + s.bound_s
+    all_off = injection.t_s == 0.0 or injection.last_on_s < injection.t_s
+    return {
+        "row": s.row,
+        "where": s.where,
+        "backend": backend,
+        "fault": " + ".join([_name(s), *(also.kind for also in s.also)]),
+        "tripped": tripped,
+        "board_faults": board_faults,
+        "ended": ended,
+        "said": said,
+        "reaction_s": round(reaction_s, 6),
+        "due_s": s.due_s,
+        "bound_s": round(bound_s, 6),
+        "all_off": all_off,
+        "recording_whole": whole,
+        "passes": bool(noticed and all_off and whole and reaction_s <= bound_s + 1e-9),
+    }
+
+
+def _name(scenario: Scenario) -> str:
+    if scenario.for_s == NO_TIME_S:
+        return "a run that exceeds it"
+    return scenario.kind
+
+
+def _said(path: Path, scenario: Scenario) -> str:
+    """The recorded event of this fault: device, value and limit."""
+    run = open_run(path)
+    texts = map(str, run.event_text.values[run.event_level.values == "fault"])
+    of_board = scenario.where == "board"
+    begins = "board_fault: " if of_board else f"{scenario.row}: "
+    mentions = f" {scenario.row}: " if of_board else ""
+    return next((t for t in texts if t.startswith(begins) and mentions in t), "")
+
+
+def _what_tripped(path: Path, boards: Iterable[str]) -> tuple[list[str], list[str]]:
+    run = open_run(path)
+    bits = int(run.fault_bits.values[-1]) if run.sizes["tick"] else 0
+    latched = 0
+    for board in boards:
+        latched |= int(np.bitwise_or.reduce(run[f"{board}_fault_bits"].values))
+    return names_of(bits), fault_names(latched)

@@ -1,0 +1,1 @@
+"""The muscle-driven leg."""

@@ -1,0 +1,1 @@
+"""The pantograph impact rig."""

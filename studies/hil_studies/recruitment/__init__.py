@@ -1,0 +1,1 @@
+"""Recruitment controllers on many plants."""

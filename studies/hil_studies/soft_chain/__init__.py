@@ -1,0 +1,1 @@
+"""Soft links with viscoelastic joints."""

@@ -1,0 +1,1 @@
+"""Laws of wires against measured loops."""

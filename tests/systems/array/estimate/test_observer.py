@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import hil
+from hil.experiment.load import load
+from hil.mechanics.kalman import kalman_gain
+from hil.systems.array.build_force import force_signal
+from hil.systems.array.model.system import ArraySystem
+
+
+def discrete_of(configs, experiment):
+    config = load(configs / experiment)
+    system = ArraySystem(config.model, config.activation(), config.tables.loop.period_s)
+    output = config.model.outputs.index(force_signal(config.tables, config.model))
+    return system.linear.discrete, output
+
+
+@pytest.mark.parametrize("experiment", ["miga6/all_on.toml", "silicone4/levels.toml"])
+def test_the_gain_is_where_the_covariance_recursion_ends(configs, experiment):
+    d, output = discrete_of(configs, experiment)
+    q, r = 0.05, 0.002
+    A, B, C = d.Ad, d.B0 + d.B1, d.C[output : output + 1]
+    P = np.eye(len(A))
+    for _ in range(30000):
+        L = P @ C.T / (C @ P @ C.T + r**2)
+        P = A @ (P - L @ C @ P) @ A.T + q**2 * B @ B.T
+        P = (P + P.T) / 2.0
+    L = (P @ C.T / (C @ P @ C.T + r**2)).ravel()
+    found = kalman_gain(d, output, q, r)
+    np.testing.assert_allclose(found, L, rtol=1e-5, atol=1e-7 * np.abs(L).max())
+
+
+def test_with_a_disturbance_the_gain_is_that_of_the_model_with_one_more_state(configs):
+    """d+ = d + w adds to the output; of its variance a second, a period brings its share."""
+    d, output = discrete_of(configs, "silicone4/levels.toml")
+    q, r, wander = 0.05, 0.002, 0.1
+    n = len(d.Ad)
+    A, Q = np.eye(n + 1), np.zeros((n + 1, n + 1))
+    A[:n, :n], B = d.Ad, d.B0 + d.B1
+    Q[:n, :n], Q[n, n] = q**2 * B @ B.T, wander**2 * d.period_s
+    C = np.append(d.C[output], 1.0)[None]
+    P = np.eye(n + 1)
+    for _ in range(30000):
+        L = P @ C.T / (C @ P @ C.T + r**2)
+        P = A @ (P - L @ C @ P) @ A.T + Q
+        P = (P + P.T) / 2.0
+    L = (P @ C.T / (C @ P @ C.T + r**2)).ravel()
+    found = kalman_gain(d, output, q, r, wander)
+    np.testing.assert_allclose(found, L, rtol=1e-5, atol=1e-7 * np.abs(L).max())
+    assert len(kalman_gain(d, output, q, r)) == n
+
+
+def test_the_observer_is_stable(configs):
+    d, output = discrete_of(configs, "miga6/all_on.toml")
+    gain = kalman_gain(d, output, 0.05, 0.002)
+    closed = (np.eye(len(d.Ad)) - np.outer(gain, d.C[output])) @ d.Ad
+    assert np.abs(np.linalg.eigvals(closed)).max() < 1.0
+
+
+def test_the_observer_follows_a_plant_that_the_twin_does_not(all_on):
+    run = hil.open_run(all_on)
+    measured = run.force_measured_N.values
+    observed = np.std(measured - run.force_estimate_N.values)
+    assert observed < 0.5 * np.std(measured - run.force_model_N.values)
+
+
+def test_no_measured_force_enters_the_twin(configs, tmp_path):
+    """Another noise on the reading, and a reading that is off, leave the twin as it is."""
+    name = configs / "miga6/all_on.toml"
+    found = []
+    for i, change in enumerate(("noise_rms_V=0.002", "noise_rms_V=0.1", "offset_V=0.3")):
+        sets = ("experiment.duration_s=0.3", f"devices.daq.channels.force.sim.{change}")
+        run = hil.open_run(hil.run(load(name, sets), out=tmp_path / f"{i}.h5"))
+        found.append((run.force_model_N.values, run.force_estimate_N.values))
+    for model_N, estimate_N in found[1:]:
+        np.testing.assert_array_equal(model_N, found[0][0])
+        assert (estimate_N != found[0][1]).any()

@@ -1,0 +1,179 @@
+"""Tests for failed cells against Gaussian likelihoods written out, and by their promises."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from hil.systems.array.failures.isolation import (
+    FAILED,
+    HEALTHY,
+    SUSPECT,
+    Isolation,
+    IsolationRules,
+    broken_gains_N,
+)
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.lags import Lag, lags
+
+PERIOD_S = 0.1
+SHARES = np.array([0.4, 0.2, 0.2, 0.3])
+AT_ONCE = [Lag(1.0, 1.0)] * 4
+NOTHING_BREAKS = np.tile(SHARES, (4, 1))
+RULES = IsolationRules(
+    sample_s=PERIOD_S, window_s=1.0, spread=0.1, settle_s=0.0, noise_N=0.02, zero_N=0.01,
+    confirm_s=0.3,
+)  # fmt: skip
+
+
+def made(rules=RULES, broken=NOTHING_BREAKS):
+    return Isolation(rules, SHARES, broken, AT_ONCE, PERIOD_S)
+
+
+def masks(rng, n_ticks, every=3):
+    """Cells switched at random, each state held for a few ticks."""
+    return np.repeat(rng.integers(0, 2, (n_ticks // every + 1, 4)), every, axis=0)[:n_ticks]
+
+
+def residual(on, delta, rng, zero_N=0.0, noise_N=0.02):
+    return on @ (SHARES * delta) + zero_N + noise_N * rng.standard_normal(len(on))
+
+
+def drive(tests, on, e):
+    for k in range(len(on)):
+        tests.step(k * PERIOD_S, e[k], on[k].astype(float), on[k].astype(np.uint8))
+
+
+def test_the_odds_are_those_of_two_gaussians_written_out():
+    """All samples at once: covariance R + phi P0 phi^T, means 0 and phi mu; no forgetting."""
+    rng = np.random.default_rng(1)
+    on = masks(rng, 40)
+    e = residual(on, np.array([-1.0, 0.05, -0.1, 0.08]), rng)
+    rules = IsolationRules(
+        sample_s=PERIOD_S, window_s=100.0, memory_s=1e9, spread=0.1, settle_s=0.0, noise_N=0.02,
+        zero_N=0.01, doubt=0.0, confirm_s=100.0,
+    )  # fmt: skip
+    tests = made(rules)
+    drive(tests, on, e)
+    phi = np.column_stack([on * SHARES, np.ones(len(on))])
+    spread = np.diag([0.1**2] * 4 + [0.01**2])
+    cov = phi @ spread @ phi.T + 0.02**2 * np.eye(len(on))
+    zero = multivariate_normal(np.zeros(len(on)), cov).logpdf(e)
+    dead = [multivariate_normal(-phi[:, n], cov).logpdf(e) - zero for n in range(4)]
+    assert tests.log_odds == pytest.approx(max(dead), rel=1e-6)
+
+
+def test_odds_of_a_healthy_array_are_seldom_high():
+    """Chance of B >= 1/eps is eps at most, here at the end of each of 400 runs."""
+    rng = np.random.default_rng(2)
+    high = 0
+    for _ in range(400):
+        tests = made()
+        on = masks(rng, 30)
+        e = residual(on, rng.normal(0.0, 0.1, 4), rng, rng.normal(0.0, 0.01))
+        drive(tests, on, e)
+        high += tests.log_odds >= np.log(8 * 2 * 10.0)  # each of 8 failures and 2 tests: eps 1/10
+    assert high <= 400 * 0.1 + 4.0 * np.sqrt(400 * 0.1 * 0.9)
+
+
+def test_a_healthy_array_raises_no_alarm_in_an_hour():
+    rng = np.random.default_rng(3)
+    tests = made()
+    on = masks(rng, 36_000)
+    drive(tests, on, residual(on, rng.normal(0.0, 0.1, 4), rng))
+    assert tests.findings == []
+    assert (tests.state == HEALTHY).all()
+
+
+@pytest.mark.parametrize("cell", range(4))
+def test_a_cell_that_dies_is_named_and_no_other(cell):
+    rng = np.random.default_rng(10 + cell)
+    tests = made()
+    on = masks(rng, 1200)
+    delta = np.tile(rng.normal(0.0, 0.1, 4), (1200, 1))
+    delta[600:, cell] = -1.0
+    e = (on * SHARES * delta).sum(axis=1) + 0.02 * rng.standard_normal(1200)
+    drive(tests, on, e)
+    named = [f for f in tests.findings if len(f.cells) == 1]
+    assert [f.cells for f in named] == [(cell,)]
+    assert tests.state[cell] == FAILED
+    assert np.delete(tests.state, cell).tolist() == [HEALTHY] * 3
+    assert named[0].log_odds > tests.threshold
+    # power: on half of the time, 20 sigma a sample; the verdict stands 0.3 s before it is said
+    assert named[0].t_s - 60.0 < 3.0
+
+
+def test_cells_that_are_always_on_together_are_named_as_a_class():
+    rng = np.random.default_rng(4)
+    tests = made()
+    on = masks(rng, 900)
+    on[:, 2] = on[:, 1]
+    delta = np.zeros((900, 4))
+    delta[450:, 2] = -1.0
+    e = (on * SHARES * delta).sum(axis=1) + 0.02 * rng.standard_normal(900)
+    drive(tests, on, e)
+    assert tests.findings
+    assert tests.findings[-1].cells == (1, 2)
+    assert tests.state.tolist() == [HEALTHY, SUSPECT, SUSPECT, HEALTHY]
+
+
+def test_a_second_failure_is_found_after_the_first():
+    rng = np.random.default_rng(5)
+    tests = made()
+    on = masks(rng, 1500)
+    delta = np.zeros((1500, 4))
+    delta[400:, 0] = -1.0
+    delta[900:, 3] = -1.0
+    e = (on * SHARES * delta).sum(axis=1) + 0.02 * rng.standard_normal(1500)
+    drive(tests, on, e)
+    assert [f.cells for f in tests.findings if len(f.cells) == 1] == [(0,), (3,)]
+
+
+def test_a_broken_cell_is_told_from_a_dead_one_by_what_the_others_give():
+    rng = np.random.default_rng(6)
+    broken = NOTHING_BREAKS.copy()
+    broken[1] = [0.3, 0.0, 0.28, 0.36]  # without cell 2 the others' shares move
+    tests = made(broken=broken)
+    on = masks(rng, 1200)
+    gain = np.tile(SHARES, (1200, 1))
+    gain[600:] = broken[1]
+    e = (on * (gain - SHARES)).sum(axis=1) + 0.02 * rng.standard_normal(1200)
+    drive(tests, on, e)
+    assert [(f.cells, f.kind) for f in tests.findings if len(f.cells) == 1] == [
+        ((1,), "mechanical")
+    ]
+
+
+def test_missing_readings_say_nothing():
+    tests = made()
+    on = np.ones((100, 4), dtype=int)
+    drive(tests, on, np.full(100, np.nan))
+    assert tests.log_odds == 0.0
+
+
+MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
+MODEL = CellArray.from_fingerprint(
+    "-:1 | &1:2 | &1:1 &2:2 | &7:-1", cell=MIGA, mass_kg=0.01583, broken_cells=()
+)
+
+
+def test_the_lag_of_a_cell_is_its_dampers():
+    """Miga cell: no direct path, rate (k_se + k_ae) / b (section 2 of the model page)."""
+    for lag in lags(MODEL):
+        assert lag.direct == 0.0
+        assert lag.rate_per_s == pytest.approx(1386.52 / 500.0)
+
+
+def test_shares_with_a_broken_cell_are_those_of_the_array_without_it():
+    activation = [CellActivation(4.0)] * 6
+    found = broken_gains_N(MODEL, activation, "array.right_N")
+    for n in range(6):
+        model = CellArray.from_fingerprint(
+            "-:1 | &1:2 | &1:1 &2:2 | &7:-1", cell=MIGA, mass_kg=0.01583, broken_cells=[n + 1]
+        )
+        for m in range(6):
+            F_N = np.zeros(6)
+            F_N[m] = 4.0
+            force_N = model.force_at("array.right_N", model.solve_statics(F_N).tension_N)
+            assert found[n, m] == pytest.approx(force_N, abs=1e-12)

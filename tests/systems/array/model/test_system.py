@@ -1,0 +1,137 @@
+"""Discrete steps against exact solutions and SciPy."""
+
+import numpy as np
+import pytest
+import scipy.signal
+
+from hil.errors import ModelError
+from hil.mechanics.discrete import LinearStepper, discretise
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import Activation, CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import ArraySystem
+
+MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
+MIGA6 = "-:1 | &1:2 | &1:1 &2:2 | &7:-1"
+
+
+@pytest.fixture(scope="module")
+def miga6():
+    return CellArray.from_fingerprint(MIGA6, cell=MIGA, mass_kg=0.01583)
+
+
+def test_a_held_input_is_stepped_as_scipy_does(miga6):
+    d = discretise(miga6.A, miga6.B, miga6.C, miga6.D, 0.001)
+    Ad, Bd, *_ = scipy.signal.cont2discrete((miga6.A, miga6.B, miga6.C, miga6.D), 0.001, "zoh")
+    np.testing.assert_allclose(d.Ad, Ad, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(d.B0 + d.B1, Bd, rtol=1e-9, atol=1e-15)
+
+
+def test_a_linear_input_is_stepped_exactly():
+    """From 0, x' = -a x + t has x = t/a - 1/a^2 + exp(-a t)/a^2."""
+    a, h = 3.0, 0.25
+    stepper = LinearStepper(discretise([[-a]], [[1.0]], [[1.0]], [[0.0]], h), [0.0], [0.0])
+    for k in range(8):
+        stepper.step(np.array([k * h]), np.array([(k + 1) * h]))
+        t = (k + 1) * h
+        assert stepper.x[0] == pytest.approx(t / a - 1 / a**2 + np.exp(-a * t) / a**2, rel=1e-13)
+
+
+def test_thousands_of_steps_stay_on_the_matrix_exponential(miga6):
+    system = ArraySystem(miga6, [CellActivation(1.0)] * 6, 0.001)
+    on = np.ones(6, dtype=np.uint8)
+    n = len(miga6.states)
+    big = np.zeros((n + 1, n + 1))
+    big[:n, :n], big[:n, n] = miga6.A, miga6.B @ np.ones(6)
+    for k in range(1, 5001):
+        system.step(on)
+        if k in (1, 10, 100, 1000, 5000):
+            exact = miga6.C @ scipy.linalg.expm(big * (k * 0.001))[:n, n]
+            np.testing.assert_allclose(system.y, exact, rtol=1e-9, atol=1e-13)
+
+
+def test_miga6_overshoots_as_printed(miga6):
+    system = ArraySystem(miga6, [CellActivation(1.0)] * 6, 0.001)
+    on = np.ones(6, dtype=np.uint8)
+    right = miga6.outputs.index("array.right_N")
+    force = []
+    for _ in range(5000):
+        system.step(on)
+        force.append(system.y[right])
+    final = miga6.force_at("array.right_N", miga6.solve_statics(np.ones(6)).tension_N)
+    assert 100.0 * (max(force) / final - 1.0) == pytest.approx(0.41, abs=0.005)
+
+
+def test_the_sigmoid_follows_the_printed_curves():
+    """F/(1 + exp(-(5t - 6))), and from t_d on F (1 - 1/(1 + exp(-(5(t - t_d) - 6))))."""
+    h = 0.001
+    activation = Activation([CellActivation(2.0, "sigmoid", law="unscaled")], h)
+    assert activation.F_N[0] / 2.0 == pytest.approx(0.0025, abs=3e-5)
+    for k in range(1, 2401):
+        activation.step(np.array([1], dtype=np.uint8))
+        assert activation.F_N[0] == pytest.approx(2.0 / (1 + np.exp(-(5 * k * h - 6))), rel=1e-10)
+    t_d = 2.4  # theta is at its upper stop
+    for k in range(1, 2401):
+        activation.step(np.array([0], dtype=np.uint8))
+        fall = 2.0 * (1 - 1 / (1 + np.exp(-(5 * (t_d + k * h - t_d) - 6))))
+        assert activation.F_N[0] == pytest.approx(fall, rel=1e-9)
+
+
+def test_with_its_ends_exact_the_sigmoid_stays_within_a_400th_of_the_printed_curve():
+    """1 / (1 + exp(6)) = 0.00247 is what the printed curve begins with."""
+    h = 0.001
+    activation = Activation([CellActivation(2.0, "sigmoid")], h)
+    for k in range(1, 2401):
+        activation.step(np.array([1], dtype=np.uint8))
+        printed = 1 / (1 + np.exp(-(5 * k * h - 6)))
+        assert activation.F_N[0] / 2.0 == pytest.approx(printed, abs=0.00248)
+
+
+def test_the_sigmoid_has_its_printed_times():
+    h = 0.0001
+    activation = Activation([CellActivation(1.0, "sigmoid", law="unscaled")], h)
+    F = []
+    for _ in range(24000):
+        activation.step(np.array([1], dtype=np.uint8))
+        F.append(activation.F_N[0])
+    F = np.array(F)
+    assert (np.searchsorted(F, 0.5) + 1) * h == pytest.approx(1.2, abs=1.5 * h)
+    width = (np.searchsorted(F, 0.9) - np.searchsorted(F, 0.1)) * h
+    assert width == pytest.approx(0.8789, abs=1.5 * h)
+
+
+def test_a_cell_switched_at_any_moment_does_not_jump():
+    h = 0.001
+    rng = np.random.default_rng(5)
+    activation = Activation([CellActivation(1.0, "sigmoid")], h)
+    steepest = 5.0 / 4.0 / np.tanh(3.0) * h  # the slope at half, over 1 - 2 / (1 + exp(6))
+    before = activation.F_N[0]
+    on = 0
+    for _ in range(20000):
+        if rng.random() < 0.01:
+            on = 1 - on
+        activation.step(np.array([on], dtype=np.uint8))
+        assert abs(activation.F_N[0] - before) <= steepest * (1 + 1e-9)
+        before = activation.F_N[0]
+
+
+def test_a_cold_array_starts_in_equilibrium(miga6):
+    system = ArraySystem(miga6, [CellActivation(4.0, "sigmoid")] * 6, 0.001)
+    start = system.y.copy()
+    off = np.zeros(6, dtype=np.uint8)
+    for _ in range(1000):
+        system.step(off)
+    np.testing.assert_allclose(system.y, start, rtol=1e-9, atol=1e-12)
+    assert not start.any()
+
+
+def test_step_and_sigmoid_cells_stand_side_by_side():
+    activation = Activation([CellActivation(1.0), CellActivation(1.0, "sigmoid")], 0.001)
+    activation.step(np.array([1, 1], dtype=np.uint8))
+    assert activation.F_N[0] == activation.F_before_N[0] == 1.0
+    assert activation.F_before_N[1] < activation.F_N[1] < 0.01
+
+
+def test_as_many_activations_as_cells_are_needed(miga6):
+    with pytest.raises(ModelError, match="5 activations for 6 cells"):
+        ArraySystem(miga6, [CellActivation(1.0)] * 5, 0.001)

@@ -1,0 +1,157 @@
+"""Wires learned while they work, against a Gaussian written out and wires of known law."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.signal import lsim
+
+from hil.mechanics.sma.limits import CellBranches
+from hil.mechanics.sma.wire import SmaWire, SmaWires, wire_laws
+from hil.systems.array.wires.bank import COOLING, HEATING, ROOM
+from hil.systems.array.wires.cells import WireModel
+from hil.systems.array.wires.filter import WireErrors
+from hil.systems.array.wires.learning import LearnedWires
+
+PERIOD_S, NOISE_N = 0.05, 0.002
+SHARES = np.array([0.4, 0.25, 0.3])
+RATE_PER_S = 3.0
+WIRES = [SmaWire(specific_heat_J_per_kg_K=c) for c in (200.0, 300.0, 400.0)]
+TOLD = wire_laws(WIRES)
+KNOTS_C = np.array([CellBranches.unstressed(wire).working_C for wire in WIRES])
+MODEL = WireModel(TOLD, KNOTS_C, SHARES, np.full(3, RATE_PER_S), np.zeros(3))
+ERRORS = WireErrors(sample_s=PERIOD_S, noise_N=NOISE_N)
+
+
+def switched(n_ticks, seed=0):
+    """Each cell on and off by lot, a second or more each time."""
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.integers(0, 2, (n_ticks // 25 + 1, 3)), 25, axis=0)[:n_ticks].astype(
+        np.uint8
+    )
+
+
+def heated(on, wires=WIRES, dead=()):
+    """Temperature, austenite (ticks, N) when every tick begins."""
+    own, F = SmaWires(wires, np.ones(3)), np.zeros((2, 3))
+    own.reset(F[0], F[1])
+    T, xi = np.empty((2, *on.shape))
+    for k in range(len(on)):
+        T[k], xi[k] = own.T_C, own.xi
+        own.step(np.where(np.isin(np.arange(3), dead), 0, on[k]), PERIOD_S, F[0], F[1])
+    return T, xi
+
+
+def lagged(u):
+    """Every column through the lag, linear between samples."""
+    t_s = PERIOD_S * np.arange(len(u))
+    return np.column_stack([lsim(([RATE_PER_S], [1.0, RATE_PER_S]), c, t_s)[1] for c in u.T])
+
+
+def taught(force_N, on, errors=ERRORS):
+    """Wires that have seen these readings, beside a twin of what was told."""
+    wires = LearnedWires(errors, MODEL, PERIOD_S)
+    T, xi = heated(on)
+    twin_N = lagged(xi) @ SHARES
+    before = np.vstack([np.zeros((1, 3), dtype=np.uint8), on[:-1]])
+    for k in range(len(on)):
+        wires.step(k * PERIOD_S, force_N[k] - twin_N[k], T[k], xi[k], before[k])
+    return wires
+
+
+def test_shares_are_learned_as_bayes_has_it():
+    """Shares alone are uncertain: the posterior's mean, written out."""
+    on = switched(80)
+    errors = replace(
+        ERRORS, share=0.05, heating=1e-9, cooling=1e-9, room_K=1e-9, delay_s=1e-9, zero_N=1e-9,
+        wander_N=1e-9, stir=0.0, same_for_s=1e9,
+    )  # fmt: skip
+    phi = lagged(heated(on)[1]) * SHARES
+    rng = np.random.default_rng(1)
+    force_N = phi @ (1.0 + rng.normal(0.0, 0.05, 3)) + rng.normal(0.0, NOISE_N, 80)
+    info = phi.T @ phi / NOISE_N**2 + np.eye(3) / 0.05**2
+    expected = np.linalg.solve(info, phi.T @ (force_N - phi.sum(axis=1)) / NOISE_N**2)
+    assert taught(force_N, on, errors).look()[1] == pytest.approx(
+        SHARES * (1.0 + expected),
+        rel=1e-4,  # the filter's branches have twice as many pieces
+    )
+
+
+def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
+    on = switched(1200, seed=2)
+    truly = [
+        replace(w, ambient_C=w.ambient_C + 1.0, supply_V=w.cell_V * np.sqrt(power),
+                convection_W_per_m2_K=w.convection_W_per_m2_K * cooling)
+        for w, power, cooling in zip(WIRES, (1.03, 0.98, 1.0), (0.95, 1.04, 1.05), strict=True)
+    ]  # fmt: skip
+    gains_N = SHARES * [1.02, 0.97, 1.01]
+    noise_N = np.random.default_rng(3).normal(0.0, NOISE_N, 1200)
+    T, xi = heated(on, truly)
+    z = lagged(xi)
+    wires = taught(z @ gains_N + noise_N, on)
+    laws, static_gains_N, state = wires.look()
+    true = wire_laws(truly)
+    assert static_gains_N == pytest.approx(gains_N, rel=0.01)
+    # power, convection and air enter what is seen nearly as one: what they do is learned
+    assert laws[:, HEATING] == pytest.approx(true[:, HEATING], rel=0.02)
+    assert laws[:, COOLING] == pytest.approx(true[:, COOLING], rel=0.04)
+    assert laws[:, ROOM] == pytest.approx(true[:, ROOM], abs=0.8)
+    assert state[:, 0] == pytest.approx(T[-1], abs=1.0)
+    assert state[:, 1] == pytest.approx(xi[-1], abs=0.03)
+    assert state[:, 2] == pytest.approx(z[-1], abs=0.02)
+    assert np.abs(lagged(heated(on)[1])[-1] - z[-1]).max() > 0.03  # told, it would be so far off
+    assert wires.surprise < 2.0
+
+
+def test_a_cell_that_pulls_no_longer_loses_its_share():
+    on = switched(600, seed=4)
+    noise_N = np.random.default_rng(5).normal(0.0, NOISE_N, 600)
+    wires = taught(lagged(heated(on, dead=(1,))[1]) @ SHARES + noise_N, on)
+    static_gains_N = wires.look()[1]
+    assert abs(static_gains_N[1]) < 0.1 * SHARES[1]
+    assert np.delete(static_gains_N, 1) == pytest.approx(np.delete(SHARES, 1), rel=0.1)
+
+
+@pytest.mark.parametrize("jump_N", [0.0, 0.02, -0.1])
+def test_wires_and_what_is_unknown_make_up_what_was_read(jump_N):
+    on = switched(200, seed=6)
+    force_N = lagged(heated(on)[1]) @ SHARES
+    force_N[-3:] += jump_N
+    wires = taught(force_N, on)
+    _, static_gains_N, state = wires.look()
+    assert static_gains_N @ state[:, 2] + wires.unknown_N == pytest.approx(force_N[-1], abs=0.004)
+
+
+def test_a_late_reading_is_not_taken_for_unknown_force():
+    on = switched(400, seed=7)
+    force_N = lagged(heated(on)[1]) @ SHARES
+    late_N = np.interp(np.arange(400) - 0.6, np.arange(400), force_N)  # 30 ms
+    unknown = []
+    wires = LearnedWires(ERRORS, MODEL, PERIOD_S)
+    T, xi = heated(on)
+    for k in range(400):
+        before = on[k - 1] if k else np.zeros(3, dtype=np.uint8)
+        wires.step(k * PERIOD_S, late_N[k] - force_N[k], T[k], xi[k], before)
+        unknown.append(wires.unknown_N)
+    raw = np.std((late_N - force_N)[200:])
+    assert np.std(unknown[200:]) < 0.4 * raw
+
+
+def test_without_readings_wires_stay_as_told():
+    on = switched(100)
+    laws, static_gains_N, state = taught(np.full(100, np.nan), on).look()
+    T, xi = heated(on)
+    assert np.array_equal(laws, TOLD)
+    assert np.array_equal(static_gains_N, SHARES)
+    assert state[:, 1] == pytest.approx(xi[-1], abs=1e-12)
+    assert state[:, 0] == pytest.approx(T[-1], abs=2e-3)  # twice as many pieces
+
+
+def test_air_that_is_read_is_the_wires_air():
+    wires = LearnedWires(ERRORS, MODEL, PERIOD_S)
+    wires.set_air(19.0, settled=True)
+    T, xi = np.full(3, 19.0), np.zeros(3)
+    wires.step(0.0, 0.0, T, xi, np.zeros(3, dtype=np.uint8))
+    laws, _, state = wires.look()
+    assert laws[:, ROOM] == pytest.approx(19.0)
+    assert state[:, 0] == pytest.approx(19.0)
