@@ -3,20 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from hil.experiment.kind import SystemKind
-from hil.experiment.twin import driven_inputs
-from hil.loop.channels import RigLayout
-from hil.loop.stages import Estimator
-from hil.rig.instruments import AMBIENT, signals_of
+from hil.rig.instruments import AMBIENT
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import build_activation, build_model, wires_of
-from hil.systems.array.build_force import force_signal, nominal_of, right_end
+from hil.systems.array.build_estimator import force_estimator
+from hil.systems.array.build_force import force_signal, right_end
 from hil.systems.array.checks import check_reference, check_rig, check_run
 from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
-from hil.systems.array.estimate.observer import ForceObserver
-from hil.systems.array.estimate.twin import ArrayTwin, TwinReadings
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.names import wire_signal
 from hil.systems.array.model.system import ArraySystem
@@ -31,30 +25,6 @@ def _build(table: ModelTable, period_s: float) -> CellArray:
 
 def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem:
     return ArraySystem(model, build_activation(table), period_s)
-
-
-def _estimator(tables: RunTables, system: ArraySystem, layout: RigLayout) -> Estimator:
-    name = None if tables.ambient is None else tables.ambient.ambient_channel
-    ambient = None if name is None else layout.index(name)
-    measured = signals_of(tables.devices)
-    known = {*system.outputs, *map(wire_signal, system.cell_names)}
-    channels = [(c, measured[c.name]) for c in layout.channels if measured[c.name] in known]
-    driven = driven_inputs(tables, system)
-    if not layout.force:
-        return ArrayTwin(system, TwinReadings(system, channels), ambient, driven)
-    nominal = nominal_of(tables, system.model)
-    plans = tables.controller.kind == "optimal" and nominal.has_wires
-    return ForceObserver(
-        nominal.observer(tables.observer, system),
-        np.array([a.force_on_N for a in nominal.activation]),
-        layout.index(layout.force),
-        nominal.tests(tables.observer),
-        nominal.wires(tables.observer) if plans else None,
-        ambient,
-        layout.isolates,
-        TwinReadings(system, channels),
-        driven,
-    )
 
 
 def _observer_wait_s(tables: RunTables) -> float:
@@ -97,7 +67,7 @@ SYSTEM = SystemKind(
     table=ModelTable,
     observer=ObserverTable,
     build=_build,
-    estimator=_estimator,
+    estimator=force_estimator,
     controllers=CONTROLLERS,
     system=_system,
     signals=_signals,

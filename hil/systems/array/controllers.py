@@ -22,6 +22,7 @@ from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun,
 from hil.rig.instruments import boards_of, force_channels, outputs_of, signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
+from hil.systems.array.build_estimator import wire_estimator
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.build_modulation import build_modulation
 from hil.systems.array.build_modulation import check as check_modulation
@@ -271,6 +272,6 @@ CONTROLLERS = {
     ),
     "optimal": ControllerKind(
         OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,
-        longest_wait_s=_optimal_wait_s,
+        estimator=wire_estimator, longest_wait_s=_optimal_wait_s,
     ),
 }  # fmt: skip

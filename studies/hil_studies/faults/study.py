@@ -39,7 +39,7 @@ class Values(Table):
 
 
 class Scenario(Table):
-    """A fault and the required reaction; `fault_scenarios.toml` explains the keys."""
+    """A fault and the required reaction; `scenarios.toml` explains the keys."""
 
     row: str
     kind: str
