@@ -1,6 +1,6 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public: `open_run`, `load` and `run` here, and `hil.models`; the rest is private.
+Public: `open_run`, `load`, `run` and `simulate` here, and `hil.models`; the rest is private.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hil.experiment.load import Config
 
-__all__ = ["load", "open_run", "run"]
+__all__ = ["load", "open_run", "run", "simulate"]
 
 
 def load(path: str | Path, sets: tuple[str, ...] = ()) -> Config:
@@ -36,6 +36,25 @@ def run(config: Config | str | Path, **options: Any) -> Path:
     from hil.runs import session
 
     return session.run(config if isinstance(config, Config) else load(config), **options).path
+
+
+def simulate(
+    config: Config | str | Path, seed: int = 0, *, sets: tuple[str, ...] = ()
+) -> xr.Dataset:
+    """Simulate an experiment in memory: the dataset of a run with this seed, without a file.
+
+    Parameters
+    ----------
+    sets : `key.path=value` texts that change keys of an experiment's file
+
+    Raises
+    ------
+    hil.errors.ConfigError, hil.errors.DeviceError
+    """
+    from hil.experiment.load import Config
+    from hil.runs.simulate import simulate as simulate_run
+
+    return simulate_run(config if isinstance(config, Config) else load(config, sets), seed)
 
 
 def open_run(path: str | Path) -> xr.Dataset:

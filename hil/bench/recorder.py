@@ -56,7 +56,7 @@ def feed(duration_s: float, path: Path) -> dict[str, Any]:
         "experiment_file": "bench", "experiment_name": "recorder", "clock": "real", "seed": 0,
         "software": json.dumps(software()),
     }  # fmt: skip
-    layout.create(path, frame.columns, about, rows_per_chunk=4096, calibration={}, model={})
+    layout.create(path, layout.Contents(frame.columns, about, rows_per_chunk=4096))
     sink = Sink(path, frame, period_s=period_s, flush_s=0.25, fsync_s=5.0, lossless=False)
     sink.wait_ready()
     n_rows = round(duration_s * RATE_HZ)

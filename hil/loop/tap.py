@@ -16,6 +16,7 @@ attaches unlinks the memory when it exits.
 import json
 import mmap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -101,7 +102,17 @@ class Ring:
         return rows[safe - start :], safe - after
 
 
-class Tap:
+@dataclass
+class Rings:
+    """Rings that a recording is written from."""
+
+    ticks: Ring
+    events: Ring
+    inputs: Ring
+    raw: Mapping[str, Ring]
+
+
+class Tap(Rings):
     """The mapped file: its rings, and status words of the run."""
 
     def __init__(

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,19 +37,30 @@ PLUGINS = "own"
 OUTCOMES = ("running", "complete", "tripped", "aborted", "recovered")
 
 
-def create(
-    path: Path,
-    columns: Sequence[Column],
-    attributes: Mapping[str, str | int | float | bool],
-    *,
-    rows_per_chunk: int,
-    calibration: Mapping[str, Mapping[str, Any]],
-    model: Mapping[str, Any],
-    raw: Mapping[str, RawSamples] | None = None,
-    records: Mapping[str, Mapping[str, Any]] | None = None,
-    plugins: Mapping[str, Mapping[str, str]] | None = None,
-    overwrite: bool = True,
-) -> str:
+@dataclass(frozen=True)
+class Contents:
+    """What a recording holds before its first row.
+
+    Attributes
+    ----------
+    attributes : root attributes
+    calibration, records : calibrations of the channels, and records of other values by file
+    model : arrays of `/model`
+    raw : devices that sample faster than the loop
+    plugins : plug-in code by key: its `source`, and facts about it
+    """
+
+    columns: Sequence[Column]
+    attributes: Mapping[str, str | int | float | bool]
+    rows_per_chunk: int
+    calibration: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, RawSamples] = field(default_factory=dict)
+    plugins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def create(path: Path, contents: Contents, *, overwrite: bool = True) -> str:
     """Create the file with all groups, datasets and attributes, without rows.
 
     Returns its `created_utc`, which is now unless the attributes have one. The file gets its final
@@ -63,10 +75,9 @@ def create(
     """
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        created_utc = _write(partial, columns, attributes, rows_per_chunk, calibration, model,
-                             raw or {}, records or {})  # fmt: skip
-        if plugins:
-            _write_plugins(partial, plugins)
+        with h5py.File(partial, "w", libver=LIBVER) as file:
+            fill(file, contents)
+            created_utc = text_of(file.attrs["created_utc"])
         refuse_held(path)
         if not overwrite and path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -76,72 +87,70 @@ def create(
         partial.unlink(missing_ok=True)
 
 
-def _write(
-    path: Path,
-    columns: Sequence[Column],
-    attributes: Mapping[str, str | int | float | bool],
-    rows_per_chunk: int,
-    calibration: Mapping[str, Mapping[str, Any]],
-    model: Mapping[str, Any],
-    raw: Mapping[str, RawSamples],
-    records: Mapping[str, Mapping[str, Any]],
-) -> str:
-    with h5py.File(path, "w", libver=LIBVER) as file:
-        file.attrs["NX_class"] = "NXroot"
-        file.attrs["default"] = "ticks"
-        file.attrs["format"] = FORMAT
-        file.attrs["created_utc"] = datetime.now(UTC).isoformat(timespec="milliseconds")
-        for name, value in attributes.items():
-            file.attrs[name] = value
-        file.attrs["outcome"] = "running"
-        file.attrs["summary"] = "{}"
+def fill(file: h5py.File, contents: Contents) -> None:
+    """Write everything that a recording holds before its first row into an empty file."""
+    _write_attributes(file, contents.attributes)
+    _create_ticks(file, contents.columns, contents.rows_per_chunk)
+    _create_raw(file, contents.raw, contents.rows_per_chunk)
+    create_recorded(file, [0] * (len(RINGS) + len(contents.raw)))
+    for name, dtype in (("events", EVENT), ("inputs", INPUT)):
+        file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
+    for folder, kept in (("calibration", contents.calibration), ("records", contents.records)):
+        for name, record in kept.items():
+            group = file.create_group(f"{folder}/{name}")
+            for key, value in record.items():
+                group.attrs[key] = value
+    group = file.create_group("model")
+    for folder in ("calibration", "records", "model"):
+        if folder in file:
+            file[folder].attrs["NX_class"] = "NXcollection"
+    for name, value in contents.model.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "U":
+            array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
+        group.create_dataset(name, data=array)
+    _write_plugins(file, contents.plugins)
 
-        ticks = file.create_group("ticks")
-        ticks.attrs["NX_class"] = "NXdata"
-        ticks.attrs["axes"] = "t_s"
-        shown = _default_plot([c.name for c in columns if not c.n_cells])
-        ticks.attrs["signal"] = shown[0]
-        if shown[1:]:
-            ticks.attrs["auxiliary_signals"] = shown[1:]
-        for place, column in enumerate(columns):
-            base, shape = column.dtype.base, column.dtype.shape
-            dataset = ticks.create_dataset(
-                column.name,
-                shape=(0, *shape),
-                maxshape=(None, *shape),
-                dtype=base,
-                chunks=(rows_per_chunk, *shape),
-                fletcher32=True,
-            )
-            dataset.attrs["units"] = column.units
-            dataset.attrs["role"] = column.role
-            dataset.attrs["description"] = column.description
-            dataset.attrs["place"] = place  # in the row; HDF5 lists names by alphabet
-            if column.simulated:
-                dataset.attrs["source"] = "SIMULATED"
-            if column.flags:
-                dataset.attrs["flags"] = list(column.flags)
-            if column.n_cells and not column.fractions:
-                dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
-        _create_raw(file, raw, rows_per_chunk)
-        create_recorded(file, [0] * (len(RINGS) + len(raw)))
-        for name, dtype in (("events", EVENT), ("inputs", INPUT)):
-            file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(64,))
-        for folder, kept in (("calibration", calibration), ("records", records)):
-            for name, record in kept.items():
-                group = file.create_group(f"{folder}/{name}")
-                for key, value in record.items():
-                    group.attrs[key] = value
-        group = file.create_group("model")
-        for folder in ("calibration", "records", "model"):
-            if folder in file:
-                file[folder].attrs["NX_class"] = "NXcollection"
-        for name, value in model.items():
-            array = np.asarray(value)
-            if array.dtype.kind == "U":
-                array = np.char.encode(array, "utf-8") if array.size else np.zeros(0, dtype="S1")
-            group.create_dataset(name, data=array)
-        return text_of(file.attrs["created_utc"])
+
+def _write_attributes(file: h5py.File, attributes: Mapping[str, str | int | float | bool]) -> None:
+    file.attrs["NX_class"] = "NXroot"
+    file.attrs["default"] = "ticks"
+    file.attrs["format"] = FORMAT
+    file.attrs["created_utc"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+    for name, value in attributes.items():
+        file.attrs[name] = value
+    file.attrs["outcome"] = "running"
+    file.attrs["summary"] = "{}"
+
+
+def _create_ticks(file: h5py.File, columns: Sequence[Column], rows_per_chunk: int) -> None:
+    ticks = file.create_group("ticks")
+    ticks.attrs["NX_class"] = "NXdata"
+    ticks.attrs["axes"] = "t_s"
+    shown = _default_plot([c.name for c in columns if not c.n_cells])
+    ticks.attrs["signal"] = shown[0]
+    if shown[1:]:
+        ticks.attrs["auxiliary_signals"] = shown[1:]
+    for place, column in enumerate(columns):
+        base, shape = column.dtype.base, column.dtype.shape
+        dataset = ticks.create_dataset(
+            column.name,
+            shape=(0, *shape),
+            maxshape=(None, *shape),
+            dtype=base,
+            chunks=(rows_per_chunk, *shape),
+            fletcher32=True,
+        )
+        dataset.attrs["units"] = column.units
+        dataset.attrs["role"] = column.role
+        dataset.attrs["description"] = column.description
+        dataset.attrs["place"] = place  # in the row; HDF5 lists names by alphabet
+        if column.simulated:
+            dataset.attrs["source"] = "SIMULATED"
+        if column.flags:
+            dataset.attrs["flags"] = list(column.flags)
+        if column.n_cells and not column.fractions:
+            dataset.attrs["missing"] = np.uint8(CELL_UNKNOWN)
 
 
 def _default_plot(names: Sequence[str]) -> list[str]:
@@ -152,16 +161,15 @@ def _default_plot(names: Sequence[str]) -> list[str]:
     return [next((name for name in names if "_measured" in name), "t_s")]
 
 
-def _write_plugins(path: Path, plugins: Mapping[str, Mapping[str, str]]) -> None:
+def _write_plugins(file: h5py.File, plugins: Mapping[str, Mapping[str, str]]) -> None:
     """Write plug-in code by key: the source as a dataset, facts about it as attributes."""
-    with h5py.File(path, "r+", libver=LIBVER) as file:
-        for key, facts in plugins.items():
-            text = np.frombuffer(facts["source"].encode(), dtype=np.uint8)
-            dataset = file.create_dataset(f"{PLUGINS}/{key}", data=text)
-            dataset.attrs["description"] = "UTF-8 text of the file"
-            for name, value in facts.items():
-                if name != "source":
-                    dataset.attrs[name] = value
+    for key, facts in plugins.items():
+        text = np.frombuffer(facts["source"].encode(), dtype=np.uint8)
+        dataset = file.create_dataset(f"{PLUGINS}/{key}", data=text)
+        dataset.attrs["description"] = "UTF-8 text of the file"
+        for name, value in facts.items():
+            if name != "source":
+                dataset.attrs[name] = value
 
 
 def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: int) -> None:
@@ -173,16 +181,16 @@ def _create_raw(file: h5py.File, raw: Mapping[str, RawSamples], rows_per_chunk: 
         group.attrs["signal"] = next((f for f in samples.dtype.names or () if f != "t_s"), "t_s")
         group.attrs["rate_Hz"] = samples.rate_Hz
         group.attrs["description"] = f"every sample of {name}, t_s by its own clock from its start"
-        for field in samples.dtype.names or ():
+        for channel in samples.dtype.names or ():
             dataset = group.create_dataset(
-                field,
+                channel,
                 shape=(0,),
                 maxshape=(None,),
-                dtype=samples.dtype[field],
+                dtype=samples.dtype[channel],
                 chunks=(min(65536, samples.per_tick * rows_per_chunk),),
                 fletcher32=True,
             )
-            dataset.attrs["units"] = samples.units[field]
+            dataset.attrs["units"] = samples.units[channel]
             if samples.simulated:
                 dataset.attrs["source"] = "SIMULATED"
 
@@ -196,11 +204,16 @@ def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
     """Write the outcome of the run into a file that has all its rows."""
+    with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
+        write_outcome(file, outcome, summary)
+
+
+def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, Any]) -> None:
+    """The same of an open recording."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
-    with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
-        file.attrs["summary"] = json.dumps(summary)
-        file.attrs["outcome"] = outcome
+    file.attrs["summary"] = json.dumps(summary)
+    file.attrs["outcome"] = outcome
 
 
 def text_of(value: Any) -> str:

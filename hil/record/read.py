@@ -214,31 +214,36 @@ def open_run(path: str | Path) -> xr.Dataset:
     ConfigError
         The file is missing or not a recording.
     """
+    with open_h5(path) as file:
+        refuse_larger_than_memory([*file["ticks"].values(), file["events"]], Path(path))
+        run = dataset_of(file)
+    run.encoding["source"] = str(path)
+    return run
+
+
+def dataset_of(file: h5py.File) -> xr.Dataset:
+    """The rows, events and inputs of an open recording, as `open_run` returns them."""
     import xarray as xr
 
-    with open_h5(path) as file:
-        n = n_whole_rows(file)
-        refuse_larger_than_memory([*file["ticks"].values(), file["events"]], Path(path))
-        variables: dict[str, xr.Variable] = {}
-        for name, dataset in file["ticks"].items():
-            dims = ("tick", "cell")[: dataset.ndim]
-            attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
-            variables[name] = xr.Variable(dims, dataset[:n], attrs)
-        for ring, dim in (("events", "event"), ("inputs", "input")):
-            noted = file[ring][: n_whole_rows(file, ring)]
-            for field in noted.dtype.names:
-                values = noted[field]
-                if values.dtype.kind == "S":
-                    values = np.char.decode(values, "utf-8", "replace")
-                variables[f"{dim}_{field}"] = xr.Variable((dim,), values)
-        attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
-        cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
+    n = n_whole_rows(file)
+    variables: dict[str, xr.Variable] = {}
+    for name, dataset in file["ticks"].items():
+        dims = ("tick", "cell")[: dataset.ndim]
+        attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
+        variables[name] = xr.Variable(dims, dataset[:n], attrs)
+    for ring, dim in (("events", "event"), ("inputs", "input")):
+        noted = file[ring][: n_whole_rows(file, ring)]
+        for field in noted.dtype.names:
+            values = noted[field]
+            if values.dtype.kind == "S":
+                values = np.char.decode(values, "utf-8", "replace")
+            variables[f"{dim}_{field}"] = xr.Variable((dim,), values)
+    attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
+    cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
     coords: dict[str, Any] = {"t_s": variables.pop("t_s")}
     if cells:
         coords["cell"] = ("cell", cells)
-    run = xr.Dataset(variables, coords=coords, attrs=attrs)
-    run.encoding["source"] = str(path)
-    return run
+    return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
 def _plain(value: Any) -> Any:

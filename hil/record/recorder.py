@@ -76,15 +76,7 @@ def _copy_rows(
     parent_lives: Callable[[], bool],
 ) -> str:
     """Copy rows until the end, or until the file is cut off; returns its harm, one of HARMS."""
-    sinks = [
-        _Sink(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
-        _Sink(tap.events, [("", file["events"])]),
-        _Sink(tap.inputs, [("", file["inputs"])]),
-        *(
-            _Sink(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
-            for name, ring in sorted(tap.raw.items())
-        ),
-    ]
+    writer = Writer(tap, file)
     tap.set_recorder_ready()
     flushed_s = synced_s = time.monotonic()
     last, harm = False, ""
@@ -103,15 +95,11 @@ def _copy_rows(
                 break
         if is_alone:
             _say_alone(tap)
-        for sink in sinks:
-            sink.take()
-        tap.recorded, tap.lost = sinks[0].taken, sum(sink.lost for sink in sinks)
+        writer.take()
+        tap.recorded, tap.lost = writer.taken, writer.lost
         if due:
-            for sink in sinks:
-                sink.flush()
-            file[RECORDED][:] = [sink.rows for sink in sinks]
-            file[RECORDED].flush()
-            recording.note(sinks[0].rows)
+            writer.flush()
+            recording.note(writer.rows)
             flushed_s = now_s
         if last or now_s - synced_s >= fsync_s:
             os.fsync(file.id.get_vfd_handle())
@@ -127,7 +115,50 @@ def _say_alone(tap: taps.Tap) -> None:
     tap.events.push(event)
 
 
-class _Sink:
+class Writer:
+    """Copies what stands in the rings of a tap into a recording."""
+
+    def __init__(self, tap: taps.Rings, file: h5py.File) -> None:
+        self._recorded = file[RECORDED]
+        self._columns = [
+            _Columns(tap.ticks, [(name, file["ticks"][name]) for name in file["ticks"]]),
+            _Columns(tap.events, [("", file["events"])]),
+            _Columns(tap.inputs, [("", file["inputs"])]),
+            *(
+                _Columns(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
+                for name, ring in sorted(tap.raw.items())
+            ),
+        ]
+
+    @property
+    def taken(self) -> int:
+        """Rows of ticks that were copied, or lost."""
+        return self._columns[0].taken
+
+    @property
+    def lost(self) -> int:
+        """Rows of any ring that were overwritten before they were copied."""
+        return sum(columns.lost for columns in self._columns)
+
+    @property
+    def rows(self) -> int:
+        """Rows of ticks in the recording."""
+        return self._columns[0].rows
+
+    def take(self) -> None:
+        """Copy all new rows."""
+        for columns in self._columns:
+            columns.take()
+
+    def flush(self) -> None:
+        """Flush the columns, then the number of rows that are whole on file."""
+        for columns in self._columns:
+            columns.flush()
+        self._recorded[:] = [columns.rows for columns in self._columns]
+        self._recorded.flush()
+
+
+class _Columns:
     """One ring and the datasets of its fields; '' means the whole row."""
 
     def __init__(self, ring: taps.Ring, datasets: list[tuple[str, h5py.Dataset]]) -> None:

@@ -34,7 +34,27 @@ def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
         )
 
 
-class Sink:
+class RingSink:
+    """Puts rows, events and the values of requests into rings."""
+
+    def __init__(self, rings: taps.Rings, frame: Frame) -> None:
+        self._rings = rings
+        self._row = frame.row
+        self._event = np.zeros(1, dtype=taps.EVENT)
+        self._input = np.zeros(1, dtype=taps.INPUT)
+
+    def event(self, t_s: float, level: str, source: str, text: str) -> None:
+        """Record an event."""
+        self._event[0] = (t_s, level, source, text.encode()[:256])
+        self._rings.events.push(self._event)
+
+    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
+        """Record a request that took effect at this tick."""
+        self._input[0] = (tick, t_s, name, value, text.encode()[:256])
+        self._rings.inputs.push(self._input)
+
+
+class Sink(RingSink):
     """Passes the rows of one run to the recorder.
 
     Parameters
@@ -60,14 +80,12 @@ class Sink:
     ) -> None:
         self.path = path
         self._begun = begun
-        self._row = frame.row
         self._lossless = lossless
         capacity = max(4096, int(5.0 / period_s))
         # Twice the samples of a full ring of ticks: these rings then never fill first.
         rings = {name: (r.dtype, 2 * r.per_tick * capacity) for name, r in (raw or {}).items()}
         self.tap = taps.create(frame.dtype, capacity, rings)
-        self._event = np.zeros(1, dtype=taps.EVENT)
-        self._input = np.zeros(1, dtype=taps.INPUT)
+        super().__init__(self.tap, frame)
         command = [*PYTHON, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
         command += [str(flush_s), str(fsync_s), str(os.getpid())]
         try:
@@ -138,15 +156,6 @@ class Sink:
             self.file_harmed = f"{self.path.name} {self.tap.harm}"
         stalled = self._n - self.tap.recorded > self.tap.ticks.capacity
         return self.alive and not (stalled or self.disk_low or self.file_harmed)
-
-    def event(self, t_s: float, level: str, source: str, text: str) -> None:
-        self._event[0] = (t_s, level, source, text.encode()[:256])
-        self.tap.events.push(self._event)
-
-    def input(self, tick: int, t_s: float, name: str, value: float, text: str = "") -> None:
-        """Record a request that took effect at this tick."""
-        self._input[0] = (tick, t_s, name, value, text.encode()[:256])
-        self.tap.inputs.push(self._input)
 
     def requests(self, tick: int) -> list[tuple[str, float, str]]:
         """Requests of windows since the last tick."""

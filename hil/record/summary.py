@@ -36,33 +36,40 @@ def summarise(
     missed.
     """
     with open_h5(path) as file:
-        n = n_whole_rows(file)
-        ticks = file["ticks"]
-        t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
-        nothing = np.full(n, np.nan)
-        signals = [
-            (
-                signal,
-                ticks[signal.measured][:n],
-                ticks[signal.model][:n],
-                nothing if signal.reference is None else ticks[signal.reference][:n],
-            )
-            for signal in signals_in(ticks)
-        ]
-        clocks = {
-            name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
-            for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
-        }
-        cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
-        failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
-        names = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
-        exchanges = {
-            name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
-            for name in ticks
-            if name.endswith(ROUND_TRIP)
-        }
-        events = file["events"][: n_whole_rows(file, "events")]
-        room = room_of(file, n)
+        return summary_of_rows(file, period_s, clock, n_periods)
+
+
+def summary_of_rows(
+    file: h5py.File, period_s: float, clock: str, n_periods: int | None = None
+) -> dict[str, Any]:
+    """The same of an open recording."""
+    n = n_whole_rows(file)
+    ticks = file["ticks"]
+    t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
+    nothing = np.full(n, np.nan)
+    signals = [
+        (
+            signal,
+            ticks[signal.measured][:n],
+            ticks[signal.model][:n],
+            nothing if signal.reference is None else ticks[signal.reference][:n],
+        )
+        for signal in signals_in(ticks)
+    ]
+    clocks = {
+        name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
+        for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
+    }
+    cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
+    failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
+    names = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
+    exchanges = {
+        name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
+        for name in ticks
+        if name.endswith(ROUND_TRIP)
+    }
+    events = file["events"][: n_whole_rows(file, "events")]
+    room = room_of(file, n)
     causes = [
         {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
         for event in events

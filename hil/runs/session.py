@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -113,23 +113,11 @@ def run(
     DeviceError
         A device failed; the recording is kept.
     """
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
     backends, clock = where_it_runs(config, backend, clock)
+    refuse_run(config, backends, clock, seed, injection)
     on_bench = "bench" in backends.values()
     if not armed and clock == "virtual":
         raise ConfigError("--disarmed: a run on the virtual clock cannot be armed: --clock real")
-    if injection is not None and on_bench:
-        raise ConfigError(f"--inject: not on a bench: --backend {backend}")
-    if injection is not None:
-        refuse_absent(
-            injection.faults,
-            config.tables.devices,
-            backends,
-            clock,
-            config.n_ticks,
-            config.tables.loop.period_s,
-        )
     if foxglove is not None:
         live.require_foxglove()
     status = status_now(config, backends, strict=strict)
@@ -145,20 +133,13 @@ def run(
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
     check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
     book = logbooks.logbook_of(config, backends)
-    extra_attributes: dict[str, str | int | float] = {**_ambient(config)}
+    extra_attributes: dict[str, str | int | float] = {}
     if book is not None:
         extra_attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
     with interrupted_by_signals(), Replaced(path) as previous:
-        created_utc = _create_recording(
-            path,
-            config,
-            pipeline,
-            clock,
-            backend,
-            seed,
-            {**extra_attributes, **(attributes or {})},
-            force,
-        )
+        where: dict[str, str | int] = {"backend": backend, "clock": clock, "seed": seed}
+        more = {**extra_attributes, **(attributes or {})}
+        created_utc = _create(path, contents_of(config, pipeline, where, more), force)
         previous.created()
         bar = label if progress else ""
         viewer = live.Server(foxglove, f"hil: {config.rig_name}/{config.path.stem}", created_utc)
@@ -187,6 +168,31 @@ def run(
         except ModelError as error:
             # A step of the model failed. Everything is off and the recording is kept.
             raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+
+
+def refuse_run(
+    config: Config,
+    backends: Mapping[str, str],
+    clock: str,
+    seed: int,
+    injection: Injection | None,
+) -> None:
+    """Refuse a seed that is none, and faults that this rig cannot have.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"--seed {seed}: give a whole number from 0 to 2^63 - 1")
+    if injection is None:
+        return
+    if bench := [name for name, kind in backends.items() if kind == "bench"]:
+        raise ConfigError(f"--inject: not on a bench: --backend {bench[0]}=bench")
+    tables = config.tables
+    refuse_absent(
+        injection.faults, tables.devices, backends, clock, config.n_ticks, tables.loop.period_s
+    )
 
 
 def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> CalibrationStatus:
@@ -312,15 +318,7 @@ def _run_recorded(
                 if window:
                     watch_this_run(path)
                 with _awake(clock_name, sink), show_progress(sink.tap.path, config.n_ticks, bar):
-                    sink.input(0, 0.0, "start", float(armed))
-                    how = "" if armed else ", not armed"
-                    sink.event(0.0, "info", "session", f"started on the {clock_name} clock{how}")
-                    for level, line in status.events(on_bench=on_bench):
-                        sink.event(0.0, level, "calibration", line)
-                    for line in config.doubts:
-                        sink.event(0.0, "warning", "configuration", line)
-                    for line in timed:
-                        sink.event(0.0, "info", "own code", line)
+                    note_start(parts, config, status.events(on_bench=on_bench), timed)
                     for line in pipeline.rig.self_test(ask_somebody):
                         sink.event(0.0, "info", "self-test", line)
                     with _prepared(clock_name, sink, spin_s):
@@ -360,30 +358,15 @@ def _close(
     kernel: dict[str, Any],
     status: CalibrationStatus,
 ) -> Result:
-    t_s = float(parts.frame.values[parts.frame.index("t_s")])
-    stopped_by = parts.inputs.stop.reason
-    if stopped_by:
-        sink.event(t_s, "warning", "operator", f"stopped by {stopped_by}")
-    if error:
-        sink.event(t_s, "error", "session", error)
-    sink.event(t_s, "info", "session", f"ended: {outcome}")
+    note_end(parts, outcome, error)
     try:
         lost = sink.drain()
     except DeviceError as failed:  # too late for an event: goes to the terminal
         kept = [_recovered(sink.path)] if sink.tap.ticks.written else []
         raise DeviceError("; ".join([*_failed_before(parts, error), str(failed), *kept])) from None
-    complete_ticks = parts.n_ticks if outcome == "complete" else None
-    summary = {
-        "outcome": outcome,
-        "first_fault": guard.names_of(parts.guard.first_bits),
-        "faults": guard.names_of(parts.guard.fault_bits),
-        "stopped_by": stopped_by,
-        "error": error,
-        "rows_lost": lost,
-        "loop_s": plain(loop_s),
-        "calibration": status.as_dict(),
-        **summarise(sink.path, parts.period_s, parts.clock.name, complete_ticks),
-    }
+    ended = Ended(outcome, error, loop_s, lost)
+    figures = summarise(sink.path, parts.period_s, parts.clock.name, ended.n_periods(parts))
+    summary = summary_of(parts, ended, status, figures)
     if isinstance(parts.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = parts.clock.started_s
         summary["timing"]["kernel"] = plain(kernel)
@@ -398,6 +381,66 @@ def _recovered(path: Path) -> str:
     except (ConfigError, DeviceError):
         return f"what it wrote is in {path}: free some space, then hil recover {path}"
     return f"its {describe(path)['rows'] if rows is None else rows} rows are kept in {path}"
+
+
+def note_start(
+    parts: LoopContext,
+    config: Config,
+    calibration: Iterable[tuple[str, str]],
+    timed: Iterable[str],
+) -> None:
+    """Record how a run starts, what is doubtful about its rig, and the times of plug-in code."""
+    sink = parts.sink
+    sink.input(0, 0.0, "start", float(parts.armed))
+    how = "" if parts.armed else ", not armed"
+    sink.event(0.0, "info", "session", f"started on the {parts.clock.name} clock{how}")
+    for level, line in calibration:
+        sink.event(0.0, level, "calibration", line)
+    for line in config.doubts:
+        sink.event(0.0, "warning", "configuration", line)
+    for line in timed:
+        sink.event(0.0, "info", "own code", line)
+
+
+def note_end(parts: LoopContext, outcome: str, error: str) -> None:
+    """Record how a run ended."""
+    t_s = float(parts.frame.values[parts.frame.index("t_s")])
+    if parts.inputs.stop.reason:
+        parts.sink.event(t_s, "warning", "operator", f"stopped by {parts.inputs.stop.reason}")
+    if error:
+        parts.sink.event(t_s, "error", "session", error)
+    parts.sink.event(t_s, "info", "session", f"ended: {outcome}")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a loop ended, how long it took, and how many rows were lost."""
+
+    outcome: str
+    error: str
+    loop_s: float
+    rows_lost: int = 0
+
+    def n_periods(self, parts: LoopContext) -> int | None:
+        """Periods that a complete run should have had."""
+        return parts.n_ticks if self.outcome == "complete" else None
+
+
+def summary_of(
+    parts: LoopContext, ended: Ended, status: CalibrationStatus, figures: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The summary of a run with these figures of its rows."""
+    return {
+        "outcome": ended.outcome,
+        "first_fault": guard.names_of(parts.guard.first_bits),
+        "faults": guard.names_of(parts.guard.fault_bits),
+        "stopped_by": parts.inputs.stop.reason,
+        "error": ended.error,
+        "rows_lost": ended.rows_lost,
+        "loop_s": plain(ended.loop_s),
+        "calibration": status.as_dict(),
+        **figures,
+    }
 
 
 def _failed_before(parts: LoopContext, error: str) -> Iterator[str]:
@@ -470,24 +513,25 @@ def _exists_already(path: Path) -> ConfigError:
     return ConfigError(f"{path}: exists already: choose another --out, or overwrite with --force")
 
 
-def _create_recording(
-    path: Path,
+def contents_of(
     config: Config,
     pipeline: Pipeline,
-    clock: str,
-    backend: str,
-    seed: int,
+    where: Mapping[str, str | int],
     more: Mapping[str, str | int | float],
-    force: bool,
-) -> str:
-    """Create the recording; returns the time that it was created."""
+) -> layout.Contents:
+    """What the recording of a run holds before its first row.
+
+    Parameters
+    ----------
+    where : `backend`, `clock` and `seed` of the run
+    more : additional root attributes
+    """
     tables = config.tables
     simulated = pipeline.rig.simulated
     attributes: dict[str, str | int | float] = {
+        **_ambient(config),
         **more,
-        "backend": backend,
-        "clock": clock,
-        "seed": seed,
+        **where,
         "experiment": config.to_toml(),
         **config.hashes,
         "experiment_name": tables.experiment.name,
@@ -499,19 +543,22 @@ def _create_recording(
     }
     if config.force_signal:
         attributes["force_signal"] = config.force_signal
+    return layout.Contents(
+        pipeline.frame.columns,
+        attributes,
+        rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
+        calibration=calibrated.calibrations(tables, config.records, _today()),
+        records=sources.kept(config.sources, _today()),
+        model=model_arrays(config),
+        raw={name: samples for name, (_, samples) in pipeline.rig.samplers().items()},
+        plugins=_sources(config),
+    )
+
+
+def _create(path: Path, contents: layout.Contents, force: bool) -> str:
+    """Create the recording; returns the time that it was created."""
     try:
-        return layout.create(
-            path,
-            pipeline.frame.columns,
-            attributes,
-            rows_per_chunk=int(min(4096, max(256, 1.0 / tables.loop.period_s))),
-            calibration=calibrated.calibrations(tables, config.records, _today()),
-            records=sources.kept(config.sources, _today()),
-            model=model_arrays(config),
-            raw={name: samples for name, (_, samples) in pipeline.rig.samplers().items()},
-            plugins=_sources(config),
-            overwrite=force,
-        )
+        return layout.create(path, contents, overwrite=force)
     except FileExistsError:
         raise _exists_already(path) from None
     except OSError as error:

@@ -86,7 +86,8 @@ def test_nothing_in_hil_opens_a_file_for_reading_but_the_one_that_refuses(config
     }
     assert found == {
         "record/read.py": [("path", "r")],
-        "record/layout.py": [("path", "w"), ("path", "r+"), ("path", "r+")],
+        "record/layout.py": [("partial", "w"), ("path", "r+")],
+        "record/memory.py": [("name", "w")],
         "record/recorder.py": [("path", "r+")],
         "record/repair.py": [("partial", "x")],
         "procedures/rewrite.py": [("partial", "r+"), ("partial", "r+")],

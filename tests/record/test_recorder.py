@@ -23,9 +23,7 @@ class Bench:
         cells = Column("cells", "1", "commanded", "", n_cells=3)
         self.frame = Frame([*(Column(name, "s", "timing", "") for name in ("t_s", "x")), cells])
         self.path = folder / "run.h5"
-        layout.create(
-            self.path, self.frame.columns, {}, rows_per_chunk=16, calibration={}, model={}
-        )
+        layout.create(self.path, layout.Contents(self.frame.columns, {}, rows_per_chunk=16))
         self.tap = taps.create(self.frame.dtype, capacity)
 
     def push(self, n, first=0):

@@ -115,10 +115,8 @@ class RecordingInAnyOrder(RuleBasedStateMachine):
         self.frame = Frame([*(Column(name, "s", "timing", "") for name in ("t_s", "x")), cells])
         self.path, self.log = self.folder / "run.h5", self.folder / "writes.log"
         raw = {"daq": RawSamples(SAMPLE, {"t_s": "s", "volts": "V"}, PER_TICK, 1e3, simulated=True)}
-        layout.create(
-            self.path, self.frame.columns, {"experiment": ""}, rows_per_chunk=chunk,
-            calibration={}, model={}, raw=raw,
-        )  # fmt: skip
+        contents = layout.Contents(self.frame.columns, {"experiment": ""}, chunk, raw=raw)
+        layout.create(self.path, contents)
         self.tap = taps.create(self.frame.dtype, capacity, {"daq": (SAMPLE, 8 * capacity)})
         self.rings = dict(
             zip(RINGS, (self.tap.ticks, self.tap.events, self.tap.inputs, self.tap.raw["daq"]),

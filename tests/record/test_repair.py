@@ -37,7 +37,7 @@ def run(tmp_path):
         name: RawSamples(SAMPLE, {"t_s": "s", "volts": "V"}, n, 100.0 * n, simulated=True)
         for name, n in PER_TICK.items()
     }
-    layout.create(path, columns, attributes, rows_per_chunk=8, calibration={}, model=MODEL, raw=raw)
+    layout.create(path, layout.Contents(columns, attributes, 8, model=MODEL, raw=raw))
     with h5py.File(path, "r+", libver=layout.LIBVER) as file:
         for name, column in file["ticks"].items():
             column.resize(N, axis=0)

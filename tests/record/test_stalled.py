@@ -11,7 +11,7 @@ from hil.record.sink import Sink
 def test_a_recorder_that_leaves_a_whole_ring_of_rows_behind_counts_as_dead(tmp_path):
     path = tmp_path / "run.h5"
     frame = Frame([Column("t_s", "s", "timing", "scheduled time")])
-    layout.create(path, frame.columns, {}, rows_per_chunk=256, calibration={}, model={})
+    layout.create(path, layout.Contents(frame.columns, {}, rows_per_chunk=256))
     sink = Sink(path, frame, period_s=0.001, flush_s=0.05, fsync_s=5.0, lossless=False)
     sink.wait_ready()
     capacity = sink.tap.ticks.capacity

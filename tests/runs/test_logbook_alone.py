@@ -106,12 +106,9 @@ def recording(path, duty=None, supplies=(), n=6):
         columns += [Column(f"{name}_on_told", "1", "state", ""),
                     Column(f"{name}_voltage_V", "V", "measured", "")]  # fmt: skip
         values |= {f"{name}_on_told": np.ones(6), f"{name}_voltage_V": np.array(volts)}
-    layout.create(
-        path, columns,
-        {"experiment": "", "experiment_file": "a.toml", "experiment_name": "a",
-         "clock": "virtual", "seed": 1, "software": "{}"},
-        rows_per_chunk=8, calibration={}, model={"cells": ["a", "b"]},
-    )  # fmt: skip
+    attributes = {"experiment": "", "experiment_file": "a.toml", "experiment_name": "a",
+                  "clock": "virtual", "seed": 1, "software": "{}"}  # fmt: skip
+    layout.create(path, layout.Contents(columns, attributes, 8, model={"cells": ["a", "b"]}))
     with h5py.File(path, "r+", libver=layout.LIBVER) as file:
         for name, column in file["ticks"].items():
             column.resize(n, axis=0)

@@ -87,12 +87,13 @@ def write(
     try:
         layout.create(
             partial,
-            list(_columns(pipeline, columns, bool(simulated))),
-            attributes,
-            rows_per_chunk=min(ROWS_PER_CHUNK, max(2, len(columns["t_s"]))),
-            calibration={},  # readings come in their units: no calibration of the rig was applied
-            records=sources.kept(config.sources, datetime.now(UTC).date()),
-            model=model_arrays(config),
+            layout.Contents(  # readings come in their units: no calibration of the rig was applied
+                list(_columns(pipeline, columns, bool(simulated))),
+                attributes,
+                rows_per_chunk=min(ROWS_PER_CHUNK, max(2, len(columns["t_s"]))),
+                records=sources.kept(config.sources, datetime.now(UTC).date()),
+                model=model_arrays(config),
+            ),
         )
         _fill(partial, columns, notes)
         summary = {

@@ -1,0 +1,107 @@
+"""`hil.simulate`: the rows of a run without a file, a recorder or shared memory."""
+
+import json
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import hil
+from hil.errors import ConfigError
+from hil.experiment.load import load
+from hil.runs import session
+from hil.runs.simulate import simulate
+
+TAKEN_TIMES = (
+    "busy_s",
+    *(f"{stage}_stage_s" for stage in ("read", "estimate", "control", "guard", "write")),
+)
+OF_A_COMPUTER = ("loop_s", "timing")
+
+
+def equal(simulated, recorded):
+    """The variables and attributes in which two runs differ, but for the time they took."""
+    assert list(simulated.variables) == list(recorded.variables)
+    differ = [
+        name
+        for name in recorded.variables
+        if name not in TAKEN_TIMES
+        and simulated[name].values.tobytes() != recorded[name].values.tobytes()
+    ]
+    for name in recorded.variables:
+        assert simulated[name].attrs == recorded[name].attrs
+    assert simulated.attrs.keys() == recorded.attrs.keys()
+    differ += [
+        key
+        for key in recorded.attrs
+        if key not in ("created_utc", "summary") and simulated.attrs[key] != recorded.attrs[key]
+    ]
+    summaries = [json.loads(run.attrs["summary"]) for run in (simulated, recorded)]
+    differ += [
+        key
+        for key in summaries[1]
+        if key not in OF_A_COMPUTER and summaries[0][key] != summaries[1][key]
+    ]
+    return differ
+
+
+@pytest.mark.slow_beyond(2)
+@pytest.mark.parametrize("experiment", ["miga6/broadcast", "wires4/hold", "array14/pid", "leg/up"])
+def test_a_simulation_has_every_row_event_and_figure_of_a_recorded_run(
+    configs, tmp_path, experiment
+):
+    config = load(configs / f"{experiment}.toml", ["experiment.duration_s=0.5"])
+    recorded = hil.open_run(session.run(config, seed=5, out=tmp_path / "run.h5").path)
+    assert equal(simulate(config, seed=5), recorded) == []
+
+
+def test_a_simulation_trips_as_a_recorded_run_does(configs, tmp_path):
+    config = load(configs / "miga6/all_on.toml", ["guard.force_max_N=1.0"])
+    recorded = hil.open_run(session.run(config, out=tmp_path / "run.h5").path)
+    simulated = simulate(config)
+    assert recorded.attrs["outcome"] == "tripped"
+    assert equal(simulated, recorded) == []
+
+
+def test_more_rows_than_are_written_at_once_are_all_there(configs):
+    config = load(configs / "miga6/all_on.toml", ["experiment.duration_s=5.0"])
+    run = simulate(config)
+    assert run.t_s.values == pytest.approx(np.arange(5000) * 0.001)
+
+
+def test_a_simulation_leaves_no_file_process_or_shared_memory(configs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = Path("/dev/shm")
+    before = {*shared.iterdir()} if shared.is_dir() else set()
+    hil.simulate(configs / "miga6/all_on.toml", sets=("experiment.duration_s=0.1",))
+    mine = psutil.Process().children(recursive=True)
+    assert [p for p in mine if "hil.record.recorder" in " ".join(p.cmdline())] == []
+    names = {path.name for path in ({*shared.iterdir()} if before else set()) - before}
+    assert not [name for name in names if f"-{os.getpid()}-" in name]
+    assert list(tmp_path.iterdir()) == []
+
+
+def forces_N(path, seed):
+    run = hil.simulate(path, seed=seed, sets=("experiment.duration_s=0.2",))
+    return run.force_measured_N.values.tobytes()
+
+
+def test_simulations_in_threads_and_processes_are_those_of_one_after_the_other(configs):
+    path, seeds = configs / "miga6/pid.toml", range(4)
+    one_by_one = [forces_N(path, seed) for seed in seeds]
+    assert len({*one_by_one}) == len(one_by_one)
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(forces_N, [path] * 4, seeds)) == one_by_one
+    spawning = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawning) as processes:
+        assert list(processes.map(forces_N, [path] * 2, seeds)) == one_by_one[:2]
+
+
+def test_a_seed_or_a_fault_that_cannot_be_is_refused_in_one_line(configs):
+    config = load(configs / "miga6/all_on.toml")
+    with pytest.raises(ConfigError, match="seed -1: give a whole number"):
+        simulate(config, seed=-1)
