@@ -233,25 +233,39 @@ class ExitError(SystemExit):
     """Code called os._exit, which would end the process without switching anything off."""
 
 
+_real_exit = os._exit
+_refusing = 0  # blocks of exit_refused in any thread
+_refusing_lock = threading.Lock()
+
+
 @contextlib.contextmanager
 def exit_refused() -> Iterator[None]:
-    """In the block os._exit raises ExitError; in a thread of its own it also stops the run."""
-    own_exit, pid = os._exit, os.getpid()
+    """In the block os._exit raises ExitError; in a thread of its own it also stops the run.
+
+    Blocks of several threads may overlap: the last one that ends puts os._exit back.
+    """
+    global _refusing
+    pid = os.getpid()
 
     def refuse(status: int) -> NoReturn:
         if os.getpid() != pid:  # a fork, such as of multiprocessing
-            own_exit(status)
+            _real_exit(status)
         text = f"os._exit({status}) would end the program without switching anything off"
         if threading.current_thread() is not threading.main_thread():
             say(f"plug-in: {text}: the run is stopped", file=sys.stderr)
             _thread.interrupt_main(signal.SIGTERM)
         raise ExitError(f"{text}: raise an exception")
 
-    os._exit = refuse
+    with _refusing_lock:
+        _refusing += 1
+        os._exit = refuse
     try:
         yield
     finally:
-        os._exit = own_exit
+        with _refusing_lock:
+            _refusing -= 1
+            if not _refusing:
+                os._exit = _real_exit
 
 
 _limit_s = 0.0

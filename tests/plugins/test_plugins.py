@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -461,3 +462,22 @@ def test_a_device_may_take_longer_to_connect_than_to_read():
         assert device.made.is_open
         with pytest.raises(PluginError, match=r"has not returned after 0\.02 s"):
             device.call("read", 0.0)
+
+
+def test_runs_in_threads_that_overlap_leave_os_exit_as_it_was():
+    real, entered, first_ended, refused = os._exit, threading.Event(), threading.Event(), []
+
+    def second():
+        with code.exit_refused():
+            entered.set()
+            first_ended.wait(60.0)
+            refused.append(os._exit is not real)
+
+    thread = threading.Thread(target=second)
+    with code.exit_refused():
+        thread.start()
+        assert entered.wait(60.0)
+    first_ended.set()
+    thread.join(60.0)
+    assert refused == [True]
+    assert os._exit is real
