@@ -306,6 +306,7 @@ def python() -> str:
             ("hil.load", hil.load),
             ("hil.run", hil.run),
             ("hil.runs.session.run", session.run),
+            ("hil.simulate", hil.simulate),
             ("hil.open_run", hil.open_run),
             ("hil.experiment.load.Config", Config),
         ],

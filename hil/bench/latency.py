@@ -9,7 +9,6 @@ Every other channel that is connected to the gate too shows the edges as well. T
 devices state for one edge give the offsets between them (`hil.bench.offsets`).
 """
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import isnan
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from hil.bench.offsets import edges_of, offsets
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.load import Config
-from hil.loop import loop
 from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -29,7 +27,7 @@ from hil.mechanics.system import Drive, System
 from hil.platform import realtime
 from hil.rig.instruments import device_of, layout_of, switching
 from hil.runs import assembly
-from hil.runs.opened import opened
+from hil.runs.trial import Trial
 
 LEARN_S = 0.1  # off, then on, to learn both readings of the channel
 PERIODS_MAX = 2.0
@@ -158,10 +156,9 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
     edges = _Edges(pipeline.frame, n_ticks)
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
     parts = replace(assembly.parts_of(config, pipeline, clock, edges), n_ticks=n_ticks)
-    prepared = realtime.prepared() if on_bench else contextlib.nullcontext()
-    with opened(pipeline.rig, parts.inputs.stop), prepared:
-        pipeline.rig.self_test(assembly.ask_somebody)
-        if loop.run(parts) == "aborted":
+    with Trial(parts) as trial:
+        trial.self_test()
+        if trial.run() == "aborted":
             raise StopError(f"stopped by {parts.inputs.stop.reason}")
     cell = config.system().cell_names[0]
     measured = edges.rows[2 * learn_ticks :]

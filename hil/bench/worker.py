@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from hil import bundled_configs
 from hil.experiment.load import Config, load
-from hil.loop import loop
 from hil.loop.clock import RealClock
 from hil.loop.frame import Frame
 from hil.loop.stopwatch import STAGES
 from hil.platform import realtime
 from hil.record.read import open_run
-from hil.runs import assembly, session
-from hil.runs.opened import opened
+from hil.runs import assembly, rehearsal, session
+from hil.runs.trial import Trial
 
 
 class _Times(assembly.NoSink):
@@ -65,16 +64,16 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
 def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
     pipeline = assembly.build(config, 0)
     times = _Times(pipeline.frame, config.n_ticks)
-    assembly.compile_tick(config)
+    rehearsal.compile_tick(config)
     clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
     parts = assembly.parts_of(config, pipeline, clock, times)
-    with opened(pipeline.rig, parts.inputs.stop), realtime.prepared() as granted:
-        pipeline.rig.self_test(assembly.ask_somebody)
-        loop.run(parts)
+    with Trial(parts) as trial:
+        trial.self_test()
+        trial.run()
     rows = times.rows[: times.n]
     medians = np.median(rows[:, 3:], axis=0).tolist()
     stages_s = dict(zip(STAGES, medians, strict=True))
-    return clock.started_s, rows, {"granted": granted, "stages_s": stages_s}
+    return clock.started_s, rows, {"granted": trial.granted, "stages_s": stages_s}
 
 
 def _recorded(config: Config, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:

@@ -85,7 +85,7 @@ class RealClock:
 
     def __init__(self, spin_s: float = 0.0) -> None:
         self.started_s = 0.0
-        self._spin_s = spin_s
+        self.spin_s = spin_s
         self._sleep = SleepMeter()
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class RealClock:
     def sleep_until_s(self, deadline_s: float) -> float:
         now_s = time.perf_counter
         due_s = self.started_s + deadline_s
-        wake_s = due_s - self._spin_s
+        wake_s = due_s - self.spin_s
         while (remaining_s := wake_s - now_s()) > 0.0:
             time.sleep(remaining_s)
         while (late_s := now_s() - due_s) < 0.0:

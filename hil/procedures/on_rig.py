@@ -20,7 +20,6 @@ from hil.calibration.sources import Sourced
 from hil.config.files import read_merged
 from hil.errors import ConfigError, StopError
 from hil.experiment.load import Config, load
-from hil.loop import loop
 from hil.loop.channels import valid_rows
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Frame
@@ -32,7 +31,7 @@ from hil.rig.instruments import MAIN_FORCE, force_channel
 from hil.rig.rig import parse_backend
 from hil.runs import assembly, session
 from hil.runs.kept_code import config_of
-from hil.runs.opened import opened
+from hil.runs.trial import Trial
 from hil.systems.array.model.cells import Cell
 from hil.systems.array.tables import ModelTable
 
@@ -126,8 +125,8 @@ def at_rest(
     clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
     parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
     rows.stop = parts.inputs.stop
-    with opened(pipeline.rig, rows.stop):
-        loop.run(parts)
+    with Trial(parts) as trial:
+        trial.run()
         if rows.stop.reason != ENOUGH:
             raise StopError(f"stopped by {rows.stop.reason}")
     # The first row precedes the first sample of a card.

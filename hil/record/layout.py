@@ -204,14 +204,14 @@ def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
 
 def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
     """Write the outcome of the run into a file that has all its rows."""
+    if outcome not in OUTCOMES:
+        raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
     with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
         write_outcome(file, outcome, summary)
 
 
 def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, Any]) -> None:
     """The same of an open recording."""
-    if outcome not in OUTCOMES:
-        raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
     file.attrs["summary"] = json.dumps(summary)
     file.attrs["outcome"] = outcome
 

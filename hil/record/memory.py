@@ -36,6 +36,7 @@ class MemorySink(RingSink):
     """
 
     disk_low = ""
+    file_harmed = ""
 
     def __init__(self, frame: Frame, contents: Contents) -> None:
         raw = {

@@ -25,7 +25,7 @@ from hil.loop.duty import STEPS
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
 from hil.rig.tables import PluginDeviceTable
-from hil.runs import assembly
+from hil.runs import rehearsal
 
 Check = Callable[[], object]
 N_TICKS = 500
@@ -140,7 +140,7 @@ def _role(node: ast.ClassDef) -> Role | None:
 
 
 def _rehearsed(experiment: Path) -> None:
-    assembly.rehearse_plugins(load(experiment), 0)
+    rehearsal.rehearse_plugins(load(experiment), 0)
 
 
 def _in_time(
@@ -151,8 +151,8 @@ def _in_time(
     The cost of a call is the minimum over a few passes, which excludes stalls of the computer.
     """
     took_s = timed()
-    budget_s = assembly.BUDGET_SHARE * period_s
-    for _ in range(assembly.PASSES_MAX):
+    budget_s = rehearsal.BUDGET_SHARE * period_s
+    for _ in range(rehearsal.PASSES_MAX):
         took_s = [min(both) for both in zip(took_s, timed(), strict=True)]
         if max(took_s) <= budget_s:
             return

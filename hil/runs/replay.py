@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.loop import guard, loop
+from hil.loop import guard
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Frame
 from hil.loop.requests import Request, Stop
@@ -28,6 +28,7 @@ from hil.rig.replay import ReplayRig
 from hil.runs import assembly
 from hil.runs.imports.twin import model_columns
 from hil.runs.kept_code import config_of
+from hil.runs.trial import Trial
 
 ROUNDING = 1e-6  # of a column's largest magnitude; up to 7e-11 was seen between two processors
 COMPARED_ROLES = ("reference", "model", "commanded", "fault")
@@ -185,8 +186,8 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     parts = assembly.parts_of(config, pipeline, clock, comparing, rig, armed)
     comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
-    with plugin_code.watched():
-        loop.run(replace(parts, n_ticks=n_ticks))
+    with plugin_code.watched(), Trial(replace(parts, n_ticks=n_ticks)) as trial:
+        trial.run()
     return comparing.rows, comparing.difference
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from hil.calibration import sources
@@ -17,7 +16,7 @@ from hil.devices.injection import Injection
 from hil.errors import ConfigError, DeviceError, ModelError, StopError, one_line
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import Config
-from hil.loop import guard, loop
+from hil.loop import guard
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.loop.context import LoopContext
 from hil.loop.lateness import LatenessCauses
@@ -40,18 +39,11 @@ from hil.rig.injection_check import refuse_absent
 from hil.rig.instruments import GATES
 from hil.rig.rig import Rig, parse_backend
 from hil.runs import logbook as logbooks
-from hil.runs.assembly import (
-    Pipeline,
-    ask_somebody,
-    build,
-    compile_tick,
-    parts_of,
-    rehearse,
-    rehearse_plugins,
-    time_foreign,
-)
+from hil.runs.assembly import Pipeline, build, parts_of
 from hil.runs.calibration_status import CalibrationStatus, not_brought_up, status_of, strangers
-from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
+from hil.runs.opened import interrupted_by_signals, stop_on_signals
+from hil.runs.rehearsal import compile_tick, rehearse, rehearse_plugins, time_foreign
+from hil.runs.trial import Trial
 
 OTHER_FORMATS = (".csv", ".mat", ".mcap", ".mf4", ".parquet")  # of `hil export`
 
@@ -307,11 +299,10 @@ def _run_recorded(
     except BaseException:
         sink.abandon()
         raise
-    is_open, outcome, error, loop_s = False, "aborted", "", float("nan")
-    kernel: dict[str, Any] = {}
+    is_open, error, trial = False, "", Trial(parts)
     with stop_on_signals(parts.inputs.stop):
         try:
-            with opened(pipeline.rig, parts.inputs.stop):
+            with trial:
                 status = _with_strangers(status, config, pipeline.rig, strict=strict)
                 is_open = True
                 sink.wait_ready()
@@ -319,28 +310,17 @@ def _run_recorded(
                     watch_this_run(path)
                 with _awake(clock_name, sink), show_progress(sink.tap.path, config.n_ticks, bar):
                     note_start(parts, config, status.events(on_bench=on_bench), timed)
-                    for line in pipeline.rig.self_test(ask_somebody):
-                        sink.event(0.0, "info", "self-test", line)
-                    with _prepared(clock_name, sink, spin_s):
-                        if parts.lateness is not None:
-                            parts.lateness.begin()
-                        began_s = perf_counter()
-                        try:
-                            ended = loop.run(parts)
-                            outcome = ended if ended == "tripped" else outcome
-                        finally:
-                            loop_s = perf_counter() - began_s
-                            if parts.lateness is not None:
-                                kernel = parts.lateness.total()
-            outcome = loop.look_back(parts, ended)
+                    trial.self_test()
+                    trial.run()
+            trial.look_back()
         except StopError:
-            outcome = "aborted"
+            trial.outcome = "aborted"
         except BaseException as failure:
             error = str(failure) or type(failure).__name__
             raise
         finally:
             if is_open:
-                result = _close(sink, parts, outcome, error, loop_s, kernel, status)
+                result = _close(sink, trial, error, status)
                 previous.finished()
             else:
                 sink.abandon()
@@ -349,27 +329,20 @@ def _run_recorded(
     return result
 
 
-def _close(
-    sink: Sink,
-    parts: LoopContext,
-    outcome: str,
-    error: str,
-    loop_s: float,
-    kernel: dict[str, Any],
-    status: CalibrationStatus,
-) -> Result:
+def _close(sink: Sink, trial: Trial, error: str, status: CalibrationStatus) -> Result:
+    parts, outcome = trial.context, trial.outcome
     note_end(parts, outcome, error)
     try:
         lost = sink.drain()
     except DeviceError as failed:  # too late for an event: goes to the terminal
         kept = [_recovered(sink.path)] if sink.tap.ticks.written else []
         raise DeviceError("; ".join([*_failed_before(parts, error), str(failed), *kept])) from None
-    ended = Ended(outcome, error, loop_s, lost)
-    figures = summarise(sink.path, parts.period_s, parts.clock.name, ended.n_periods(parts))
-    summary = summary_of(parts, ended, status, figures)
+    n_periods = parts.n_ticks if outcome == "complete" else None
+    figures = summarise(sink.path, parts.period_s, parts.clock.name, n_periods)
+    summary = summary_of(trial, status, error=error, rows_lost=lost) | figures
     if isinstance(parts.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = parts.clock.started_s
-        summary["timing"]["kernel"] = plain(kernel)
+        summary["timing"]["kernel"] = plain(trial.kernel)
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary)
 
@@ -412,34 +385,20 @@ def note_end(parts: LoopContext, outcome: str, error: str) -> None:
     parts.sink.event(t_s, "info", "session", f"ended: {outcome}")
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a loop ended, how long it took, and how many rows were lost."""
-
-    outcome: str
-    error: str
-    loop_s: float
-    rows_lost: int = 0
-
-    def n_periods(self, parts: LoopContext) -> int | None:
-        """Periods that a complete run should have had."""
-        return parts.n_ticks if self.outcome == "complete" else None
-
-
 def summary_of(
-    parts: LoopContext, ended: Ended, status: CalibrationStatus, figures: Mapping[str, Any]
+    trial: Trial, status: CalibrationStatus, *, error: str = "", rows_lost: int = 0
 ) -> dict[str, Any]:
-    """The summary of a run with these figures of its rows."""
+    """The summary of a trial, without the figures of its rows."""
+    checks = trial.context.guard
     return {
-        "outcome": ended.outcome,
-        "first_fault": guard.names_of(parts.guard.first_bits),
-        "faults": guard.names_of(parts.guard.fault_bits),
-        "stopped_by": parts.inputs.stop.reason,
-        "error": ended.error,
-        "rows_lost": ended.rows_lost,
-        "loop_s": plain(ended.loop_s),
+        "outcome": trial.outcome,
+        "first_fault": guard.names_of(checks.first_bits),
+        "faults": guard.names_of(checks.fault_bits),
+        "stopped_by": trial.context.inputs.stop.reason,
+        "error": error,
+        "rows_lost": rows_lost,
+        "loop_s": plain(trial.loop_s),
         "calibration": status.as_dict(),
-        **figures,
     }
 
 
@@ -462,19 +421,6 @@ def _awake(clock_name: str, sink: Sink) -> Iterator[None]:
         level = "warning" if how.startswith(sleep.NOT_HELD) else "info"
         detected = "" if sees_sleep() else ", and is not detected on this system"
         sink.event(0.0, level, "realtime", f"sleep of the machine {how}{detected}")
-        yield
-
-
-@contextlib.contextmanager
-def _prepared(clock_name: str, sink: Sink, spin_s: float) -> Iterator[None]:
-    """On the real clock, request real-time settings; records the granted ones as an event."""
-    if clock_name != "real":
-        yield
-        return
-    with realtime.prepared() as granted:
-        settings = ", ".join(f"{name.replace('_', ' ')} {what}" for name, what in granted.items())
-        settings += f", spins {1e6 * spin_s:.0f} us before a deadline"
-        sink.event(0.0, "info", "realtime", settings)
         yield
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, one_line
 from hil.experiment.load import Config
-from hil.loop import loop
 from hil.loop.clock import StallingClock, VirtualClock
 from hil.mechanics.system import System
 from hil.record.memory import MemorySink
 from hil.rig.rig import parse_backend
-from hil.runs.assembly import ask_somebody, build, compile_tick, parts_of
-from hil.runs.opened import opened
+from hil.runs.assembly import build, parts_of
+from hil.runs.rehearsal import compile_tick
 from hil.runs.session import (
-    Ended,
     contents_of,
     note_end,
     note_start,
@@ -24,6 +21,7 @@ from hil.runs.session import (
     status_now,
     summary_of,
 )
+from hil.runs.trial import Trial
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,18 +69,16 @@ def simulate(
             else StallingClock(injection.stall_s, injection.asleep_s)
         )
         parts = parts_of(config, pipeline, clock, sink)
-        with opened(pipeline.rig, parts.inputs.stop):
+        trial = Trial(parts)
+        with trial:
             note_start(parts, config, status.events(on_bench=False), ())
-            for line in pipeline.rig.self_test(ask_somebody):
-                sink.event(0.0, "info", "self-test", line)
-            began_s = perf_counter()
-            outcome = loop.run(parts)
-            loop_s = perf_counter() - began_s
-        outcome = loop.look_back(parts, outcome)
+            trial.self_test()
+            trial.run()
+        outcome = trial.look_back()
         note_end(parts, outcome, "")
-        ended = Ended(outcome, "", loop_s)
-        figures = sink.summary(parts.period_s, CLOCK, ended.n_periods(parts))
-        return sink.dataset(outcome, summary_of(parts, ended, status, figures))
+        n_periods = parts.n_ticks if outcome == "complete" else None
+        figures = sink.summary(parts.period_s, CLOCK, n_periods)
+        return sink.dataset(outcome, summary_of(trial, status) | figures)
     except ModelError as error:
         raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
     finally:

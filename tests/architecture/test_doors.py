@@ -1,9 +1,11 @@
-"""A rig is connected where it is also made safe and closed, and nowhere else."""
+"""A rig is opened, and the loop is run, at one place."""
 
 import ast
 from pathlib import Path
 
-DOORS = {"hil/runs/opened.py", "hil/runs/assembly.py"}  # with stop signals; simulated, before a run
+import pytest
+
+TRIAL = "hil/runs/trial.py"
 
 
 def calls(path, method):
@@ -14,10 +16,24 @@ def calls(path, method):
             yield ast.unparse(call.value)
 
 
-def test_a_rig_is_connected_only_at_its_doors(pytestconfig):
+@pytest.fixture
+def modules(pytestconfig):
     root = pytestconfig.rootpath
-    modules = {str(p.relative_to(root)): p for p in Path(root / "hil").rglob("*.py")}
-    opens = {name: [*calls(path, "opened")] for name, path in modules.items()}
-    assert {name for name, found in opens.items() if found} == DOORS
-    alone = {name for name, p in modules.items() if any("rig" in x for x in calls(p, "open"))}
-    assert alone == set()
+    folders = ("hil", "studies", "gui")
+    return {str(p.relative_to(root)): p for f in folders for p in Path(root / f).rglob("*.py")}
+
+
+def test_only_a_trial_runs_the_loop(modules):
+    assert {name for name, p in modules.items() if "loop" in calls(p, "run")} == {TRIAL}
+
+
+def test_a_rig_is_connected_only_where_it_is_also_made_safe_and_closed(modules):
+    assert {name for name, p in modules.items() if [*calls(p, "opened")]} == {"hil/runs/opened.py"}
+    alone = [
+        name
+        for name, p in modules.items()
+        if {"rig", "pipeline.rig", "self.rig"} & {*calls(p, "open")}
+    ]
+    assert alone == []
+    using = {name for name, p in modules.items() if "import opened" in p.read_text()}
+    assert using == {TRIAL}

@@ -17,7 +17,8 @@ from hil.loop.channels import Channel, RigLayout
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Column
 from hil.loop.guard import CellHeat, Guard, Limits, SignalLimits, names_of
-from hil.runs.assembly import FaultSink, build, parts_of, run_simulated
+from hil.runs.assembly import build, parts_of
+from hil.runs.rehearsal import FaultSink, run_simulated
 from rows import BOARD_FAULTS, BoundGuard, row_of
 
 PERIOD_S = 0.01
@@ -200,7 +201,7 @@ def test_a_run_whose_force_is_read_seldom_or_lost_trips_within_hold_and_age(ever
     config = load(configs / "miga6/all_on.toml", [*sets, "experiment.duration_s=0.5"])
     pipeline, sink = build(config, 0), FaultSink()
     parts = parts_of(config, pipeline, VirtualClock(), sink)
-    assert run_simulated(pipeline.rig, replace(parts, after_trip_ticks=0)) == "tripped"
+    assert run_simulated(replace(parts, after_trip_ticks=0)) == "tripped"
     t_s = parts.frame.values[parts.frame.index("t_s")]
     assert [text.split(":")[0] for text in sink.faults] == ["force_residual_high"]
     assert 0.1 - 1e-9 <= t_s <= 0.1 + 0.05

@@ -19,7 +19,7 @@ from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Frame
 from hil.rig.rig import build_rig
-from hil.runs import assembly, session
+from hil.runs import assembly, rehearsal, session
 
 BACKENDS = ("sim", "emulated")
 LINE = "devices.daq.lines={feed={kind='enable', terminal='port0/line1'}}"
@@ -145,7 +145,7 @@ class Witness:
 def witness(monkeypatch):
     """Of the run alone, not of what is compiled for it."""
     made = Witness()
-    compile_tick = assembly.compile_tick
+    compile_tick = rehearsal.compile_tick
 
     def compiled(config):
         compile_tick(config)

@@ -25,7 +25,7 @@ from hil.loop.requests import Stop
 from hil.platform.processes import OTHER_ENDS, STOP_SIGNALS
 from hil.procedures import on_rig
 from hil.rig.rig import Rig
-from hil.runs import assembly, session
+from hil.runs import assembly, rehearsal, session
 from hil.runs.campaign import waits
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
@@ -243,7 +243,7 @@ def test_the_loop_of_the_benches(bench, config, step, way):
 @pytest.mark.parametrize("step", ["open daq", "test board", "read board"])
 def test_a_rehearsal_on_a_simulated_rig(bench, config, step):
     with failing(bench, step, "a device fails") as found:
-        assembly.rehearse(config, 0)
+        rehearsal.rehearse(config, 0)
     assert isinstance(found.error, DeviceError)
 
 

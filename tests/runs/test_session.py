@@ -264,7 +264,7 @@ def compiled():
 
 for path, sets in json.loads(sys.argv[1]):
     config = load(path, sets)
-    assembly.compile_tick(config)
+    rehearsal.compile_tick(config)
     before = compiled()
     pipeline = assembly.build(config, 0)
     pipeline.rig.open()

@@ -7,13 +7,14 @@ from pathlib import Path
 from hil.errors import ConfigError
 from hil.platform.parallel import Scheduler
 from hil.record.sink import check_disk
-from hil.runs.assembly import build, rehearse, rehearse_plugins
+from hil.runs.assembly import build
 from hil.runs.campaign.journal import JOURNAL
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.waits import check_columns
+from hil.runs.rehearsal import rehearse, rehearse_plugins
 from hil.runs.session import status_now, where_it_runs
 
 

@@ -9,17 +9,18 @@ import numpy as np
 from hil.errors import ConfigError, StopError
 from hil.experiment.board_limits import thermal_cells
 from hil.experiment.load import Config
-from hil.loop import guard, loop
+from hil.loop import guard
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Column
 from hil.loop.stages import HotStart
 from hil.loop.wait_condition import Condition, WaitCondition
 from hil.mechanics.system import System
 from hil.platform import realtime
-from hil.runs.assembly import NoSink, Pipeline, build, compile_tick, parts_of
+from hil.runs.assembly import NoSink, Pipeline, build, parts_of
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
-from hil.runs.opened import opened
+from hil.runs.rehearsal import compile_tick
 from hil.runs.session import where_it_runs
+from hil.runs.trial import Trial
 
 LOOKS_S = 0.1
 """Observation time if there are preconditions only."""
@@ -139,13 +140,12 @@ def _run_loop(
         compile_tick(config)
     _assume_hot(config, pipeline)
     parts = parts_of(config, pipeline, time, NoSink(), until=until)
-    prepared = realtime.prepared() if clock == "real" else contextlib.nullcontext()
-    outcome = "aborted"
-    with contextlib.suppress(StopError), opened(pipeline.rig, parts.inputs.stop), prepared:
+    trial = Trial(parts)
+    with contextlib.suppress(StopError), trial:
         pipeline.rig.safe()  # sets a supply's off state before the first tick reads it
-        outcome = loop.run(parts)
+        trial.run()
     faults, stopped_by = guard.names_of(parts.guard.first_bits), parts.inputs.stop.reason
-    return outcome, faults or ([stopped_by] if stopped_by else [])
+    return trial.outcome, faults or ([stopped_by] if stopped_by else [])
 
 
 def _assume_hot(config: Config, pipeline: Pipeline) -> None:

@@ -18,7 +18,7 @@ from hil.loop.clock import VirtualClock
 from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import signals_of
-from hil.runs import assembly
+from hil.runs import assembly, rehearsal
 from hil_studies.leg.thesis import Trace
 
 MUSCLES = ("TA", "SOL")
@@ -52,7 +52,7 @@ def run_trial(config: Config, seed: int = 0) -> Trace:
     pipeline = assembly.build(config, seed)
     rows = _Rows(pipeline)
     parts = assembly.parts_of(config, pipeline, VirtualClock(), rows)
-    outcome = assembly.run_simulated(pipeline.rig, parts)
+    outcome = rehearsal.run_simulated(parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")
     return true_motion(config, np.array(rows.outputs))

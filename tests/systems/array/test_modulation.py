@@ -11,7 +11,7 @@ from hil.__main__ import main
 from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
-from hil.runs import assembly
+from hil.runs import assembly, rehearsal
 
 SUPPLY_10V = [
     "model.arrays.muscle.activation.supply_V=10.0",
@@ -27,7 +27,7 @@ def _at_the_root(monkeypatch, pytestconfig):
     monkeypatch.chdir(pytestconfig.rootpath)
 
 
-class Rows(assembly.FaultSink):
+class Rows(rehearsal.FaultSink):
     """The rows of a run, and the true temperatures of the plant's wires."""
 
     def __init__(self, frame, plant, set_points, held_N, held_for_s):

@@ -15,7 +15,7 @@ from hil.__main__ import main
 from hil.errors import ConfigError, ModelError, PluginError
 from hil.experiment.load import load, load_built
 from hil.record.read import open_run
-from hil.runs import assembly
+from hil.runs import rehearsal
 from hil.systems.fmu import SYSTEM
 from systems.fmu.units import CELLS, PERIOD_S, table
 
@@ -186,12 +186,12 @@ def test_a_measured_signal_that_the_unit_does_not_give_is_named(made, rig_with, 
 def test_steps_slower_than_the_period_are_refused_on_the_real_clock(made, rig_with, monkeypatch):
     config = load(rig_with(made()))
     clock_s = iter(1e-4 * np.arange(10_000)).__next__
-    monkeypatch.setattr(assembly, "perf_counter", clock_s)
+    monkeypatch.setattr(rehearsal, "perf_counter", clock_s)
     text = "plant: 99 % of its steps take at most 100 us"
-    assert assembly.time_foreign(config) == [text]
-    monkeypatch.setattr(assembly, "perf_counter", lambda: 20.0 * clock_s())
+    assert rehearsal.time_foreign(config) == [text]
+    monkeypatch.setattr(rehearsal, "perf_counter", lambda: 20.0 * clock_s())
     with pytest.raises(ConfigError, match="use --clock virtual"):
-        assembly.time_foreign(config)
+        rehearsal.time_foreign(config)
 
 
 def test_fmpy_knows_the_unit_that_the_loop_runs(made):
