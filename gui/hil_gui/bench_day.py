@@ -418,7 +418,8 @@ class BenchDay(QObject):
             self._pid, self._doing = None, ""
             self._withdraw()
             self._viewer.finish(self._out, "")
-            if session.data is not None and session.data.outcome == "running":
+            # The recorder has closed the file as `recovered` by now, or is about to.
+            if session.data is not None and session.data.outcome in ("running", "recovered"):
                 session.data.outcome = "lost"
             self.control.lock(False)
 

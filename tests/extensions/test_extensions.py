@@ -84,7 +84,7 @@ def test_the_window_draws_the_pendulums_rod(asked):
         "from hil_gui.data import load_settings, preview\n"
         "from hil_gui.path_view import PathView\n"
         "path = Path(sys.argv[1]); view = PathView()\n"
-        "view.show_limb(preview(path, load_settings(path, {})))\n"
+        "view.show_limb(preview(path, load_settings(path, {})[0]))\n"
         "print(view.has_points, view.limb._bones[0].getData()[1].tolist())\n"
     )
     assert "True [0.0, -0.3]" in asked("python", "-", LAB / "pendulum.toml", text=text)

@@ -544,6 +544,6 @@ def test_events_and_inputs_that_never_reached_a_full_disk_are_left_out(all_on, t
 
 def test_a_recorder_that_does_not_start_ends_the_run_in_one_line(configs, tmp_path, monkeypatch):
     monkeypatch.setattr(sink, "subprocess", subprocess)  # not a fork
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(sink, "PYTHON", (shutil.which("false"),))
     with pytest.raises(DeviceError, match="recorder: did not start"):
         hil.run(configs / "miga6/all_on.toml", out=tmp_path / "run.h5")

@@ -65,7 +65,7 @@ def test_the_recorder_gets_its_tap_its_file_its_intervals_and_its_parent(started
     run = started()
     ((command, options),) = run.words
     assert command[1:] == [
-        "-m", "hil.record.recorder", str(run.sink.tap.path), str(run.sink.path), "0.5", "5.0",
+        "-P", "-m", "hil.record.recorder", str(run.sink.tap.path), str(run.sink.path), "0.5", "5.0",
         str(os.getpid()),
     ]  # fmt: skip
     assert options["start_new_session"]  # Ctrl-C in the terminal does not reach it
