@@ -15,14 +15,18 @@ void board_boot(struct board *board, struct port *port)
     board->trip.cell = WIRE_CELLS_MAX;
     frame_start(&board->reader);
     board->identity = port_identity(port);
+    memset(&board->complement, UINT8_MAX, sizeof board->complement);
+    board->complement.n_cells = (uint8_t)~board->identity.n_cells;
     board->now_us = port_now_us(port);
     board->ms_mark_us = board->now_us;
+    board->memory_whole = true;
     board->limits_whole = limits_load(&board->limits, port);
-    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+    for (uint8_t i = 0; i < PORT_CELLS_MAX; i++)
         cell_boot(&board->cells[i]);
     board_take_limits(board);
     if (!board->limits_whole)
         board_trip(board, FAULT_limits_corrupt, 0);
+    board_check_program(board);
 }
 
 static uint16_t with_law(const struct board *board, uint16_t crc)
@@ -38,7 +42,7 @@ void board_take_limits(struct board *board)
     board->checked_entry = 0;
     board->checked_crc = WIRE_CRC_INIT;
     board->sense_step_ms = (uint16_t)(board->limits.sense_every_ms / (unsigned)board->identity.n_cells + 1u);
-    for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
+    for (uint8_t i = 0; i < PORT_CELLS_MAX; i++)
         heat_use_up(&board->cells[i].heat, &board->limits, heat_ticks(board->now_us));
 }
 
@@ -48,6 +52,43 @@ void board_check_limits(struct board *board, uint16_t table_crc)
         return;
     board->limits_whole = false;
     board_trip(board, FAULT_limits_corrupt, 0);
+}
+
+static bool is_kept(const struct board *board)
+{
+    const struct complements *not = &board->complement;
+    uint32_t times = (board->commanded_us ^ not->commanded_us) & (board->hold_us ^ not->hold_us);
+    uint16_t masks = (uint16_t)((board->fault_bits ^ not->fault_bits) & (board->cells_on ^ not->cells_on) &
+                                (board->wired ^ not->wired) & (board->cells_open ^ not->cells_open));
+    uint8_t numbers = (uint8_t)((board->state ^ not->state) & (board->n_on ^ not->n_on) &
+                                (board->n_open ^ not->n_open) & (board->identity.n_cells ^ not->n_cells));
+    return times == UINT32_MAX && masks == UINT16_MAX && numbers == UINT8_MAX;
+}
+
+static void lose_memory(struct board *board, uint16_t cells)
+{
+    if (!board->memory_whole)
+        return;
+    board->memory_whole = false;
+    board_trip(board, FAULT_memory_corrupt, cells);
+}
+
+void board_check_program(struct board *board)
+{
+    if (!port_program_intact(board->port))
+        lose_memory(board, 0);
+}
+
+void board_check_memory(struct board *board)
+{
+    if (!is_kept(board))
+        lose_memory(board, 0);
+}
+
+void board_check_cell(struct board *board, uint8_t cell)
+{
+    if (!cell_is_kept(&board->cells[cell]))
+        lose_memory(board, (uint16_t)(1u << cell));
 }
 
 /* Records that a cell is off; its gate has been switched already. */
@@ -60,8 +101,8 @@ static void cell_off(struct board *board, uint8_t cell)
 void board_all_off(struct board *board)
 {
     port_gates_off(board->port);
-    board->cells_on = 0;
-    board->n_on = 0;
+    KEEP(u16, board, cells_on, 0);
+    KEEP(u8, board, n_on, 0);
     board->sense_asked = false;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         cell_off(board, i);
@@ -71,9 +112,9 @@ void board_trip(struct board *board, uint16_t bits, uint16_t cells)
 {
     if (board->fault_bits == 0)
         board->first_fault_bits = bits;
-    board->fault_bits |= bits;
+    KEEP(u16, board, fault_bits, board->fault_bits | bits);
     board->fault_cells |= cells;
-    board->state = STATE_faulted;
+    KEEP(u8, board, state, STATE_faulted);
     board_all_off(board);
 }
 
@@ -93,17 +134,17 @@ void board_trip_cell(struct board *board, uint8_t cell, uint16_t bits)
 
 void board_clear(struct board *board)
 {
-    board->fault_bits = 0;
+    KEEP(u16, board, fault_bits, 0);
     board->first_fault_bits = 0;
     board->fault_cells = 0;
     board->trip = (struct trip){.cell = WIRE_CELLS_MAX};
-    board->state = STATE_disarmed;
+    KEEP(u8, board, state, STATE_disarmed);
 }
 
 void board_forget_open(struct board *board)
 {
-    board->cells_open = 0;
-    board->n_open = 0;
+    KEEP(u16, board, cells_open, 0);
+    KEEP(u8, board, n_open, 0);
 }
 
 /* Switches one cell off until the next arming; the others keep their duties. */
@@ -111,13 +152,13 @@ static void isolate(struct board *board, uint8_t cell)
 {
     uint16_t bit = (uint16_t)(1u << cell);
     uint8_t duty_per_255[WIRE_CELLS_MAX] = {0};
-    board->cells_open |= bit;
-    board->n_open++;
+    KEEP(u16, board, cells_open, board->cells_open | bit);
+    KEEP(u8, board, n_open, (uint8_t)(board->n_open + 1));
     sense_restrict(board, (uint16_t)~bit);
     if (board->cells[cell].duty_per_255 == 0)
         return;
-    board->cells_on &= (uint16_t)~bit;
-    board->n_on--;
+    KEEP(u16, board, cells_on, board->cells_on & (uint16_t)~bit);
+    KEEP(u8, board, n_on, (uint8_t)(board->n_on - 1));
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         duty_per_255[i] = i == cell ? 0 : board->cells[i].duty_per_255;
     port_gates_set(board->port, duty_per_255, board->identity.n_cells);
@@ -163,15 +204,19 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     uint8_t n_on = 0;
     uint8_t changes = 0;
     const struct cell *cell = board->cells;
+    const uint8_t *duty = duty_per_255;
     if (board->cells_open != 0)
         leave_open_off(board, duty_per_255);
-    for (const uint8_t *duty = duty_per_255; bit != 0; bit = (uint16_t)(bit << 1), duty++, cell++) {
+    for (; duty != duty_per_255 + PORT_CELLS_MAX; bit = (uint16_t)(bit << 1), duty++, cell++) {
         changes |= *duty ^ cell->duty_per_255;
         if (*duty == 0)
             continue;
         cells_on |= bit;
         n_on++;
     }
+    for (; duty != duty_per_255 + WIRE_CELLS_MAX; duty++)
+        if (*duty != 0)
+            return false;
     if ((cells_on & (uint16_t)~board->wired) != 0)
         return false;
     if (guard_too_many(n_on, &board->limits)) {
@@ -180,10 +225,10 @@ bool board_set(struct board *board, uint8_t *duty_per_255, uint8_t valid_for_ms)
     }
     if (!guard_may_add(n_on, &board->limits))
         sense_restrict(board, cells_on);
-    board->cells_on = cells_on;
-    board->n_on = n_on;
-    board->commanded_us = board->now_us;
-    board->hold_us = (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u;
+    KEEP(u16, board, cells_on, cells_on);
+    KEEP(u8, board, n_on, n_on);
+    KEEP(u32, board, commanded_us, board->now_us);
+    KEEP(u32, board, hold_us, (uint32_t)(valid_for_ms < hold_max_ms ? valid_for_ms : hold_max_ms) * 1000u);
     if (changes != 0)
         switch_cells(board, duty_per_255);
     return true;
@@ -246,6 +291,11 @@ uint16_t board_conditions(struct board *board)
     board_check_limits(board, limits_crc(&board->limits));
     if (!board->limits_whole)
         found |= FAULT_limits_corrupt;
+    board_check_memory(board);
+    for (uint8_t i = 0; i < board->identity.n_cells; i++)
+        board_check_cell(board, i);
+    if (!board->memory_whole)
+        found |= FAULT_memory_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
         found |= FAULT_scan_stale;
     return found | reading_conditions(board);

@@ -23,13 +23,22 @@ struct trip {
     uint8_t cell; /* WIRE_CELLS_MAX: none has */
 };
 
+/* Complements of what decides on gates: of the state, of the cells that may be on, are on, must stay off, and for
+ * how long. board_check_memory compares them; KEEP sets both. */
+struct complements {
+    uint32_t commanded_us, hold_us;
+    uint16_t fault_bits, cells_on, wired, cells_open;
+    uint8_t state, n_on, n_open, n_cells;
+};
+
 struct board {
     struct port *port;
     struct port_identity identity;
     struct wire_limits limits;
     struct heat_law law; /* follows from limits */
     struct frame_reader reader;
-    struct cell cells[WIRE_CELLS_MAX];
+    struct cell cells[PORT_CELLS_MAX];
+    struct complements complement;
     uint32_t now_us;
     uint32_t now_ms;
     uint32_t ms_mark_us;    /* now_us at the last step of now_ms */
@@ -64,9 +73,30 @@ struct board {
     uint8_t n_read; /* cells read since the last complete scan */
     uint8_t checked_entry;
     bool limits_whole;
+    bool memory_whole; /* the program and the complements, since the reset */
     bool scanned; /* at least once since the reset */
     bool tick_served;
 };
+
+static inline void keep_u8(uint8_t *value, uint8_t *complement, uint8_t to)
+{
+    *value = to;
+    *complement = (uint8_t)~to;
+}
+
+static inline void keep_u16(uint16_t *value, uint16_t *complement, uint16_t to)
+{
+    *value = to;
+    *complement = (uint16_t)~to;
+}
+
+static inline void keep_u32(uint32_t *value, uint32_t *complement, uint32_t to)
+{
+    *value = to;
+    *complement = ~to;
+}
+
+#define KEEP(type, board, name, to) keep_##type(&(board)->name, &(board)->complement.name, to)
 
 /* After a reset: disarmed, all gates off. */
 void board_boot(struct board *board, struct port *port);
@@ -95,6 +125,11 @@ void board_take_limits(struct board *board);
 
 /* Trips if the limits (given their CRC) or the heat law have changed since they were set. */
 void board_check_limits(struct board *board, uint16_t table_crc);
+
+/* Trips if the program has changed, or what has a complement: of the board, or of one cell. */
+void board_check_program(struct board *board);
+void board_check_memory(struct board *board);
+void board_check_cell(struct board *board, uint8_t cell);
 
 /* Whether these cells have enough heat budget left to be armed. */
 bool board_is_cool(const struct board *board, uint16_t cells);

@@ -19,7 +19,15 @@ uint16_t cell_current_mA(uint16_t counts, const struct wire_limits *limits)
 void cell_boot(struct cell *cell)
 {
     memset(cell, 0, sizeof *cell);
+    cell->not_on_since_ms = UINT16_MAX;
+    cell->not_duty_per_255 = UINT8_MAX;
     cell->on_counts = HEAT_COUNTS_MAX;
+}
+
+bool cell_is_kept(const struct cell *cell)
+{
+    return heat_is_kept(&cell->heat) && (cell->duty_per_255 ^ cell->not_duty_per_255) == UINT8_MAX &&
+           (cell->on_since_ms ^ cell->not_on_since_ms) == UINT16_MAX;
 }
 
 void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint16_t before_ticks,
@@ -28,9 +36,12 @@ void cell_command(struct cell *cell, uint8_t duty_per_255, uint16_t now_ms, uint
     if (cell->duty_per_255 != 0)
         heat_count(&cell->heat, cell->duty_per_255, after_ticks);
     heat_begin(&cell->heat, duty_per_255, before_ticks);
-    if (cell->duty_per_255 == 0)
+    if (cell->duty_per_255 == 0) {
         cell->on_since_ms = now_ms;
+        cell->not_on_since_ms = (uint16_t)~now_ms;
+    }
     cell->duty_per_255 = duty_per_255;
+    cell->not_duty_per_255 = (uint8_t)~duty_per_255;
     cell->just_set = SAMPLES_IN_FLIGHT;
 }
 

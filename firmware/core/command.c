@@ -161,14 +161,14 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
     board_forget_open(board);
     if (!board_probe(board, command.cells))
         return RESULT_is_faulted;
-    board->wired = command.cells;
+    KEEP(u16, board, wired, command.cells);
     board->sensed.cell = PORT_SENSE_NONE; /* of an earlier arming */
-    board->state = STATE_armed;
+    KEEP(u8, board, state, STATE_armed);
     board->number = (uint32_t)arming << 8 | (uint8_t)board->number;
     board->armed_number = board->number;
     board->tick_served = false;
-    board->commanded_us = board->now_us;
-    board->hold_us = 0; /* no command is valid yet */
+    KEEP(u32, board, commanded_us, board->now_us);
+    KEEP(u32, board, hold_us, 0); /* no command is valid yet */
     return RESULT_done;
 }
 
@@ -176,7 +176,7 @@ static uint8_t serve_disarm(struct board *board)
 {
     board_all_off(board);
     if (board->state == STATE_armed)
-        board->state = STATE_disarmed;
+        KEEP(u8, board, state, STATE_disarmed);
     take_number(board);
     return RESULT_done;
 }

@@ -17,12 +17,22 @@ static inline struct crc step(struct crc crc, uint8_t byte)
     };
 }
 
+static inline struct crc split(uint16_t crc)
+{
+    return (struct crc){.high = (uint8_t)(crc >> 8), .low = (uint8_t)crc};
+}
+
+static inline uint16_t joined(struct crc crc)
+{
+    return (uint16_t)((uint16_t)crc.high << 8 | crc.low);
+}
+
 uint16_t frame_crc(uint16_t before, const uint8_t *bytes, uint8_t n)
 {
-    struct crc crc = {.high = (uint8_t)(before >> 8), .low = (uint8_t)before};
+    struct crc crc = split(before);
     for (; n > 0; n--)
         crc = step(crc, *bytes++);
-    return (uint16_t)((uint16_t)crc.high << 8 | crc.low);
+    return joined(crc);
 }
 
 /* A byte decoded by COBS. The CRC lags by two bytes, because the last two are the frame's CRC. */
@@ -90,32 +100,37 @@ void frame_open(struct frame_writer *writer, uint8_t *frame, uint8_t *end)
     writer->closing = PAYLOAD;
 }
 
-static void append_crc(struct frame_writer *writer, const uint8_t *from)
+/* The first zero from here on, or the payload's end; then the CRC of the whole payload is appended. */
+static uint8_t *end_of_payload(struct frame_writer *writer, uint8_t *at)
 {
+    struct crc crc = split(writer->crc);
     uint8_t *end = writer->end;
-    uint16_t crc = frame_crc(writer->crc, from, (uint8_t)(end - from));
-    end[0] = (uint8_t)crc;
-    end[1] = (uint8_t)(crc >> 8);
+    for (; at != end; at++) {
+        uint8_t byte = *at;
+        crc = step(crc, byte);
+        if (byte == 0) {
+            writer->crc = joined(crc);
+            return at;
+        }
+    }
+    end[0] = crc.low;
+    end[1] = crc.high;
     writer->end = end + FRAME_CRC;
     writer->closing = CRC_APPENDED;
+    return at;
 }
 
 uint8_t *frame_group(struct frame_writer *writer)
 {
     uint8_t *code = writer->code;
-    uint8_t *from = code + 1;
-    uint8_t *at = from;
+    uint8_t *at = code + 1;
     if (writer->closing == DELIMITED)
         return NULL;
-    for (;; at++) {
-        if (at == writer->end) {
-            if (writer->closing == CRC_APPENDED)
-                break;
-            append_crc(writer, from);
-        }
-        if (*at == 0)
-            break;
-    }
+    if (writer->closing == PAYLOAD)
+        at = end_of_payload(writer, at);
+    if (writer->closing == CRC_APPENDED)
+        while (at != writer->end && *at != 0)
+            at++;
     *code = (uint8_t)(at - code);
     writer->code = at;
     if (at == writer->end) {
@@ -123,7 +138,5 @@ uint8_t *frame_group(struct frame_writer *writer)
         writer->closing = DELIMITED;
         return at + 1;
     }
-    if (writer->closing == PAYLOAD)
-        writer->crc = frame_crc(writer->crc, from, (uint8_t)(at + 1 - from));
     return at;
 }

@@ -26,9 +26,34 @@ struct heat_law heat_law(const struct wire_limits *limits)
     };
 }
 
+static void set(struct heat *heat, uint32_t cA2ms)
+{
+    heat->cA2ms = cA2ms;
+    heat->not_cA2ms = ~cA2ms;
+}
+
+static void set_cooled(struct heat *heat, uint16_t now_ticks)
+{
+    heat->cooled_ticks = now_ticks;
+    heat->not_cooled_ticks = (uint16_t)~now_ticks;
+}
+
+bool heat_is_kept(const struct heat *heat)
+{
+    return (heat->cA2ms ^ heat->not_cA2ms) == UINT32_MAX &&
+           (heat->cooled_ticks ^ heat->not_cooled_ticks) == UINT16_MAX;
+}
+
+void heat_start(struct heat *heat, uint32_t cA2ms, uint16_t now_ticks)
+{
+    *heat = (struct heat){.counted_ticks = now_ticks};
+    set(heat, cA2ms);
+    set_cooled(heat, now_ticks);
+}
+
 void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint16_t now_ticks)
 {
-    *heat = (struct heat){.cA2ms = limits->heat_max_cA2ms, .cooled_ticks = now_ticks};
+    heat_start(heat, limits->heat_max_cA2ms, now_ticks);
 }
 
 uint16_t heat_ticks(uint32_t now_us)
@@ -81,7 +106,7 @@ static uint32_t gained(const struct heat_law *law, uint16_t counts, uint16_t n)
 static void add(struct heat *heat, uint32_t gain)
 {
     uint32_t room = UINT32_MAX - heat->cA2ms;
-    heat->cA2ms += gain < room ? gain : room;
+    set(heat, heat->cA2ms + (gain < room ? gain : room));
 }
 
 void heat_add(struct heat *heat, const struct heat_law *law, uint16_t counts)
@@ -119,7 +144,8 @@ void heat_cool(struct heat *heat, const struct heat_law *law, uint16_t now_ticks
     uint32_t middle = product(high, (uint16_t)share);
     uint32_t low = product((uint16_t)heat->cA2ms, share_high);
     uint32_t rest = (uint32_t)(uint16_t)middle + (uint16_t)low + heat->rest;
-    heat->cooled_ticks = now_ticks;
+    uint32_t loss = product(high, share_high) + (middle >> 16) + (low >> 16) + (rest >> 16);
     heat->rest = (uint16_t)rest;
-    heat->cA2ms -= product(high, share_high) + (middle >> 16) + (low >> 16) + (rest >> 16);
+    set(heat, heat->cA2ms - loss);
+    set_cooled(heat, now_ticks);
 }

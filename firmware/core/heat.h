@@ -6,6 +6,7 @@
 #ifndef HEAT_H
 #define HEAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "message.h"
@@ -24,14 +25,19 @@ struct heat_law {
 
 struct heat {
     uint32_t cA2ms;
+    uint32_t not_cA2ms;     /* complement, as of cooled_ticks: heat_is_kept compares them */
     uint16_t rest;          /* remainder of the loss, in 2^-16 cA^2 ms */
     uint16_t on_ticks;      /* on-time since the last reading of the current, weighted with the duty */
     uint16_t counted_ticks; /* time up to which on_ticks counts */
     uint16_t full_ticks;    /* of the coming time, this much counts as fully on */
     uint16_t cooled_ticks;  /* time up to which cooling has been subtracted */
+    uint16_t not_cooled_ticks;
 };
 
 struct heat_law heat_law(const struct wire_limits *limits);
+
+/* Nothing is on, and so much is used up. */
+void heat_start(struct heat *heat, uint32_t cA2ms, uint16_t now_ticks);
 
 /* Sets the budget to used up, as after a reset, when the history is unknown. */
 void heat_use_up(struct heat *heat, const struct wire_limits *limits, uint16_t now_ticks);
@@ -46,6 +52,10 @@ void heat_begin(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
 
 /* The gate has had this duty up to now. */
 void heat_count(struct heat *heat, uint8_t duty_per_255, uint16_t now_ticks);
+
+/* Whether no bit has changed since H was set. The other values are of the time since the last reading, which is
+ * at most added to H twice or not at all. */
+bool heat_is_kept(const struct heat *heat);
 
 /* Subtracts the cooling since the last call. Call before adding what has flowed meanwhile. */
 void heat_cool(struct heat *heat, const struct heat_law *law, uint16_t now_ticks);

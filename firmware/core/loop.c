@@ -29,8 +29,11 @@ static void count_reading(struct board *board, struct cell *cell)
 static void check_cell(struct board *board, const struct port_sample *sample)
 {
     struct cell *cell = &board->cells[sample->cell];
+    board_check_cell(board, sample->cell);
     cell_sample(cell, &board->limits, &board->law, sample, heat_ticks(board->now_us));
     uint16_t found = guard_sample(cell, &board->limits, sample, board->now_ms);
+    if ((port_gate_set(board->port, sample->cell) & (uint8_t)~cell->duty_per_255) != 0)
+        found |= FAULT_gate_stuck; /* at some phase of the modulation, though not at that of the reading */
     found = board_faults_of(board, sample->cell, found);
     if (found != 0)
         board_trip_cell(board, sample->cell, found);
@@ -98,13 +101,16 @@ static bool listen(struct board *board)
     return false;
 }
 
-/* Adds one entry of the table per turn to the CRC and compares at the end: the whole table every 5 ms. */
-static void watch_limits(struct board *board)
+/* Each turn checks a part of the program and adds one entry of the table to its CRC; at the end of the table the
+ * complements are compared. Those of a cell are compared whenever it is read. */
+static void watch_memory(struct board *board)
 {
+    board_check_program(board);
     board->checked_crc = limits_crc_entry(board->checked_crc, &board->limits, board->checked_entry);
     if (board->checked_entry++ < LIMITS_ENTRIES)
         return;
     board_check_limits(board, board->checked_crc);
+    board_check_memory(board);
     board->checked_entry = 0;
     board->checked_crc = WIRE_CRC_INIT;
 }
@@ -120,5 +126,5 @@ void board_poll(struct board *board)
         board_keep_time(board);
         take_sample(board);
     }
-    watch_limits(board); /* after the answer too */
+    watch_memory(board); /* after the answer too */
 }

@@ -209,7 +209,7 @@
     X(brown_out, 2)    \
     X(watchdog, 3)
 
-/* The bits of fault_bits; a name that is also in hil/loop/interlocks.py has the same meaning there. */
+/* The bits of fault_bits; memory_corrupt lasts until a reset. A name that is also in hil/loop/interlocks.py has the same meaning there. */
 #define WIRE_FAULTS(X)         \
     X(host_silent, 0)          \
     X(estop_open, 1)           \
@@ -224,6 +224,7 @@
     X(scan_stale, 10)          \
     X(limits_corrupt, 11)      \
     X(gate_stuck, 12)          \
-    X(scan_untrue, 13)
+    X(scan_untrue, 13)         \
+    X(memory_corrupt, 14)
 
 #endif

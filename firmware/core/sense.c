@@ -52,6 +52,7 @@ void sense_take(struct board *board, const struct port_sample *sample)
 {
     struct cell *cell = &board->cells[sample->cell];
     board->sense_asked = false;
+    board_check_cell(board, sample->cell);
     cell_sensed(cell, &board->limits, &board->law, sample, heat_ticks(board->now_us));
     if (!sample->gate_on)
         return;

@@ -628,6 +628,19 @@ void emulate_ram(struct emulated *e, uint32_t at, uint8_t *bytes, uint32_t n, in
         memcpy(bytes, ram, n);
 }
 
+/* Flips bits of the flash. */
+void emulate_flip_flash(struct emulated *e, uint32_t at, uint8_t bits)
+{
+    if (at <= e->avr->flashend)
+        e->avr->flash[at] ^= bits;
+}
+
+/* The bytes of the flash. */
+void emulate_flash(const struct emulated *e, uint32_t at, uint8_t *bytes, uint32_t n)
+{
+    memcpy(bytes, e->avr->flash + at, n);
+}
+
 /* Bytes of RAM between data and stack that have never been written; valid before the first reset. */
 uint32_t emulate_untouched_ram(const struct emulated *e)
 {

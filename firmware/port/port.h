@@ -9,6 +9,11 @@
 
 struct port; /* the port's own state */
 
+/* A port whose boards have fewer cells saves memory. */
+#ifndef PORT_CELLS_MAX
+#define PORT_CELLS_MAX WIRE_CELLS_MAX
+#endif
+
 /* Constants of a board. */
 struct port_identity {
     uint32_t serial;
@@ -55,6 +60,9 @@ enum { PORT_MODULATION_MAX_US = 4096 }; /* longest period of the modulation */
  * been open since the last call of port_estop_open. */
 void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_cells);
 
+/* The duty that a gate is set to; 0 too if an open e-stop has switched it off. */
+uint8_t port_gate_set(struct port *port, uint8_t cell);
+
 /* Rewrites the registers of the gates with their last setting. */
 void port_gates_refresh(struct port *port);
 
@@ -78,7 +86,13 @@ bool port_sample(struct port *port, struct port_sample *sample); /* false: none 
 bool port_receive(struct port *port, uint8_t *byte);
 bool port_send(struct port *port, const uint8_t *bytes, uint8_t n); /* all or nothing */
 
+/* The watchdog resets the chip and thus switches all gates off, 16 ms after it was fed last. */
 void port_watchdog_feed(struct port *port);
+
+/* Checks a further part of the program against the CRC that it carries, or by another means. False: it is not the
+ * one that was flashed. Larger parts are checked after a reset, so that the whole is known before wires that count
+ * as hot may be armed. */
+bool port_program_intact(struct port *port);
 
 /* Memory that survives a reset; load returns whether anything was ever stored. */
 bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n);

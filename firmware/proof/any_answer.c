@@ -76,6 +76,7 @@ static void vary(void)
     board.fault_bits =
         state == STATE_faulted ? (uint16_t)Frama_C_unsigned_int_interval(0, FAULTS_ALL) : 0;
     board.limits_whole = any();
+    board.memory_whole = any();
     board.scanned = any();
     board.tick_served = any();
     board.sensed_sent = any();
@@ -200,6 +201,17 @@ bool answer_store(const uint8_t *bytes, uint8_t n)
 uint16_t answer_count(void)
 {
     return (uint16_t)any_u32();
+}
+
+uint8_t answer_gate(uint8_t cell)
+{
+    (void)cell;
+    return any_u8();
+}
+
+bool answer_program(void)
+{
+    return any();
 }
 
 void answer_watchdog(void)

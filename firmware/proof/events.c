@@ -256,7 +256,7 @@ void world_turn(struct input input)
     if (is_reset(input.frame))
         before.fault_bits = before.fault_cells = 0;
     board_poll(&world.board);
-    world.board.commanded_us -= world.board.commanded_us % 1000; /* takes the ticks of switchings back (script.c) */
+    KEEP(u32, &world.board, commanded_us, world.board.commanded_us - world.board.commanded_us % 1000); /* takes the ticks of switchings back (script.c) */
     check(PROPERTY_answered, turn.at_byte == turn.n_bytes);
     past_ends();
     struct heard answer = read_answers();

@@ -85,6 +85,7 @@ static void forget_board(struct world *w)
     b->commanded_us = armed ? age(now_us, b->commanded_us, (limits->silence_max_ms + 1u) * 1000) : 0;
     b->fault_bits = (uint16_t)((b->fault_bits & (FAULT_estop_open | FAULT_scan_stale | FAULT_limits_corrupt)) |
                                (b->fault_bits != 0 ? FAULT_host_silent : 0));
+    memset(&b->complement, 0, sizeof b->complement); /* follows from the others */
     b->first_fault_bits = b->fault_cells = 0;
     b->trip = (struct trip){.cell = b->trip.cell == w->past.tripped};
     w->past.tripped = 0;
@@ -115,6 +116,7 @@ static void forget_board(struct world *w)
                                        : age(on_ms, 0, limits->on_time_max_ms + 1u));
         cell->on_counts = i >= N_CELLS || cell->on_counts == w->past.cells[i].on_counts;
         cell->current_mA = cell->sampled_mA = 0;
+        cell->not_on_since_ms = 0;
         if (!in_flight_matters())
             cell->just_set = 0;
         cell->temperature_cC = 0;

@@ -250,6 +250,18 @@ uint16_t answer_count(void)
     return 1;
 }
 
+/* As the core has set it. */
+uint8_t answer_gate(uint8_t cell)
+{
+    (void)cell;
+    return 0;
+}
+
+bool answer_program(void)
+{
+    return true;
+}
+
 void answer_watchdog(void)
 {
     turn.fed_watchdog = true;

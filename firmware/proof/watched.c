@@ -94,6 +94,18 @@ bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
     return answer_send(bytes, n);
 }
 
+uint8_t port_gate_set(struct port *port, uint8_t cell)
+{
+    (void)port;
+    return answer_gate(cell);
+}
+
+bool port_program_intact(struct port *port)
+{
+    (void)port;
+    return answer_program();
+}
+
 void port_watchdog_feed(struct port *port)
 {
     (void)port;

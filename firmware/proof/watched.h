@@ -44,5 +44,7 @@ bool answer_load(uint8_t *bytes, uint8_t n);
 bool answer_store(const uint8_t *bytes, uint8_t n);
 uint16_t answer_count(void);
 void answer_watchdog(void);
+uint8_t answer_gate(uint8_t cell);
+bool answer_program(void);
 
 #endif

@@ -152,6 +152,8 @@ class Chip(Gates, Protocol):
 
     def spoil_limits(self) -> None: ...
 
+    def spoil_program(self) -> None: ...
+
     def hold_low(self, gate: int | None) -> None: ...
 
     def clear_address(self, bits: int) -> None: ...
@@ -163,8 +165,9 @@ class FaultyGates:
     `cell_current`, `cell_leakage` and `cell_temperature` act on its inputs, and `estop_open` opens
     its e-stop loop. With `wire_open` the cell draws no current and is not heated. `board_reset`
     resets the chip, and with `for_s` holds it in reset. `converter_dead` stops its A/D converter.
-    `limits_spoilt` flips a bit of the limits in its RAM. `gate_stuck_low` holds the pin of `cell`
-    low. `address_stuck` holds bit `value` of its multiplexers' address at 0.
+    `limits_spoilt` flips a bit of the limits in its RAM, `program_spoilt` one of its flash.
+    `gate_stuck_low` holds the pin of `cell` low. `address_stuck` holds bit `value` of its
+    multiplexers' address at 0.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -189,6 +192,8 @@ class FaultyGates:
         self._inner.clear_address(0 if address is None else 1 << int(address.value))
         if self._begins("limits_spoilt"):
             self._inner.spoil_limits()
+        if self._begins("program_spoilt"):
+            self._inner.spoil_program()
         if self._begins("board_reset") or _held_in_reset(now, self._name):
             self._inner.reset()
         duty = self._inner.step(period_us)

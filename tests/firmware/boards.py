@@ -12,6 +12,7 @@ from hil.devices.board import emulated, protocol
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 ROOM_COUNTS = 153  # 24.7 C
 PLENTY = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}  # of heat, gone at once
+BOOT_US = 5_000
 RAM_START = 0x100  # of the ATmega328P
 ON_COUNTS = 256  # 500 mA of 2 A
 KNOWN_COUNTS = (1023, 839, 512)  # full scale, 4.096 V, half supply
@@ -73,6 +74,9 @@ def load(path: Path) -> ctypes.CDLL:
         ("watchdog_feeds", u32, pointer),
         ("limits", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
+        ("cell", ctypes.POINTER(u8), pointer, u8, ctypes.POINTER(size)),
+        ("complements", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
+        ("set_program", None, pointer, ctypes.c_int),
         ("draw", u16, u32, u32, u16),
     ]:
         function = getattr(lib, f"libboard_{name}")
@@ -373,7 +377,7 @@ class AvrBoard(Bench):
         self._answers = ctypes.create_string_buffer(4096)
         self._limits_at = None
         self.set_good_pins()
-        self.advance(5000)
+        self.advance(BOOT_US)
 
     def close(self) -> None:
         self.lib.emulate_close(self.chip)
@@ -450,7 +454,7 @@ class AvrBoard(Bench):
     def reset(self, cause: str = "external") -> None:
         self.lib.emulate_reset(self.chip, protocol.RESETS[cause])
         self._forget()
-        self.advance(5000)
+        self.advance(BOOT_US)
 
     def set_fuses(self, low: int, high: int, extended: int) -> None:
         """They hold from the next reset on."""

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from firmware.boards import FIRMWARE, AvrBoard
+from firmware.boards import BOOT_US, FIRMWARE, AvrBoard
 from hil.devices.board import protocol
 
 RAM = 2048
@@ -82,10 +82,11 @@ def test_a_program_that_hangs_is_reset_by_the_watchdog_and_never_restarts(chip):
     chip.ready()
     assert chip.set(0, 11) == "done"
     chip.hang()
-    chip.advance(50_000)
+    chip.advance(10_000)
     assert sum(chip.gates()) > 0  # nothing but the watchdog is left
-    chip.advance(90_000)  # 120 ms, and its oscillator may be 10 % slow
+    chip.advance(10_000)  # 16 ms, and its oscillator may be a fifth slow
     assert not any(chip.gates())
+    chip.advance(BOOT_US)
     assert chip.command("identify")["reset_cause"] == protocol.RESETS["watchdog"]
     chip.advance(20_000)
     assert chip.state() == "disarmed"
@@ -96,7 +97,7 @@ def test_a_converter_that_stops_trips_and_then_starves_the_watchdog(chip):
     chip.ready()
     assert chip.set(0, 11) == "done"
     chip.set_scan(False)
-    chip.advance(30_000)
+    chip.advance(24_000)
     assert chip.faults() == ["scan_stale"]
     assert chip.resets() == 0
     chip.advance(150_000)

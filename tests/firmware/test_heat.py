@@ -159,9 +159,10 @@ class Heat(ctypes.Structure):
     """As in core/heat.h."""
 
     _fields_ = [
-        ("cA2ms", ctypes.c_uint32), ("rest", ctypes.c_uint16), ("on_ticks", ctypes.c_uint16),
-        ("counted_ticks", ctypes.c_uint16), ("full_ticks", ctypes.c_uint16),
-        ("cooled_ticks", ctypes.c_uint16),
+        ("cA2ms", ctypes.c_uint32), ("not_cA2ms", ctypes.c_uint32), ("rest", ctypes.c_uint16),
+        ("on_ticks", ctypes.c_uint16), ("counted_ticks", ctypes.c_uint16),
+        ("full_ticks", ctypes.c_uint16), ("cooled_ticks", ctypes.c_uint16),
+        ("not_cooled_ticks", ctypes.c_uint16),
     ]  # fmt: skip
 
 

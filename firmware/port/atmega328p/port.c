@@ -77,8 +77,8 @@ static volatile struct port the_port;
 static struct board the_board;
 static uint8_t reset_flags __attribute__((section(".noinit")));
 
-/* Runs first: the watchdog may already be running with its shortest time, 16 ms, by fuse (WDTON) or after a
- * watchdog reset. It is never off. */
+/* Runs first. The watchdog always has its shortest time, 16 ms, with which it already runs by fuse (WDTON) or
+ * after a watchdog reset. It is never off. */
 void save_reset_flags(void) __attribute__((naked, used, section(".init3")));
 void save_reset_flags(void)
 {
@@ -86,14 +86,18 @@ void save_reset_flags(void)
     if (reset_flags == 0) /* a boot loader has cleared it: Optiboot passes it in r2 */
         __asm__ __volatile__("sts %0, r2" : : "i"(&reset_flags));
     MCUSR = 0;
-    wdt_enable(WDTO_120MS);
+    wdt_enable(WDTO_15MS);
 }
 
-/* A host searches an image for this, to know what `identify` will return after flashing. */
+/* A host searches an image for this, to know what `identify` will return after flashing. The CRC is that of all
+ * bytes but its own. */
 static const struct {
     char tag[8];
     uint32_t wire_hash, firmware_hash;
-} IMAGE PROGMEM = {"HILBOARD", WIRE_HASH, FIRMWARE_HASH};
+    uint16_t crc;
+} IMAGE PROGMEM = {"HILBOARD", WIRE_HASH, FIRMWARE_HASH, PROGRAM_CRC};
+
+extern const char __data_load_end[]; /* where the program ends, by the linker */
 
 /* --- gates --- */
 
@@ -170,6 +174,25 @@ static inline void add_bits(uint8_t *lane, uint8_t duty, uint8_t mask)
         lane[6 * sizeof(struct slot)] |= mask;
     if ((duty & 0x80) != 0)
         lane[7 * sizeof(struct slot)] |= mask;
+}
+
+/* The reverse. */
+static uint8_t bits_of(const uint8_t *lane, uint8_t mask)
+{
+    uint8_t duty = 0;
+    for (uint8_t bit = 1; bit != 0; bit = (uint8_t)(bit << 1), lane += sizeof(struct slot))
+        if ((*lane & mask) != 0)
+            duty |= bit;
+    return duty;
+}
+
+uint8_t port_gate_set(struct port *port, uint8_t cell)
+{
+    const struct slot *gate = &GATES[cell], *slots = (struct slot *)the_port.slots;
+    (void)port;
+    if (gate->b != 0)
+        return bits_of(&slots->b, gate->b);
+    return gate->d != 0 ? bits_of(&slots->d, gate->d) : bits_of(&slots->c, gate->c);
 }
 
 static void add_duty(struct slot *first, uint8_t duty, const struct slot *gate)
@@ -597,6 +620,36 @@ void port_watchdog_feed(struct port *port)
     wdt_reset();
 }
 
+enum { PROGRAM_PART = 16, PROGRAM_PART_AT_START = 32 /* bytes */ };
+static struct {
+    uint16_t at, crc; /* of the bytes before */
+    bool intact, checked; /* at least once since the reset */
+} program = {.crc = WIRE_CRC_INIT, .intact = true};
+
+static void check_program(uint8_t most)
+{
+    const uint16_t end = (uint16_t)__data_load_end, crc_at = (uint16_t)&IMAGE.crc;
+    uint16_t at = program.at, left = (uint16_t)((at < crc_at ? crc_at : end) - at);
+    uint8_t part[PROGRAM_PART_AT_START], n = (uint8_t)(left < most ? left : most);
+    memcpy_P(part, (const void *)at, n);
+    program.crc = frame_crc(program.crc, part, n);
+    at += n;
+    program.at = at == crc_at ? (uint16_t)(at + sizeof IMAGE.crc) : at;
+    if (at < end)
+        return;
+    program.intact = program.intact && program.crc == pgm_read_word(crc_at);
+    program.crc = WIRE_CRC_INIT;
+    program.at = 0;
+    program.checked = true;
+}
+
+bool port_program_intact(struct port *port)
+{
+    (void)port;
+    check_program(program.checked ? PROGRAM_PART : PROGRAM_PART_AT_START);
+    return program.intact;
+}
+
 bool port_memory_load(struct port *port, uint8_t *bytes, uint8_t n)
 {
     (void)port;
@@ -624,7 +677,9 @@ uint16_t port_memory_count(struct port *port)
 {
     (void)port;
     uint16_t count = (uint16_t)(eeprom_read_word((const uint16_t *)COUNT_AT) + 1u);
+    wdt_reset();
     eeprom_update_word((uint16_t *)COUNT_AT, count); /* 3.4 ms for each byte that differs, rarely both */
+    wdt_reset();
     return count;
 }
 

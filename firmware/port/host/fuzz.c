@@ -55,6 +55,20 @@ static void spoil_limits(void *board)
     libboard_advance(board, NOTICED_US);
 }
 
+/* Flips a bit of the core's state that has a complement, or of the program; only a reset mends it. */
+static void spoil_core(void *board)
+{
+    size_t size;
+    uint8_t *bytes = one_in(2) ? libboard_cell(board, (uint8_t)(next() % PORT_CELLS_MAX), &size)
+                               : libboard_complements(board, &size);
+    if (one_in(4))
+        libboard_set_program(board, 0);
+    else
+        flip_bit(bytes, size);
+    libboard_advance(board, NOTICED_US);
+    libboard_set_program(board, 1);
+}
+
 static uint16_t counts(uint32_t value, uint32_t full_scale)
 {
     uint32_t counts = value * 1024u / full_scale + 1;
@@ -106,6 +120,8 @@ static void turn_world(void *board, const struct board *core)
         spoil_memory(board);
     if (one_in(512))
         spoil_limits(board);
+    if (one_in(1024))
+        spoil_core(board);
     if (one_in(512))
         libboard_reset(board, (uint8_t)(next() % 4));
 }

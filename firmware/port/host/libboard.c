@@ -65,6 +65,7 @@ struct port {
     bool estop_seen; /* since the last call of port_estop_open */
     bool scan_runs;
     bool late;
+    bool program_spoilt;
 };
 
 struct port_identity port_identity(struct port *port)
@@ -114,6 +115,16 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     memcpy(port->set, duty_per_255, n_cells);
     port_gates_refresh(port);
     pass_moment(port);
+}
+
+uint8_t port_gate_set(struct port *port, uint8_t cell)
+{
+    return port->set[cell];
+}
+
+bool port_program_intact(struct port *port)
+{
+    return !port->program_spoilt;
 }
 
 void port_gates_refresh(struct port *port)
@@ -399,7 +410,7 @@ void libboard_rest(void *board)
 {
     struct port *port = board;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++)
-        port->board.cells[i].heat.cA2ms = 0;
+        heat_start(&port->board.cells[i].heat, 0, heat_ticks(port->now_us));
 }
 
 void libboard_advance(void *board, uint32_t duration_us)
@@ -544,6 +555,26 @@ uint8_t *libboard_limits(void *board, size_t *size)
     struct port *port = board;
     *size = sizeof port->board.limits;
     return (uint8_t *)&port->board.limits;
+}
+
+void libboard_set_program(void *board, int intact)
+{
+    struct port *port = board;
+    port->program_spoilt = intact == 0;
+}
+
+uint8_t *libboard_cell(void *board, uint8_t cell, size_t *size)
+{
+    struct port *port = board;
+    *size = offsetof(struct cell, on_counts);
+    return (uint8_t *)&port->board.cells[cell];
+}
+
+uint8_t *libboard_complements(void *board, size_t *size)
+{
+    struct port *port = board;
+    *size = sizeof port->board.complement;
+    return (uint8_t *)&port->board.complement;
 }
 
 uint32_t libboard_watchdog_feeds(const void *board)

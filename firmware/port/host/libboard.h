@@ -62,6 +62,11 @@ void libboard_set_scan(void *board, int runs);
 void libboard_gates(const void *board, uint8_t *duty_per_255);
 /* The limits in use followed by the values derived from them, to be corrupted by a test. */
 uint8_t *libboard_limits(void *board, size_t *size);
+/* Whether the check of the program finds it as it was flashed. */
+void libboard_set_program(void *board, int intact);
+/* A cell's duty and heat, and the complements of what decides on gates, to be corrupted by a test. */
+uint8_t *libboard_cell(void *board, uint8_t cell, size_t *size);
+uint8_t *libboard_complements(void *board, size_t *size);
 uint32_t libboard_watchdog_feeds(const void *board);
 
 /* The stored limits, to be read or corrupted by a test. */

@@ -30,7 +30,7 @@ SUPPLY_ADDRESS = 15  # of the temperature multiplexer
 SERIAL_AT = 64  # in its EEPROM; the limits lie at 0
 CYCLES_PER_US = 16
 ROOM_B = 4096
-RAM_B = 2048
+RAM_B, FLASH_B = 2048, 32768
 POLL_US = 20
 HUNG_US = 300_000  # longer than its watchdog waits
 ROOM_C = 25.0
@@ -120,6 +120,8 @@ def _library() -> tuple[ctypes.CDLL, Path]:
         ("set_address", None, chip, u8, u8, u8),
         ("memory", None, chip, ctypes.c_char_p, u32, ctypes.c_int),
         ("ram", None, chip, u32, ctypes.c_char_p, u32, ctypes.c_int),
+        ("flash", None, chip, u32, ctypes.c_char_p, u32),
+        ("flip_flash", None, chip, u32, u8),
         ("reset", None, chip, u8),
         ("set_converter", None, chip, ctypes.c_int),
         ("lost_bytes", u32, chip),
@@ -302,3 +304,9 @@ class EmulatedBoard:
         at = ram.raw.index(_packed(self._limits))  # what the stack still has of it lies above
         spoilt = bytes([ram.raw[at] ^ 1])
         self._library.emulate_ram(self._chip, at, spoilt, 1, 1)
+
+    def spoil_program(self) -> None:
+        """Flip a bit of its flash, in the text by which hosts recognise an image."""
+        flash = ctypes.create_string_buffer(FLASH_B)
+        self._library.emulate_flash(self._chip, 0, flash, FLASH_B)
+        self._library.emulate_flip_flash(self._chip, flash.raw.index(b"HILBOARD"), 1)

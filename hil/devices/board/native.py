@@ -65,6 +65,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_set_stuck.argtypes = [ctypes.c_void_p, byte, byte]
     loaded.libboard_set_wiring.argtypes = [ctypes.c_void_p, byte, byte]
     loaded.libboard_set_address.argtypes = [ctypes.c_void_p, byte, byte, byte]
+    loaded.libboard_set_program.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     loaded.libboard_set_supply.argtypes = [ctypes.c_void_p, ctypes.c_uint16]
@@ -199,6 +200,10 @@ class NativeBoard:
     def spoil_limits(self) -> None:
         """Flip a bit of the table that the core works with."""
         self._library.libboard_limits(self._board, ctypes.byref(ctypes.c_size_t()))[0] ^= 1
+
+    def spoil_program(self) -> None:
+        """Let the check of the program find it changed."""
+        self._library.libboard_set_program(self._board, 0)
 
 
 def counts_of(

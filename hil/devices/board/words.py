@@ -24,6 +24,7 @@ _PLAIN = {
     "scan_stale": "its own readings are too old",
     "scan_untrue": "its multiplexers pass on wrong inputs, or its supply is not 5 V",
     "limits_corrupt": "its table of limits is corrupt",
+    "memory_corrupt": "its program or its memory has changed: reset it; if it comes back, flash it",
 }
 _PHRASES = {CURRENT: "at {:.3g} A", TEMPERATURE: "at {:.3g} degC", ON_TIME: "on for {:.4g} s"}
 # Suffix of a limit's name, factor to the unit that people read, and that unit.

@@ -34,6 +34,7 @@ D <= (C / (G tau) - 1) K H_max in addition, thus theta <= C / (G tau) K H_max.
 H is looked at once a scan, so a trip comes late. Of what is added meanwhile the largest counts:
 
     current_max^2 (scan_age_max + 2 ms)               the converter has died: the scan is too old
+    current_max^2 20 ms                               the firmware hangs until its watchdog acts
     n I_s^2 t - (n - 1) min(I_s, I_full)^2 t          a short that lets the supply's limit I_s flow,
                                                       n = 1 .. persistence_scans + 1 scans of t
 
@@ -66,6 +67,7 @@ COOLING_LEAST = 0.85  # assumed: still warm air; the convection's own uncertaint
 CURRENT_MARGIN = 1.25  # assumed: of a current limit over the ordinary current
 REACTION_S = 0.5e-3  # from a sample to gates off; firmware/README.md has what was measured
 STALE_LATE_S = 2.0e-3  # the scan's age is counted in whole milliseconds
+WATCHDOG_S = 20e-3  # until a hanging program is reset: 16 ms, its oscillator up to a fifth slow
 CONTRACTED = 0.9  # austenite of a wire that works: the rest is the branch's tail
 STEPS_A_TIME_CONSTANT, LONGEST_TIME_CONSTANTS = 20, 100
 TEMPERATURE_MAX_C = 180.0
@@ -229,7 +231,8 @@ class Thermal:
 
     def late_A2s(self, bench: Bench) -> float:
         """What is added to H_max until gates are off; module, last equation."""
-        stale = self.current_max_A**2 * (self.scan_age_max_s + STALE_LATE_S)
+        blind_s = max(self.scan_age_max_s + STALE_LATE_S, WATCHDOG_S)
+        stale = self.current_max_A**2 * blind_s
         short_A = self.short_A(bench)
         seen_A = min(short_A, self.full_scale_A)
         shorts = [

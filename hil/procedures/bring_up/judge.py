@@ -36,6 +36,7 @@ CHECKS = {
     "gate_stuck": "a short at this gate's pin",
     "estop_open": "the e-stop, which must be released, and its loop to PD2",
     "limits_corrupt": "the board's table: hil board limits PORT --set LIMIT=VALUE stores it anew",
+    "memory_corrupt": "the board's program: hil board flash PORT; if it comes back, another chip",
     "host_silent": "the USB cable and the load on this computer",
     "cell_energy_high": "the load's resistance, and what its current reads",
     "cell_on_too_long": "on_time_max_ms of the board's limits",

@@ -103,6 +103,7 @@ SAID = {
     ("board", "gate_stuck"): r"board: gate_stuck: muscle\.2",
     ("board", "scan_untrue"): r"board: scan_untrue: its multiplexers pass on wrong inputs",
     ("board", "limits_corrupt"): r"board: limits_corrupt: its table of limits is corrupt",
+    ("board", "memory_corrupt"): r"board: memory_corrupt: its program or its memory has changed",
 }  # fmt: skip
 UPWARDS = {"force_high", "reading_stale", "loop_late", "force_rate_high", "too_many_cells_on",
            "force_residual_high", "signal_fast", "board_silent", "resistance_out_of_range",
