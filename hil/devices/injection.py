@@ -162,12 +162,12 @@ class Chip(Gates, Protocol):
 class FaultyGates:
     """A board with disturbed pins and a disturbed chip.
 
-    `cell_current`, `cell_leakage` and `cell_temperature` act on its inputs, and `estop_open` opens
-    its e-stop loop. With `wire_open` the cell draws no current and is not heated. `board_reset`
-    resets the chip, and with `for_s` holds it in reset. `converter_dead` stops its A/D converter.
-    `limits_spoilt` flips a bit of the limits in its RAM, `program_spoilt` one of its flash.
-    `gate_stuck_low` holds the pin of `cell` low. `address_stuck` holds bit `value` of its
-    multiplexers' address at 0.
+    `cell_current`, `cell_leakage` and `cell_temperature` act on its inputs, `current_gain` scales
+    what it reads of the current of a cell that is on, and `estop_open` opens its e-stop loop. With
+    `wire_open` the cell draws no current and is not heated. `board_reset` resets the chip, and with
+    `for_s` holds it in reset. `converter_dead` stops its A/D converter. `limits_spoilt` flips a bit
+    of the limits in its RAM, `program_spoilt` one of its flash. `gate_stuck_low` holds the pin of
+    `cell` low. `address_stuck` holds bit `value` of its multiplexers' address at 0.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -231,6 +231,9 @@ class FaultyGates:
             fault = self._injection.active(kind, self._name)
             if fault is not None and fault.cell == cell + 1:
                 values[i] = fault.value
+        for fault in self._injection.every("current_gain", self._name):
+            if fault.cell == cell + 1:
+                values[0] *= fault.value
         if self._broken(cell):
             values[0] = 0.0
         self._inner.sense(cell, *values)

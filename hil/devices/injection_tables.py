@@ -18,10 +18,12 @@ Kind = Literal[
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
     "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck", "line_stuck",
-    "program_spoilt",
+    "program_spoilt", "current_gain",
 ]  # fmt: skip
 
-ON_A_CELL = frozenset({"cell_current", "cell_leakage", "cell_temperature", "wire_open"})
+ON_A_CELL = frozenset(
+    {"cell_current", "cell_leakage", "cell_temperature", "current_gain", "wire_open"}
+)
 ON_A_BOARD = ON_A_CELL | {
     "estop_open", "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
     "limits_differ", "board_reset", "command_refused", "converter_dead", "limits_spoilt",
@@ -34,7 +36,7 @@ OF_SIMULATED_CARDS = frozenset({"sensor_lost", "sensor_nan"})
 class FaultTable(Table):
     """One fault; its kind determines where it acts: the plant, a pin, the serial line, a process.
 
-    `value` is in the unit of the kind: N, N/s, A, V, °C or s.
+    `value` is in the unit of the kind: N, N/s, A, V, °C or s; of a gain it is 1 without a fault.
     """
 
     kind: Kind

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
 from hil.experiment.current_error import catalogue, largest_A, reading_error
 from hil.experiment.registry import controller_kind, system_kind
+from hil.experiment.unnoticed import Unnoticed, on_min_mA, unnoticed
 from hil.mechanics.sma.limits import (
     Bench,
     CellWire,
@@ -30,6 +31,7 @@ from hil.rig.wires import build_wire
 
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"
+LOW_SHARE = 0.5  # of the derived current_on_min_mA: a smaller one compares nothing
 DEAD_MAN_S = 1e-3 * protocol.LIMITS["silence_max_ms"].highest
 SHOWN_C = 1000.0  # largest temperature shown: a hotter wire has melted, so the value has no meaning
 
@@ -100,7 +102,9 @@ class Protection:
             No limits within the board's ranges protect the wires.
         """
         found = protecting(self.cells, self.reserve, self.limits)
-        if not self.measures:
+        if self.measures:
+            found |= self._compared(found)
+        else:
             found["current_max_mA"] = self.assumed_mA
             self._let_work(found)
         for name, value in found.items():
@@ -111,6 +115,29 @@ class Protection:
                     f"{highest}: choose a thinner wire, or a lower voltage"
                 )
         return {**self.derived, **found}
+
+    def unnoticed(self) -> list[Unnoticed]:
+        """How far too low each cell's current may be read; nothing if it reads none."""
+        cells = self.cells if self.measures else ()
+        return [unnoticed(cell, self.bench, self.limits, self.resistance) for cell in cells]
+
+    def _compared(self, found: Mapping[str, int]) -> dict[str, int]:
+        """The limit below which a current is read too low, and where it can be less heat.
+
+        The heat budget then protects the wires from currents that are read too low unnoticed.
+        """
+        tolerance = self.resistance.tolerance
+        least = {"current_on_min_mA": on_min_mA(self.cells, self.bench, self.limits, tolerance)}
+        compared = replace(self, limits={**self.limits, **found, **least}).unnoticed()
+        if all(one.protected for one in compared):
+            return least
+        error = 1.0 - 1.0 / sqrt(max(one.times for one in compared))
+        try:
+            return least | protecting(
+                self.cells, replace(self.bench, current_error=error), self.limits
+            )
+        except NoTableError:
+            return least  # `doubts` has the temperature
 
     def _let_work(self, found: Mapping[str, int]) -> None:
         """Require that the assumed current lets every cell contract before the board trips."""
@@ -363,8 +390,41 @@ def doubts(found: Sequence[Protection]) -> list[str]:
                 f"{key}: the supply's current limit is unknown, and the board cannot measure a "
                 f"short-circuit current above {full_A:g} A: add a supply, or supply_current_max_A"
             )
-        lines += board_resistance.doubts(key, board.cells, board.bench.supply_V, board.limits)
+        lines += _uncompared(board)
     return lines
+
+
+def _uncompared(board: Protection) -> Iterator[str]:
+    """Yield a line if nothing would notice a current that is read too low."""
+    key, compared = f"devices.{board.name}.limits", board.unnoticed()
+    if not compared:
+        return
+    on_min, sense = board.limits["current_on_min_mA"], board.limits["sense_every_ms"]
+    least = on_min_mA(board.cells, board.bench, board.limits, board.resistance.tolerance)
+    if not sense and on_min < LOW_SHARE * least:
+        yield (
+            f"{key}.current_on_min_mA = {on_min}: no current is compared with what its wire can "
+            f"draw: give {least}, or sense_every_ms = 100 with the supply's divider connected"
+        )
+    elif (
+        sense
+        and board.limits["supply_full_scale_mV"]
+        <= 1e3 * (1.0 + SUPPLY_ERROR) * board.bench.supply_V
+    ):
+        yield (
+            f"{key}.supply_full_scale_mV = {board.limits['supply_full_scale_mV']}: the divider "
+            f"shows no more, so that {board.bench.supply_V:g} V give no resistance, and no current "
+            "is compared with what its wire can draw: give another divider's full scale"
+        )
+    worst = max(compared, key=lambda one: one.worst_C - one.cell.temperature_max_C)
+    if not worst.protected:
+        yield (
+            f"{key}.current_on_min_mA = {on_min}: a current of "
+            f"'{worst.cell.cell}' that is read {100.0 * (1.0 - worst.share):.0f} % too low is not "
+            f"noticed, and its wire could reach {_rounded_up(worst.worst_C)}; its "
+            f"temperature_max_C is {worst.cell.temperature_max_C:g}: use the limits that "
+            "`hil board limits --from RIG` prints, or lower the supply's voltage"
+        )
 
 
 def plan(found: Sequence[Protection]) -> list[str]:
@@ -392,14 +452,32 @@ def as_text(found: Sequence[Protection]) -> list[str]:
             kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_s)
             kinds.setdefault(kind, []).append(p.cell.cell)
         for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():
-            who = cells[0] if len(cells) == 1 else f"{cells[0]} to {cells[-1]}"
             held = "" if held_s == inf else f"; a cell held on trips after {held_s:.3g} s"
             lines.append(
-                f"'{board.name}' permits {who} to reach {_celsius(warm_C)} at an ambient "
-                f"temperature of {board.bench.warm_C:g} C, {_celsius(cold_C)} at "
+                f"'{board.name}' permits {_range_of(cells)} to reach {_celsius(warm_C)} at an "
+                f"ambient temperature of {board.bench.warm_C:g} C, {_celsius(cold_C)} at "
                 f"{board.bench.cold_C:g} C; the maximum is {highest_C:g} C{held}"
             )
+        lines += _compared(board)
+        lines += board_resistance.facts(board.name, board.cells, board.bench.supply_V, board.limits)
     return lines
+
+
+def _compared(board: Protection) -> Iterator[str]:
+    """Yield how far too low currents may be read, one line for each type of wire."""
+    kinds: dict[tuple[float, float], list[str]] = {}
+    for one in board.unnoticed():
+        kinds.setdefault((one.share, one.worst_C), []).append(one.cell.cell)
+    for (share, worst_C), cells in kinds.items():
+        yield (
+            f"'{board.name}' trips if a current of {_range_of(cells)} is read "
+            f"{100.0 * (1.0 - share):.0f} % too low; with less error a wire reaches "
+            f"{_celsius(worst_C)} at most"
+        )
+
+
+def _range_of(cells: Sequence[str]) -> str:
+    return cells[0] if len(cells) == 1 else f"{cells[0]} to {cells[-1]}"
 
 
 def _celsius(T_C: float) -> str:
@@ -440,6 +518,7 @@ def limits_as_toml(board: Protection) -> str:
             f"{25 if board.measures else 3} % above the current of an intact cell at "
             f"{bench.supply_V:g} V"
         ),
+        "current_on_min_mA": "below every reading of an intact cell",
     }
     defaults = protocol.default_limits()
     given = {

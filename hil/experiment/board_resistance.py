@@ -9,16 +9,14 @@ from hil.mechanics.sma.limits import COLDEST_C, CellWire
 from hil.rig.tables import BoardResistanceTable
 
 WIDE = 2.0  # largest ratio of a given limit to the wire's own
-MARGIN = 0.1  # assumed: between the range of a wire's resistance and its limits
 RISE_MAX_K = 1.0  # assumed: by which measuring may warm a wire that is off
-ERROR_MAX_OF_STROKE = 0.01  # a coarser position gets a warning
 
 
 def limits_Ohm(
     names: Sequence[str], table: BoardResistanceTable, cells: Sequence[CellWire]
 ) -> list[tuple[float, float]]:
     """The least and greatest resistance of every cell: as given, or of its wire."""
-    known = {cell.cell: _range_Ohm(cell) for cell in cells}
+    known = {cell.cell: _range_Ohm(cell, table.tolerance) for cell in cells}
     ranges = []
     for name in names:
         low, high = known.get(name, (0.0, inf))
@@ -27,9 +25,9 @@ def limits_Ohm(
     return ranges
 
 
-def _range_Ohm(cell: CellWire) -> tuple[float, float]:
+def _range_Ohm(cell: CellWire, tolerance: float) -> tuple[float, float]:
     low, high = cell.wire.extremes_Ohm_per_m(COLDEST_C, cell.temperature_max_C)
-    return (1.0 - MARGIN) * cell.wire.cell_m * low, (1.0 + MARGIN) * cell.wire.cell_m * high
+    return (1.0 - tolerance) * cell.wire.cell_m * low, (1.0 + tolerance) * cell.wire.cell_m * high
 
 
 def too_wide(
@@ -37,7 +35,7 @@ def too_wide(
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, text) for a given range that half a wire, or twice a wire, would be within."""
     for cell in cells:
-        low, high = _range_Ohm(cell)
+        low, high = _range_Ohm(cell, table.tolerance)
         if table.min_Ohm is not None and table.min_Ohm < low / WIDE:
             yield (
                 f"{key}.resistance.min_Ohm = {table.min_Ohm:g}",
@@ -97,20 +95,14 @@ def resolution_of_stroke(cell: CellWire, supply_V: float, limits: Mapping[str, i
     return chain.resolution(supply_V / max(ends), supply_V, limits) * max(ends) / change
 
 
-def doubts(
-    key: str, cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]
+def facts(
+    board: str, cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield a line if the resolution is too coarse for a position."""
+    """Yield what a reading of a board that measures resistance resolves."""
     if not limits["sense_every_ms"] or not cells:
         return
-    worst = max(cells, key=lambda cell: resolution_of_stroke(cell, supply_V, limits))
-    error = resolution_of_stroke(worst, supply_V, limits)
-    if error > ERROR_MAX_OF_STROKE:
-        amps = worst.ordinary_A(supply_V)
-        yield (
-            f"{key}.limits.current_full_scale_mA = {limits['current_full_scale_mA']}: "
-            f"'{worst.cell}' draws {amps:.3g} A: one reading of its resistance gives its position "
-            f"to {100 * error:.2g} % of the stroke: for {100 * ERROR_MAX_OF_STROKE:g} % choose a "
-            f"current sensor that ends not far above that, and supply_full_scale_mV not far above "
-            f"{1e3 * supply_V:.0f}"
-        )
+    error = max(resolution_of_stroke(cell, supply_V, limits) for cell in cells)
+    yield (
+        f"'{board}' measures resistance: a reading gives a position to {100 * error:.2g} % of the "
+        "stroke"
+    )

@@ -82,11 +82,13 @@ class BoardResistanceTable(Table):
     """The chain by which a board measures resistance, and the range of its cells' resistance.
 
     The range of a cell whose wire is described follows from the wire unless it is given here.
-    `lead_Ohm` is in series with every wire. `u_relative` is the relative standard uncertainty of
-    shunt, amplifier and divider together.
+    `tolerance` is how far, relative to the described resistance, a sound wire and chain may be off
+    together. `lead_Ohm` is in series with every wire. `u_relative` is the relative standard
+    uncertainty of shunt, amplifier and divider together.
     """
 
     lead_Ohm: NotNegative = 0.0
+    tolerance: Annotated[float, Field(ge=0.02, le=0.5)] = 0.1  # assumed
     u_relative: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02  # assumed: parts of 1 %
     min_Ohm: NotNegative | None = None
     max_Ohm: Positive | None = None

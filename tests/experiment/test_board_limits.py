@@ -117,18 +117,19 @@ def test_a_scan_is_as_long_as_the_commands_that_a_run_sends_make_it(rigs):
         load_protections(rigs / "wires4/rig.toml", sets)[0].bench.scan_s,
         load(rigs / "wires4/hold.toml", sets).protections()[0].bench.scan_s,
     )
-    assert (masks, alone) == (scan_s("set_mask", 1e-3, 4), scan_s("broadcast", 1e-3, 4))
+    assert masks == scan_s("set_mask", 1e-3, 4, 100)
+    assert alone == scan_s("broadcast", 1e-3, 4, 100)
     assert alone > masks
     # `every` above 1 is refused with a broadcast
     for every in (2, 5):
         there = load_protections(rigs / "wires4/rig.toml", [f"devices.board.every={every}"])[0]
-        assert there.bench.scan_s == scan_s("set_duties", every * 1e-3, 4)
+        assert there.bench.scan_s == scan_s("set_duties", every * 1e-3, 4, 100)
 
 
 def test_a_run_that_modulates_is_checked_with_the_scan_of_duties(rigs):
     for every in (1, 4):
         board = load(rigs / "wires4/modulate.toml", [f"devices.board.every={every}"])
-        assert board.protections()[0].bench.scan_s == scan_s("set_duties", every * 1e-3, 4)
+        assert board.protections()[0].bench.scan_s == scan_s("set_duties", every * 1e-3, 4, 100)
 
 
 def test_check_reckons_with_the_broadcasts_of_an_experiment(rigs, hil):
@@ -257,13 +258,13 @@ def test_a_budget_of_nothing_lasts_no_time_at_all():
     ("changes", "key", "other"),
     [
         (["current_on_min_mA=222"], "current_on_min_mA = 222", "current_max_mA = 222"),
-        (["current_max_mA=20"], "current_on_min_mA = 20", "current_max_mA = 20"),
+        (["current_max_mA=131"], "current_on_min_mA = 131", "current_max_mA = 131"),
         (["current_full_scale_mA=1"], "current_full_scale_mA = 1", "current_max_mA = 222"),
         (["current_full_scale_mA=222"], "current_full_scale_mA = 222", "current_max_mA = 222"),
         (["temperature_counts_min=900", "temperature_counts_max=900"],
          "temperature_counts_min = 900", "temperature_counts_max = 900"),
         (["current_on_min_mA=0"], "current_on_min_mA = 0", "choose at least 2"),
-        (["current_off_max_mA=1900"], "current_off_max_mA = 1900", "current_on_min_mA = 20"),
+        (["current_off_max_mA=1900"], "current_off_max_mA = 1900", "current_on_min_mA = 131"),
         (["temperature_full_scale_cC=1"], "temperature_full_scale_cC = 1", "60 degC"),
     ],
 )  # fmt: skip
@@ -297,12 +298,12 @@ def test_a_leak_that_may_go_unnoticed_counts_as_heat_of_its_wire(hil):
     assert "could heat the wire of 'muscle.1' to 185.5 C" in err
 
 
-@pytest.mark.parametrize("scans", [2, 9, 10])
+@pytest.mark.parametrize("scans", [2, 8, 9])
 def test_a_persistence_that_leaves_a_short_to_the_heat_budget_alone_is_refused(scans, hil):
-    """0.74 A heat by 3027 K/s; 152 K are left, 50 ms: ten scans of 4.92 ms, not eleven."""
+    """0.74 A heat by 3027 K/s; 152 K are left, 50 ms: nine scans of 5.30 ms, not ten."""
     code, _, err = hil("check", RIG, "--set", f"{LIMITS}.persistence_scans={scans}")
-    assert code == (2 if scans > 9 else 0)
-    assert ("current_high" in err) == (scans > 9)
+    assert code == (2 if scans > 8 else 0)
+    assert ("current_high" in err) == (scans > 8)
     if code:
         config = load("configs/wires4/hold.toml", [f"{LIMITS}.persistence_scans={scans}"])
         with pytest.raises(ConfigError, match=f"persistence_scans = {scans}"):

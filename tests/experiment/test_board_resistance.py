@@ -7,7 +7,7 @@ import pytest
 
 from hil.devices.board import protocol
 from hil.experiment.board_resistance import (
-    doubts,
+    facts,
     faults,
     limits_Ohm,
     resolution_of_stroke,
@@ -67,17 +67,18 @@ def test_cells_with_supplies_of_their_own_are_refused():
     assert "give all cells the same" in text
 
 
-def test_a_board_that_measures_nothing_is_neither_refused_nor_doubted():
+def test_a_board_that_measures_nothing_is_not_refused_and_resolves_nothing():
     silent = SENSING | {"sense_every_ms": 0}
     assert not list(faults("devices.b", [CELL], 800.0, silent))
-    assert not list(doubts("devices.b", [CELL], 8.0, silent))
+    assert not list(facts("b", [CELL], 8.0, silent))
 
 
-def test_too_coarse_a_sensor_is_told_with_its_error():
-    [line] = doubts("devices.b", [CELL], 8.0, SENSING)
-    assert line.startswith("devices.b.limits.current_full_scale_mA = 2000: 'a.1' draws 0.177 A")
-    assert "3.5 % of the stroke" in line
-    assert not list(doubts("devices.b", [CELL], 8.0, FINE))
+def test_what_a_reading_resolves_is_told():
+    """81 and 818 counts of 2 A and 10 V; 812 of 0.2 A."""
+    assert [*facts("b", [CELL], 8.0, SENSING)] == [
+        "'b' measures resistance: a reading gives a position to 3.5 % of the stroke"
+    ]
+    assert "0.49 % of the stroke" in next(facts("b", [CELL], 8.0, FINE))
 
 
 def test_a_wire_whose_resistance_does_not_change_cannot_tell_its_position():

@@ -52,6 +52,15 @@ PLACES = {
         st.sampled_from(["deadbeef", "0badcafe"]), None,
     ),
     "devices.*.hold_s": ("miga6", "devices.board.hold_s", LOWER, st.floats(0.002, 0.1), 0.05),
+    "devices.*.resistance.tolerance": (
+        "wires4", "devices.board.resistance.tolerance", LOWER, st.floats(0.02, 0.5), 0.1
+    ),
+    "devices.*.resistance.min_Ohm": (
+        "wires4", "devices.board.resistance.min_Ohm", "unchanged", st.floats(30.0, 40.0), None
+    ),
+    "devices.*.resistance.max_Ohm": (
+        "wires4", "devices.board.resistance.max_Ohm", "unchanged", st.floats(60.0, 80.0), None
+    ),
     "devices.*.watchdog": (
         "miga6_lines", "devices.daq.watchdog", WATCHDOG, st.sampled_from(WATCHDOG), "if_present"
     ),

@@ -35,6 +35,7 @@ def arduino(rigs):
         table = read_merged(rigs / "wires4/hold.toml").table
         devices = table["devices"]
         devices["board"] |= {"build": "arduino", "fuses": "as_delivered"}
+        devices["board"]["limits"]["sense_every_ms"] = 0
         devices["supply"] |= {"voltage_V": volts, "voltage_max_V": volts}
         for which in ("model", "plant"):
             arrays = table.setdefault(which, {}).setdefault("arrays", {})

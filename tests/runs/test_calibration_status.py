@@ -69,6 +69,7 @@ austenite_Ohm_per_m = 113.0
 convection_W_per_m2_K = 125.0
 [devices.board.limits]             # as hil board limits --from writes them
 heat_max_cA2ms = 205000
+current_on_min_mA = 70
 heat_time_constant_ms = 683
 current_max_mA = 222
 
@@ -340,7 +341,11 @@ def test_a_board_is_held_against_the_serial_and_firmware_of_its_bring_up(
     assert any("this board has " in text for text in found.event_text.values)
     describe(calibrated)
     strict = tmp_path / "strict.h5"
-    limits = ("heat_max_cA2ms=205000", "current_max_mA=222")  # as the rig now has them
+    limits = (
+        "heat_max_cA2ms=205000",
+        "current_on_min_mA=70",
+        "current_max_mA=222",
+    )  # as the rig now has them
     words_of_limits = [word for limit in limits for word in ("--set", limit)]
     assert main(["board", "limits", pty_board, "--yes", *words_of_limits]) == 0
     said = refused(on_a_bench(calibrated, pty_board, "--strict", "--out", strict), capsys)

@@ -48,9 +48,10 @@ def test_cycles_time_and_energy_are_those_of_the_schedule_and_of_ohms_law(bench,
         # A tick late on, a tick late off, and one of rounding.
         assert counts["on_s"] == pytest.approx(ON_S[cell], abs=0.003)
         watts = SUPPLY_V**2 / WIRE_OHM
-        # The board gives the current in mA, of some 159; a reading stands for two ticks. The wire
-        # begins to become austenite, which has up to 10 % less resistance.
-        assert counts["energy_J"] == pytest.approx(watts * ON_S[cell], rel=0.02, abs=0.01)
+        # The board gives the current in mA, of some 159; a reading stands for up to 40 ms, as
+        # readings of resistance come between. The wire begins to become austenite, which has up to
+        # 10 % less resistance.
+        assert counts["energy_J"] == pytest.approx(watts * ON_S[cell], rel=0.02, abs=0.03)
     measures = "measured current times the voltage that 'supply' measures"
     assert found.energy_from["muscle.1"] == measures
     assert open_run("a.h5").attrs["article"] == "W4-01"

@@ -13,6 +13,7 @@ from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.rig.instruments import boards_of
 
 HELD_SHARE = 1.1  # of the budget that this current uses up: the board rounds up
+LOAD_SHARE = 1.1  # of the least current that a gate may have on, for a load
 NAME = "board"  # of a board without a rig
 READING_MAX = 2.2  # a current may read so many times what it is: a gain off by two is measured
 
@@ -96,7 +97,7 @@ class Setup:
         ConfigError
             It says which loads fit.
         """
-        low_A = 2.0 * max(self.on_min_A, self.off_max_A)
+        low_A = max(LOAD_SHARE * self.on_min_A, 2.0 * self.off_max_A)
         high_A = 0.9e-3 * self.own["current_max_mA"]
         if not low_A <= self.load_A <= high_A:
             raise ConfigError(

@@ -604,7 +604,7 @@ def test_bad_input_is_one_line(configs, tmp_path, capsys):
     assert "--board boad" in refused(capsys, rig, "--rehearse", "--board", "boad")
     assert "--load 0: give a number above 0" in refused(capsys, rig, "--rehearse", "--load", "0")
     assert refused(capsys, rig, "--rehearse", "--backend", "sim", "--load", "10") == (
-        "--load 10: 8 V make 0.8 A, and the limits of board want 0.04 to 0.2 A: choose 40 to 200 "
+        "--load 10: 8 V make 0.8 A, and the limits of board want 0.144 to 0.2 A: choose 40 to 55.5 "
         "Ohm"
     )
     assert "add --load OHM and --supply V" in refused(
@@ -792,7 +792,8 @@ def test_a_board_whose_own_limits_disable_a_protection_is_refused_until_they_are
 def arduino(tmp_path, configs):
     return Asked(
         rig=configs / "wires4/rig.toml", rehearse=True, backend="sim", out=tmp_path / "record.toml",
-        sets=('devices.board.build="arduino"', 'devices.board.fuses="as_delivered"'),
+        sets=('devices.board.build="arduino"', 'devices.board.fuses="as_delivered"',
+              "devices.board.limits.sense_every_ms=0"),
     )  # fmt: skip
 
 

@@ -200,7 +200,7 @@ def test_a_state_is_continued_in_another_instance(built, opened, configs):
 
 def test_the_unit_has_the_limits_of_the_rig(built, opened, configs):
     with opened(built(configs / "wires4/rig.toml", with_boards=True)) as unit:
-        assert unit.get("board.limit.heat_max_cA2ms") == 222032.0
+        assert unit.get("board.limit.heat_max_cA2ms") == 220120.0
         assert unit.get("board.limit.current_max_mA") == 222.0
 
 
