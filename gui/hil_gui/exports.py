@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QMarginsF, QRectF, QSize, QSizeF, Qt
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPageSize, QPainter, QPdfWriter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog
 
+from hil.errors import ConfigError, writing
+from hil.platform.whole_files import write_whole
 from hil_gui.runner import Command
 from hil_gui.session import Session
 from hil_gui.theme import LIGHT, numbers
@@ -53,14 +55,17 @@ class Exports:
         traces.set_theme(LIGHT)
         traces.redraw()
         try:
-            written = _PAINT[path.suffix.lower()](path, size, self._draw)
+            picture = QBuffer()
+            picture.open(QIODevice.OpenModeFlag.WriteOnly)
+            _PAINT[path.suffix.lower()](picture, size, self._draw)
         finally:
             traces.set_theme(on_screen)
             traces.redraw()
-        if not written:
-            self._session.complain(
-                "Not exported", f"{path}: cannot be written: choose another folder"
-            )
+        try:
+            with writing(path, ": choose another folder"):
+                write_whole(path, picture.data().data())
+        except ConfigError as error:
+            self._session.complain("Not exported", str(error))
             return False
         self._session.say(f"Figure: {path}")
         return True
@@ -125,41 +130,35 @@ def _progress(command: Command) -> Iterator[float]:
         yield share
 
 
-def _paint_png(path: Path, size: QSize, draw) -> bool:
+def _paint_png(picture: QBuffer, size: QSize, draw) -> None:
     image = QImage(size * PNG_SCALE, QImage.Format.Format_RGB32)
     painter = QPainter(image)
     painter.scale(PNG_SCALE, PNG_SCALE)
     draw(painter, size)
     painter.end()
-    return image.save(str(path))
+    image.save(picture, "PNG")
 
 
-def _paint_svg(path: Path, size: QSize, draw) -> bool:
+def _paint_svg(picture: QBuffer, size: QSize, draw) -> None:
     svg = QSvgGenerator()
-    svg.setFileName(str(path))
+    svg.setOutputDevice(picture)
     svg.setSize(size)
     svg.setViewBox(QRectF(0, 0, size.width(), size.height()))
-    painter = QPainter()
-    if not painter.begin(svg):
-        return False
+    painter = QPainter(svg)
     draw(painter, size)
     painter.end()
-    return True
 
 
-def _paint_pdf(path: Path, size: QSize, draw) -> bool:
-    pdf = QPdfWriter(str(path))
+def _paint_pdf(picture: QBuffer, size: QSize, draw) -> None:
+    pdf = QPdfWriter(picture)
     width_mm = 180.0
     page = QSizeF(width_mm, width_mm * size.height() / size.width())
     pdf.setPageSize(QPageSize(page, QPageSize.Unit.Millimeter))
     pdf.setPageMargins(QMarginsF(0, 0, 0, 0))
-    painter = QPainter()
-    if not painter.begin(pdf):
-        return False
+    painter = QPainter(pdf)
     painter.scale(pdf.width() / size.width(), pdf.width() / size.width())
     draw(painter, size)
     painter.end()
-    return True
 
 
 _PAINT = {".png": _paint_png, ".svg": _paint_svg, ".pdf": _paint_pdf}

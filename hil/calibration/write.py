@@ -1,7 +1,6 @@
 """Writes a calibration record with its hash; an existing record is never changed."""
 
 import math
-import os
 import re
 import textwrap
 import tomllib
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from hil.calibration.files import Record, digest, hash_of, parse_any
 from hil.errors import ConfigError
+from hil.platform.whole_files import whole
 
 WIDTH = 100
 MATRIX_MAX = 12  # larger diagonal covariances are written as standard uncertainties
@@ -77,10 +77,10 @@ def write_record(path: Path, table: Mapping[str, Any], comment: str = "") -> Rec
     record = parse_any(path, text)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
+            if path.exists():
+                raise FileExistsError
         path.chmod(0o444)
     except FileExistsError:
         raise ConfigError(

@@ -217,7 +217,11 @@ def _protecting_limits(args: argparse.Namespace) -> int:
     if args.out is not None:
         if args.out.exists():
             raise ConfigError(f"{args.out}: exists: choose another --out")
-        args.out.write_text(f"{text}\n", encoding="utf-8")
+        from hil.errors import writing
+        from hil.platform.whole_files import write_whole
+
+        with writing(args.out):
+            write_whole(args.out, f"{text}\n")
     return DONE
 
 

@@ -17,6 +17,7 @@ from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
 from hil.pages.html import embedded, rendered
 from hil.pages.style import MEASURED, MODEL, RESIDUAL, decimated, mark_simulated, styled_figure
+from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 
 ZOOM_S = 0.6
@@ -304,4 +305,4 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
     )  # fmt: skip
     with writing(path, ": choose another --page"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)

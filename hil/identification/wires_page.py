@@ -8,6 +8,7 @@ from hil.errors import writing
 from hil.identification.wire_loops import figures
 from hil.identification.wires import Estimate, IdentifiedWire
 from hil.pages.html import embedded, rendered
+from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 
 NOT_TOLD = "not identified: a prior, from NiTiCo, NiTiHf and print"
@@ -80,7 +81,7 @@ def write_page(found: IdentifiedWire, simulated: bool, path: Path) -> None:
     )
     with writing(path, ": choose another --page"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
 
 def _rows(found: IdentifiedWire) -> list[tuple[str, str, str, str]]:

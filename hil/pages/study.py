@@ -5,10 +5,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from hil.platform.whole_files import whole
+
 
 def saved(out: Path, name: str, figure: Figure, caption: str, dpi: int = 130) -> dict[str, str]:
     """Write a figure into the folder of a study; returns its entry in the results."""
-    figure.savefig(out / name, dpi=dpi)
+    with whole(out / name) as part:
+        figure.savefig(part, dpi=dpi, format=Path(name).suffix[1:])
     return {"file": name, "caption": caption}
 
 

@@ -5,7 +5,6 @@ same zero by the new calibration, and the estimator's columns (twin, observer, f
 computed again. Commands, set points, guard, times and events stay as recorded.
 """
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from hil.calibration.files import Calibration, Record, Source, load_any
 from hil.calibration.signal_chain import Chain, Encoder
 from hil.errors import ConfigError
 from hil.loop.channels import Channel
+from hil.platform.whole_files import whole
 from hil.procedures.rewrite import linear_of, rewrite, settle
 from hil.record.read import calibrations_of, open_run
 from hil.record.repair import faults_of
@@ -87,19 +87,16 @@ def recalibrate(
     }
     before = open_run(path)[place.column("measured")].values
     differences = np.abs(changed - before)[np.isfinite(changed - before)]
-    partial = out.with_name(out.name + ".new")
+    period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
+    n = config.n_ticks if run.attrs["outcome"] == "complete" else None
     try:
-        shutil.copyfile(path, partial)
-        rewrite(partial, path, name, kept, record, columns, messages)
-        period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
-        n = config.n_ticks if run.attrs["outcome"] == "complete" else None
-        figures = summarise(partial, period_s, clock, n)
-        settle(partial, figures, name, record, str(run.attrs["created_utc"]))
-        os.replace(partial, out)
+        with whole(out) as part:
+            shutil.copyfile(path, part)
+            rewrite(part, path, name, kept, record, columns, messages)
+            figures = summarise(part, period_s, clock, n)
+            settle(part, figures, name, record, str(run.attrs["created_utc"]))
     except OSError as error:
         raise ConfigError(f"{out}: cannot be written ({error}): choose another --out") from None
-    finally:
-        partial.unlink(missing_ok=True)
     largest = float(differences.max(initial=0.0))
     return Recalibrated(out, name, largest, place.suffix.removeprefix("_"), tuple(messages))
 

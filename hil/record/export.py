@@ -9,6 +9,7 @@ import scipy.io
 import xarray as xr
 
 from hil.errors import ConfigError, writing
+from hil.platform.whole_files import whole
 from hil.record.csv_text import as_field
 from hil.record.mcap_file import write_mcap
 from hil.record.progress import count_progress
@@ -42,13 +43,13 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
         raise ConfigError(f"--out {target}: a recording: name it {target.stem}{KINDS[kind]}")
     if target.is_file() and sha256(target.read_bytes()).hexdigest() in _imported(run):
         raise ConfigError(f"{target}: {path.name} was imported from it: choose another --out")
-    with writing(target):
+    with writing(target), whole(target) as part:
         if kind == "mcap":
             with count_progress("ticks", run.sizes["tick"], progress) as done:
-                write_mcap(run, target, done)
+                write_mcap(run, part, done)
         else:
             writers = {"csv": _to_csv, "mat": _to_mat, "mdf": write_mdf, "parquet": write_parquet}
-            writers[kind](run, target)
+            writers[kind](run, part)
     return target
 
 
@@ -57,7 +58,7 @@ def _imported(run: xr.Dataset) -> set[str]:
     return {file["sha256"] for file in json.loads(run.attrs.get("imported", "{}")).get("files", ())}
 
 
-def _to_csv(run: xr.Dataset, target: Path) -> None:
+def _to_csv(run: xr.Dataset, part: Path) -> None:
     """One line a tick, one column a value; cells become `cells_commanded.<cell>`.
 
     The first line has the column names, which include the units. A name that a spreadsheet would
@@ -77,10 +78,10 @@ def _to_csv(run: xr.Dataset, target: Path) -> None:
         table["source"] = "SIMULATED"
     elif "imported" in run.attrs:
         table["source"] = "IMPORTED"
-    table.rename(columns=as_field).to_csv(target, index=False)
+    table.rename(columns=as_field).to_csv(part, index=False)
 
 
-def _to_mat(run: xr.Dataset, target: Path) -> None:
+def _to_mat(run: xr.Dataset, part: Path) -> None:
     """Structures `ticks`, `units` and `attributes`; dots in names become underscores.
 
     `attributes.simulated` names the simulated devices; `cells` has the names of the cells.
@@ -93,4 +94,4 @@ def _to_mat(run: xr.Dataset, target: Path) -> None:
         "attributes": {key: run.attrs[key] for key in run.attrs if key[0].islower()},
         "cells": np.array(run.cell.values if "cell" in run.coords else [], dtype=object),
     }
-    scipy.io.savemat(target, content, long_field_names=True, oned_as="column")
+    scipy.io.savemat(part, content, appendmat=False, long_field_names=True, oned_as="column")

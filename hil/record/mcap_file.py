@@ -20,7 +20,7 @@ from hil.record import messages
 TIME_MAX_NS = 2.0**62
 
 
-def write_mcap(run: xr.Dataset, target: Path, progress: Callable[[int], None]) -> None:
+def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> None:
     """Write the file; `progress` is called with the number of further ticks done.
 
     Raises
@@ -39,7 +39,7 @@ def write_mcap(run: xr.Dataset, target: Path, progress: Callable[[int], None]) -
             raise ConfigError(f"{run.encoding['source']}: {name}: has times that MCAP does not: "
                               "check it with hil verify")  # fmt: skip
     times_ns = start_ns + np.rint(1e9 * run.t_s.values).astype(np.int64)
-    with target.open("wb") as file:
+    with part.open("wb") as file:
         writer: Any = Writer(file)
         writer.start(profile="", library="hil-arrays")
         attributes = {key: str(run.attrs[key]) for key in run.attrs if key[0].islower()}

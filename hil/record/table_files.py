@@ -33,7 +33,7 @@ def columns_of(run: xr.Dataset) -> Columns:
                 yield f"{name}.{cell}", np.ascontiguousarray(variable.values[:, i]), facts
 
 
-def write_parquet(run: xr.Dataset, target: Path) -> None:
+def write_parquet(run: xr.Dataset, part: Path) -> None:
     """Write Parquet; ConfigError if the package pyarrow is not installed."""
     try:
         import pyarrow
@@ -48,10 +48,10 @@ def write_parquet(run: xr.Dataset, target: Path) -> None:
     about = {key: json.dumps(_plain(value)) for key, value in run.attrs.items()}
     about["events"] = json.dumps(_events(run))
     schema = pyarrow.schema(fields, metadata=about)
-    parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), target)
+    parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), part)
 
 
-def write_mdf(run: xr.Dataset, target: Path) -> None:
+def write_mdf(run: xr.Dataset, part: Path) -> None:
     """Write MDF 4.1; ConfigError if the package asammdf is not installed."""
     try:
         from asammdf import MDF, Signal
@@ -68,7 +68,8 @@ def write_mdf(run: xr.Dataset, target: Path) -> None:
         file.append(signals, comment="ticks", common_timebase=True)
         attributes = {key: _plain(value) for key, value in run.attrs.items()}
         file.header.comment = json.dumps({**attributes, "events": _events(run)})
-        file.save(target, overwrite=True)
+        with part.open("wb+") as written:  # to a name it would add its ending
+            file.save(written)
 
 
 def _needs_extra(kind: str) -> ConfigError:

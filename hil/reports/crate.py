@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hil.errors import ConfigError, writing
+from hil.platform.whole_files import whole
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.reports import citation as citations
 from hil.reports.citation import Author, Citation
@@ -62,8 +63,8 @@ def write_crate(source: Path, out: Path | None = None, citation: Path | None = N
         for path in runs:
             crate.add_run(path, f"{path.stem}/" if results else "")
         crate.describe(source, about)
-        with writing(target):
-            crate.write(target)
+        with writing(target), whole(target) as part:
+            crate.write(part)
     return target
 
 
@@ -250,9 +251,9 @@ class _Crate:
             description=f"Licence {about.licence} of the SPDX list",
         )  # fmt: skip
 
-    def write(self, target: Path) -> None:
+    def write(self, part: Path) -> None:
         """Write the ZIP file."""
-        self._crate.write_zip(target)
+        self._crate.write_zip(part)
 
 
 def _local(kind: str, name: str) -> str:

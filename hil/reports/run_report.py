@@ -36,6 +36,7 @@ from hil.pages.style import (
     mark_simulated,
     styled_figure,
 )
+from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, fit_text, summarise
 
@@ -63,11 +64,11 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     text = page(run, png, path, sections)
     with writing(folder, ": choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
-        png_path.write_bytes(base64.b64decode(png))
+        write_whole(png_path, base64.b64decode(png))
         for section in sections:
             for ending, content in section.files.items():
-                (folder / f"{path.stem}{ending}").write_text(content, encoding="utf-8")
-        html_path.write_text(text, encoding="utf-8")
+                write_whole(folder / f"{path.stem}{ending}", content)
+        write_whole(html_path, text)
     return png_path, html_path
 
 

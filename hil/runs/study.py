@@ -18,6 +18,7 @@ from hil.config.validate import validated
 from hil.errors import ConfigError, ModelError, one_line, remedy
 from hil.experiment.registry import studies
 from hil.pages.html import rendered
+from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 
 
@@ -54,8 +55,8 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
 def write_results(out: Path, found: Mapping[str, Any]) -> dict[str, Any]:
     """Write results.json and the page into a folder; returns the results as written."""
     results: dict[str, Any] = plain(dict(found))
-    (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    (out / "index.html").write_text(_page(results), encoding="utf-8")
+    write_whole(out / "results.json", json.dumps(results, indent=2) + "\n")
+    write_whole(out / "index.html", _page(results))
     return results
 
 

@@ -25,6 +25,7 @@ from hil.pages.style import (
     mark_simulated,
     styled_figure,
 )
+from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 from hil.validation.figures import Figure as Interval
 from hil.validation.validate import Z_95, Validated, drawn_band
@@ -266,7 +267,7 @@ def write_page(runs: Sequence[Validated], path: Path) -> None:
     )
     with writing(path.parent, ": choose another --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
 
 def _trend(runs: Sequence[Validated]) -> Figure:

@@ -1,9 +1,6 @@
 """A rig is opened, and the loop is run, at one place."""
 
 import ast
-from pathlib import Path
-
-import pytest
 
 TRIAL = "hil/runs/trial.py"
 
@@ -14,13 +11,6 @@ def calls(path, method):
         call = node.func if isinstance(node, ast.Call) else None
         if isinstance(call, ast.Attribute) and call.attr == method:
             yield ast.unparse(call.value)
-
-
-@pytest.fixture
-def modules(pytestconfig):
-    root = pytestconfig.rootpath
-    folders = ("hil", "studies", "gui")
-    return {str(p.relative_to(root)): p for f in folders for p in Path(root / f).rglob("*.py")}
 
 
 def test_only_a_trial_runs_the_loop(modules):

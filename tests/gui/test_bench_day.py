@@ -150,6 +150,9 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
         window.parts.exports.choose_figure()
         assert (tmp_path / f"figure{ending}").stat().st_size > 5000
     assert not QImage(str(tmp_path / "figure.png")).isNull()
+    o.answer("getSaveFileName", tmp_path / "nowhere" / "figure.png")
+    window.parts.exports.choose_figure()
+    assert "cannot be written (No such file or directory): choose another" in said.pop()
     assert "SIMULATED" in (tmp_path / "figure.svg").read_text()
     o.answer("getSaveFileName", tmp_path / "trial.csv")
     window.parts.exports.choose_data()

@@ -1,12 +1,21 @@
-"""What an export may not replace."""
+"""What an export may not replace, and that its file is whole or absent."""
 
 import json
+import resource
+import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
+import hil
+from hil.__main__ import main
 from hil.errors import ConfigError
-from hil.record.export import _imported, export
+from hil.record.export import KINDS, _imported, export
+
+ENDINGS = {**KINDS, "crate": ".crate.zip"}
+LIMIT_B = 20_000  # of a file; a smaller one is written in one go
 
 
 def test_an_export_takes_the_name_of_no_recording(all_on, tmp_path):
@@ -20,3 +29,102 @@ def test_every_file_that_a_recording_was_imported_from_is_known():
     run = SimpleNamespace(attrs={"imported": json.dumps({"files": files})})
     assert _imported(run) == {"12", "34"}
     assert _imported(SimpleNamespace(attrs={})) == set()
+
+
+@pytest.fixture
+def limited():
+    """Files of this process end at LIMIT_B, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_B, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("older", [None, b"older"])
+def test_an_export_for_which_there_is_no_room_leaves_nothing_and_an_older_one_as_it_was(
+    all_on, tmp_path, capsys, limited, kind, older
+):
+    target = tmp_path / f"run{ENDINGS[kind]}"
+    if older is not None:
+        target.write_bytes(older)
+    assert main(["export", str(all_on), "--to", kind, "--out", str(target)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1, said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == (
+        {} if older is None else {target.name: older}
+    )
+
+
+def test_a_report_for_which_there_is_no_room_leaves_no_file(all_on, tmp_path, capsys, limited):
+    assert main(["report", str(all_on), "--out", str(tmp_path / "report")]) == 2
+    assert "cannot be written (File too large): choose another --out" in capsys.readouterr().err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+KILLED = """
+import json, os, resource, signal, sys, time
+from pathlib import Path
+import hil.record.export, hil.reports.crate
+from hil.__main__ import main
+moments, target, older, words = json.loads(sys.argv[1])
+path = Path(target)
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+for how, size_B in moments:
+    path.write_text(older)
+    child = os.fork()
+    if not child:
+        if how == "in a write":  # the system ends it there
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size_B, size_B))
+        elif how != "from outside":
+            setattr(os, how, kill)
+        main(words)
+        os._exit(0)
+    part, left = path.with_name(f"{path.name}.{child}.part"), 0
+    while how == "from outside" and not left:
+        if part.exists() and os.stat(part).st_size >= size_B:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.001)
+        left, status = os.waitpid(child, os.WNOHANG)
+    if not left:
+        _, status = os.waitpid(child, 0)
+    names = sorted(file.name for file in path.parent.iterdir())
+    print(json.dumps([os.waitstatus_to_exitcode(status), path.stat().st_size, names]))
+    part.unlink(missing_ok=True)
+"""
+
+
+@pytest.fixture
+def short(configs, tmp_path):
+    """A recording of 500 rows."""
+    config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.5"])
+    return hil.run(config, out=tmp_path / "run.h5")
+
+
+BY_KILL, IN_WRITE = -signal.SIGKILL, -signal.SIGXFSZ
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_an_export_that_is_killed_leaves_the_older_file_whenever_that_is(short, tmp_path, kind):
+    target = tmp_path / "exports" / f"run{ENDINGS[kind]}"
+    target.parent.mkdir()
+    words = ["export", str(short), "--to", kind, "--out", str(target)]
+    assert main(words) == 0
+    new_B = target.stat().st_size
+    moments = [("in a write", int(share * new_B)) for share in (0.05, 0.5, 0.99)]
+    moments += [("fsync", 0), ("replace", 0)]
+    moments += [("from outside", int(share * new_B)) for share in (0.0, 0.4, 0.9)]
+    order = json.dumps([moments, str(target), "older", words])
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, order], capture_output=True, text=True, check=True
+    )
+    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert [code for code, _, _ in ends[:5]] == 3 * [IN_WRITE] + 2 * [BY_KILL]
+    assert [size_B for _, size_B, _ in ends[:5]] == 5 * [len("older")]
+    for code, size_B, names in ends[5:]:  # some are complete before the kill
+        kept = size_B == len("older")
+        assert (code, kept) in {(BY_KILL, True), (BY_KILL, False), (0, False)}
+        assert kept or size_B == pytest.approx(new_B, rel=0.01)  # times of day differ
+        assert len(names) == 1 or names[1].endswith(".part")

@@ -25,6 +25,7 @@ from hil.experiment.load import Config, load
 from hil.loop.channels import known_before
 from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
+from hil.platform.whole_files import write_whole
 from hil.procedures.standard_tests.analysis import drift, interval, mean_text
 from hil.procedures.standard_tests.kind import Results
 from hil.procedures.standard_tests.subject import Subject, write_experiment
@@ -250,7 +251,7 @@ def _refuse_other(values: Values, subject: Subject, out: Path) -> None:
             "--out"
         )
     with writing(path):
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
 
 def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Config:

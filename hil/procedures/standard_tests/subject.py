@@ -10,6 +10,7 @@ import tomli_w
 from hil.config.files import read_toml
 from hil.errors import ConfigError, writing
 from hil.experiment.load import Config, load
+from hil.platform.whole_files import write_whole
 from hil.rig.instruments import channels_of, signals_of
 
 EXPERIMENT = "experiment.toml"
@@ -135,5 +136,5 @@ def write_toml(path: Path, table: Mapping[str, Any]) -> Path:
     """Write a table unless the file already has the same content; returns the path."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(tomli_w.dumps(table), encoding="utf-8")
+        write_whole(path, tomli_w.dumps(table))
     return path

@@ -8,7 +8,6 @@ from hil.errors import ConfigError
 from hil.platform.parallel import Scheduler
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
-from hil.runs.campaign.journal import JOURNAL
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
@@ -73,7 +72,7 @@ def launch(
     apart = _may_run_parallel(campaign, backend, clock, rehearsal, scheduler)
     operator = operator_for(path, tables, answers, rehearsal)
     _rehearse_all(campaign, on_bench)
-    folder = _make_folder(out or _default_folder(path, rehearsal), rehearsal)
+    folder = _make_folder(out or _default_folder(path, rehearsal))
     check_disk(folder / "trials", need_rows, row_B)
     options = Options(
         backend=backend,
@@ -141,11 +140,9 @@ def _may_run_parallel(
     return True
 
 
-def _make_folder(folder: Path, rehearsal: bool) -> Path:
+def _make_folder(folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: not a folder: choose another --out")
-    if rehearsal and (folder / JOURNAL).exists():
-        raise ConfigError(f"{folder}: already contains a campaign: choose another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -14,6 +14,7 @@ from hil.errors import writing
 from hil.loop.channels import signals_in
 from hil.pages.html import embedded, rendered
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, styled_figure
+from hil.platform.whole_files import whole, write_whole
 from hil.record.read import n_whole_rows, open_h5
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
 from hil.runs.campaign.table import as_csv, as_dataset, rows_of
@@ -46,9 +47,10 @@ def write_all(folder: Path) -> list[Path]:
     p = read_progress(folder)
     paths = [folder / name for name in (CSV, NETCDF, PAGE)]
     with writing(folder):
-        paths[0].write_text(as_csv(rows_of(p)), encoding="utf-8", newline="")
-        as_dataset(p).to_netcdf(paths[1], engine="scipy")
-        paths[2].write_text(page(folder, p), encoding="utf-8")
+        write_whole(paths[0], as_csv(rows_of(p)))
+        with whole(paths[1]) as part:
+            as_dataset(p).to_netcdf(part, engine="scipy")
+        write_whole(paths[2], page(folder, p))
     return paths
 
 

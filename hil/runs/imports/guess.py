@@ -13,6 +13,7 @@ import numpy as np
 from hil.errors import ConfigError, writing
 from hil.experiment.load import load_with
 from hil.loop.channels import RigLayout
+from hil.platform.whole_files import write_whole
 from hil.rig.instruments import layout_of
 from hil.runs.imports.source import Series, Source, read_source
 from hil.runs.imports.tables import TextTable
@@ -43,7 +44,7 @@ def guess(files: Sequence[Path], rig: Path | None, out: Path, *, force: bool = F
     sources = _named([read_source(path, TextTable()) for path in files])
     text = "\n".join([*_head(out, sources, layout), *_channels(sources, layout), ""])
     with writing(out, ": choose another --map"):
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
     return text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT
 from hil.platform.provenance import software, user
+from hil.platform.whole_files import whole
 from hil.record import layout
 from hil.record.layout import LIBVER, RECORDED
 from hil.record.summary import plain, summarise
@@ -83,29 +83,25 @@ def write(
     if config.force_signal:
         attributes["force_signal"] = config.force_signal
     period_s = config.tables.loop.period_s
-    partial = path.with_name(f"{path.name}.importing")
+    contents = layout.Contents(  # readings come in their units: no calibration was applied
+        list(_columns(pipeline, columns, bool(simulated))),
+        attributes,
+        rows_per_chunk=min(ROWS_PER_CHUNK, max(2, len(columns["t_s"]))),
+        records=sources.kept(config.sources, datetime.now(UTC).date()),
+        model=model_arrays(config),
+    )
     try:
-        layout.create(
-            partial,
-            layout.Contents(  # readings come in their units: no calibration of the rig was applied
-                list(_columns(pipeline, columns, bool(simulated))),
-                attributes,
-                rows_per_chunk=min(ROWS_PER_CHUNK, max(2, len(columns["t_s"]))),
-                records=sources.kept(config.sources, datetime.now(UTC).date()),
-                model=model_arrays(config),
-            ),
-        )
-        _fill(partial, columns, notes)
-        summary = {
-            "outcome": "complete", "first_fault": [], "faults": [], "stopped_by": "", "error": "",
-            "rows_lost": 0, "calibration": {}, **summarise(partial, period_s, BACKEND),
-        }  # fmt: skip
-        layout.finish(partial, "complete", summary)
-        os.replace(partial, path)
+        with whole(path) as part:
+            layout.create(part, contents)
+            _fill(part, columns, notes)
+            summary = {
+                "outcome": "complete", "first_fault": [], "faults": [], "stopped_by": "",
+                "error": "", "rows_lost": 0, "calibration": {},
+                **summarise(part, period_s, BACKEND),
+            }  # fmt: skip
+            layout.finish(part, "complete", summary)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
-    finally:
-        partial.unlink(missing_ok=True)
     return Imported(path, summary, dict(facts), list(notes))
 
 

@@ -8,6 +8,7 @@ import scipy.io
 
 from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
+from hil.platform.whole_files import whole
 from hil.systems.array.fmu import build_boards
 from hil.systems.array.fmu.export import export as export_fmu
 from hil.systems.array.fmu.variables import Boards
@@ -79,13 +80,14 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
     if reduced is not None:
         names["states"] = [f"r{i}" for i in range(1, len(reduced.A) + 1)]
         names["outputs"] = [n for n in model.outputs if n.endswith(("left_N", "right_N"))]
-    with writing(path):
+    with writing(path), whole(path) as part:
         if path.suffix == ".npz":
             texts = {key: np.array(value) for key, value in names.items()}
-            np.savez(path, allow_pickle=False, **content, **texts)
+            with part.open("wb") as part_file:  # to a name it would add its ending
+                np.savez(part_file, allow_pickle=False, **content, **texts)
         elif path.suffix == ".mat":
             cells = {key: np.array(value, dtype=object) for key, value in names.items()}
-            scipy.io.savemat(path, {**content, **cells}, oned_as="column")
+            scipy.io.savemat(part, {**content, **cells}, appendmat=False, oned_as="column")
         else:
             raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz, .mat or .fmu")
 

@@ -23,6 +23,7 @@ from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import load
 from hil.loop.guard import names_of
+from hil.platform.whole_files import write_whole
 from hil.record.read import open_run
 from hil.record.repair import faults_of, recover
 from hil.rig.instruments import boards_of
@@ -77,7 +78,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         f"backend {values.backend}: {len(rows)} injections"
         + (f"; not possible there: {', '.join(left_out)}" if left_out else ""),
     ]
-    (out / "faults.md").write_text(_table(rows, notes), encoding="utf-8")
+    write_whole(out / "faults.md", _table(rows, notes))
     return {
         "title": f"Every interlock, tripped by a fault ({values.backend})",
         "rows": rows,

@@ -32,8 +32,9 @@ from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.mechanics.sma.stressed import advance as advance_stressed
 from hil.mechanics.sma.stressed import places, row, stroke
 from hil.mechanics.sma.wire import SmaWire, advance, ohm_per_m_of, wire_laws
-from hil.pages.study import as_table
+from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
+from hil.platform.whole_files import whole
 from hil.record.read import open_run
 
 PERIOD_S, HOLD_S = 0.004, 4.0
@@ -256,7 +257,8 @@ def _own(out: Path, values: Values) -> dict[str, Any]:
     score = scores(told, record, observer.strain_max)
     columns = np.column_stack([record.t_s, told])
     header = "t_s,strain,strain_u,temperature_C"
-    np.savetxt(out / "observed.csv", columns, delimiter=",", header=header, comments="")
+    with whole(out / "observed.csv") as part:
+        np.savetxt(part, columns, delimiter=",", header=header, comments="")
     held = "the file has no strain to compare with" if not score else "errors over the stroke"
     return {
         "title": f"Strain of a wire from its resistance: {path.name}",
@@ -374,9 +376,8 @@ def _figure(out: Path, drawn: list[tuple[str, Record, Array]]) -> dict[str, str]
         for axis in axes[:, 0]:
             axis.set_ylabel("strain [%]")
         axes[0, 0].legend(frameon=False, fontsize=7)
-        figure.savefig(out / "resistance.png", dpi=130)
-    caption = (
-        "Strain of a wire observed from its resistance, with two standard deviations, and the true "
-        "strain."
-    )
-    return {"file": "resistance.png", "caption": caption}
+        caption = (
+            "Strain of a wire observed from its resistance, with two standard deviations, and the "
+            "true strain."
+        )
+        return saved(out, "resistance.png", figure, caption)

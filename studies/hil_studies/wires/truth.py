@@ -23,6 +23,7 @@ from hil.config.table import Positive, Table
 from hil.errors import ModelError
 from hil.experiment.registry import system_kind
 from hil.pages.study import as_table
+from hil.platform.whole_files import write_whole
 from hil.systems.array.model.system import NO_INPUTS
 from hil.systems.array.tables import ModelTable
 
@@ -261,7 +262,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         columns = ["assumed", "value", "range ±", "RMS error", "peak error", "what measures it"]
         tables.append(as_table(title, columns, [_row(e) for e in effects]))
     results = {"title": TITLE, "figures": [], "tables": tables, "notes": list(NOTES)}
-    (out / "truth.md").write_text(_page(results), encoding="utf-8")
+    write_whole(out / "truth.md", _page(results))
     return results
 
 

@@ -507,6 +507,21 @@ def test_killed_in_a_trial_it_goes_on_with_that_trial(write, hil):
     assert whole.sizes["tick"] == 5000
 
 
+def test_a_rehearsal_that_is_killed_goes_on_too_and_stays_one(write, hil):
+    path = write(factors={"gain": GAIN, "length": LONG})
+    words = ("--rehearse", "--out", "tried")
+    process = started(path, *words, stderr=subprocess.PIPE)
+    until(lambda: os.path.exists("tried/trials/0002-1.h5"), process)
+    process.kill()
+    process.communicate()
+    code, _, err = hil("campaign", path, "--out", "tried")
+    assert (code, "began with rehearsal True" in err) == (2, True)
+    code, out, err = hil("campaign", path, *words)
+    assert code == 0
+    assert "trial 2 was cut off" in err
+    assert "2 of 2 trials are complete" in out
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it_between_two_ticks_and_it_goes_on(write, hil):
     path = write(factors={"gain": GAIN, "length": {**LONG, "levels": [200.0]}})

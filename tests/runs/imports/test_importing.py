@@ -215,7 +215,7 @@ def test_a_map_that_does_not_fit_is_refused_and_writes_nothing(name, lab):
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
     assert not lab.with_name("imported.h5").exists()
-    assert not list(lab.parent.glob("*.importing"))
+    assert not list(lab.parent.glob("*.part*"))
 
 
 def test_an_existing_recording_is_kept(lab):

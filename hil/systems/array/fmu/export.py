@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from hil.errors import ConfigError, ModelError, one_line, writing
 from hil.mechanics.discrete import Discrete, discretise
+from hil.platform.whole_files import whole
 from hil.systems.array.fmu import wires
 from hil.systems.array.fmu.variables import (
     UNITS,
@@ -154,7 +155,11 @@ def export(
         (root / "modelDescription.xml").write_text(description, encoding="utf-8")
         (sources / "buildDescription.xml").write_text(_build_description(content, fmi))
         platforms = _compile(root, content, fmi)
-        with writing(path), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as unit:
+        with (
+            writing(path),
+            whole(path) as part,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as unit,
+        ):
             for file in sorted(root.rglob("*")):
                 if file.is_file():
                     unit.write(file, file.relative_to(root).as_posix())

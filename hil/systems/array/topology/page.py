@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hil.errors import writing
 from hil.pages.html import rendered
+from hil.platform.whole_files import whole, write_whole
 from hil.systems.array.model import fingerprint
 from hil.systems.array.topology.figures import LikeCells, TopologyFigures
 from hil.systems.array.topology.picture import svg
@@ -108,11 +109,11 @@ def write(
     table, page = folder / "topologies.csv", folder / "topologies.html"
     with writing(f"--out {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        with table.open("w", encoding="utf-8", newline="") as file:
+        with whole(table) as part, part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, [f.name for f in fields(TopologyFigures)])
             writer.writeheader()
             writer.writerows(asdict(row) for row in rows)
-        page.write_text(_rendered(rows, n_cells, cells, mirror, rank), encoding="utf-8")
+        write_whole(page, _rendered(rows, n_cells, cells, mirror, rank))
     return table, page
 
 
