@@ -229,7 +229,15 @@ def disabled(tables: RigTables) -> Found:
 
 
 def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
+    stated: dict[str, str] = {}
     for name, board in boards.items():
+        if board.serial is not None:
+            other = stated.setdefault(board.serial, name)
+            if other != name:
+                yield (
+                    f"devices.{name}.serial = '{board.serial}'",
+                    f"is also that of '{other}': correct one",
+                )
         yield from _limits(name, board.limits)
         n_open = board.limits.get("open_cells_max", 0)
         if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:

@@ -13,6 +13,7 @@ from hil.calibration.files import Calibration, digest
 from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged, merge, read_merged
 from hil.config.validate import validated
+from hil.devices.board.identity import tells_apart
 from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, checks, loop_limits, tightening
 from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
@@ -302,7 +303,19 @@ def doubts_of(path: str | Path, sets: Iterable[str] = ()) -> list[str]:
     """Warnings about choices that a valid rig or experiment leaves open, one line each."""
     merged = read_merged(Path(path), sets)
     kind = RunTables if "experiment" in merged.table else RigTables
-    return _doubts(validated(kind, merged), merged)
+    tables = validated(kind, merged)
+    return [*_doubts(tables, merged), *_interchangeable(tables, merged)]
+
+
+def _interchangeable(tables: RigTables, merged: Merged) -> list[str]:
+    """A line for each board that a file does not tell from others, which a bench refuses."""
+    return [
+        f"{merged.origin(('devices', name))}: devices.{name}.serial: missing: another board may be "
+        f"at {board.port} next time, and a run on the bench is refused: add the serial number that "
+        "hil devices --identify shows"
+        for name, board in boards_of(tables.devices).items()
+        if not tells_apart(board.port, board.serial)
+    ]
 
 
 def _doubts(tables: RigTables, merged: Merged) -> list[str]:

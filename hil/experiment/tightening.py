@@ -30,7 +30,8 @@ class Row:
 
     Attributes
     ----------
-    tighter : "lower", "higher", "wider" (a range), "unchanged", or words from the tightest on
+    tighter : "lower", "higher", "wider" (a range), "unchanged", "unchanged where the rig
+        has it", or words from the tightest on
     bound : most that a rig may have; None: any value
     bound_of : key whose value is the bound instead, where the rig has it
     bound_share : the bound is this times that value, or `bound` if that is more
@@ -74,6 +75,8 @@ class Row:
         if value is None or own is None:
             return False
         match self.tighter:
+            case "unchanged where the rig has it":
+                return str(value) != str(own)  # a number may be written as one or as text
             case "lower":
                 return bool(value > own)
             case "higher":

@@ -7,6 +7,7 @@ from hil.devices.board import protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.driver import BoardPlace, CellBoard
 from hil.devices.board.emulated import EmulatedBoard, check_tools
+from hil.devices.board.identity import Meant
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.devices.board.resistance import Chain, Resistances, measures
@@ -43,6 +44,8 @@ def build(given: DeviceInputs) -> Built:
         first_gate=layout.gate_of[cells.index(board.cells[0])],
     )
     limits = protocol.default_limits() | board.limits
+    meant = Meant(given.config.path, name, board.port, board.serial, given.backend == "bench")
+    number = given.number + 1 if meant.simulated_number is None else meant.simulated_number
     connect: Callable[[], Port]
     operator: Operator
     if given.backend == "bench":
@@ -50,15 +53,16 @@ def build(given: DeviceInputs) -> Built:
         given.plant.follow(place.gates)
         operator = SomebodyAtTheBench(given.wait_s)
     elif given.backend == "emulated":
-        chip = EmulatedBoard(given.number + 1, _limits_on(injection, limits), board.build)
+        chip = EmulatedBoard(
+            given.number + 1, _limits_on(injection, limits), board.build, serial=number
+        )
         given.plant.wire(_meddled(chip, name, injection), place.gates)
         operator = SimulatedOperator(chip)
         connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.keep_alive)
     else:
         lost = board.sim.reply_lost_probability
         far_end = NativeBoard(
-            given.number + 1, _limits_on(injection, limits), lost, given.draws(),
-            measures=board.measures,
+            number, _limits_on(injection, limits), lost, given.draws(), measures=board.measures,
         )  # fmt: skip
         given.plant.wire(_meddled(far_end, name, injection), place.gates)
         operator = SimulatedOperator(far_end)
@@ -75,6 +79,7 @@ def build(given: DeviceInputs) -> Built:
         simulated=given.backend != "bench",
         operator=operator,
         estop=board.estop == "proved",
+        meant=meant,
         firmware_hash=_firmware_hash(board) if given.backend == "bench" else None,
         power=_power_of(given.config.tables),
         resistances=_resistances(given, limits),

@@ -1,5 +1,6 @@
 """`[devices.<name>]`: driver boards, data acquisition cards, channels, outputs and lines."""
 
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -26,6 +27,7 @@ from hil.config.table import (
     Table,
     Title,
 )
+from hil.devices.board.identity import USB
 from hil.plugins.load import PluginTable
 from hil.rig.switch_tables import (
     AmbientRange,
@@ -100,10 +102,21 @@ class BoardResistanceTable(Table):
         return self
 
 
+def _board_serial(value: Any) -> Any:
+    if type(value) is int:
+        value = str(value)
+    if isinstance(value, str) and not re.fullmatch(rf"{USB}.+|0|[1-9]\d{{0,9}}", value):
+        raise ValueError("give the number that hil devices --identify shows")
+    return value
+
+
 class CellBoardTable(DeviceTable):
     """A driver board; `cells` names the cell at each gate, in gate order.
 
-    `port` is `usb:SERIAL_NUMBER` or a device path. A command expires after `hold_s`. `limits` are
+    `port` is `usb:SERIAL_NUMBER` or a device path. `serial` is the serial number that the board
+    reports, or where it has none its port, `usb:SERIAL_NUMBER`; a board with another one is
+    refused. With the path of a device a bench needs it: the next start may give that path to
+    another board. A command expires after `hold_s`. `limits` are
     the limits of the board's table (firmware/core/protocol.h) that differ from its defaults. The
     board is read and commanded in every `every`-th period. The self-test before each run must see
     its e-stop open, unless `estop = "none"`. The board must run the firmware that comes with hil,
@@ -129,6 +142,7 @@ class CellBoardTable(DeviceTable):
     role = "board"
     kind: Literal["cell_board"]
     port: Address
+    serial: Annotated[str, BeforeValidator(_board_serial)] | None = None
     cells: Annotated[list[str], Field(min_length=1, max_length=12)]
     hold_s: Annotated[float, Field(ge=0.002, le=0.1)] = 0.05
     every: Every = 1

@@ -26,6 +26,7 @@ from hil.loop.guard import names_of
 from hil.record.read import DamagedError
 from rig_file import loosen
 
+SERIAL = "devices.board.serial=42"
 SHORT = "experiment.duration_s=0.3"
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 # Runs on the real clock want the machine one at a time.
@@ -33,8 +34,8 @@ pytestmark = pytest.mark.xdist_group("real time")
 
 
 @contextlib.contextmanager
-def _behind_a_pty(program):
-    with subprocess.Popen([program, "6", "42"], stdout=subprocess.PIPE, text=True) as board:
+def _behind_a_pty(program, serial=42):
+    with subprocess.Popen([program, "6", str(serial)], stdout=subprocess.PIPE, text=True) as board:
         try:
             yield board.stdout.readline().strip()
         finally:
@@ -72,7 +73,7 @@ def test_a_run_drives_a_board_behind_a_serial_port(pty_board, rigs, tmp_path):
 def _at_the_bench(rigs, port, out, *sets, rig=()):
     """The rig has no e-stop and excuses a late computer; each of `sets` may weaken it too."""
     loose = ("devices.board.estop=none", "loop.overrun='skip'", "guard.reading_age_max_s=0.05")
-    loosen(rigs / "miga6/rig.toml", f"devices.board.port={port}", *loose, *rig)
+    loosen(rigs / "miga6/rig.toml", f"devices.board.port={port}", SERIAL, *loose, *rig)
     words = ["run", str(rigs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim"]
     return [*words, *(w for one in sets for w in ("--set", one)), "--out", str(out)]
 
@@ -474,3 +475,74 @@ def test_a_simulated_line_is_free_again_after_its_host_was_killed(pty_board):
     host.wait(300)
     host.stdout.close()
     _until_free(pty_board)
+
+
+@pytest.fixture
+def two_at_paths(tmp_path):
+    """Two boards of six cells, at paths that may be exchanged."""
+    paths = [tmp_path / "ttyUSB0", tmp_path / "ttyUSB1"]
+    with (
+        _behind_a_pty(built("board_pty"), 42) as first,
+        _behind_a_pty(built("board_pty"), 43) as second,
+    ):
+        for path, pty in zip(paths, (first, second), strict=True):
+            path.symlink_to(pty)
+        yield paths
+
+
+def _exchanged(paths):
+    one, other = (os.readlink(path) for path in paths)
+    for path, pty in zip(paths, (other, one), strict=True):
+        path.unlink()
+        path.symlink_to(pty)
+
+
+def _states(paths):
+    return [protocol.state_name(listing.identity(str(path))["state"]) for path in paths]
+
+
+def test_boards_that_were_exchanged_are_refused_before_anything_is_switched(
+    two_at_paths, rigs, tmp_path, capsys
+):
+    out, words = tmp_path / "run.h5", _at_the_bench(rigs, two_at_paths[0], tmp_path / "run.h5")
+    _exchanged(two_at_paths)
+    assert main(words) == 4
+    (line,) = _errors(capsys)
+    assert line == (
+        f"{rigs / 'miga6/all_on.toml'}: devices.board.serial = '42': the board at "
+        f"{two_at_paths[0]} has serial 43: connect the one that is meant, or if it is this one, "
+        'write serial = "43"'
+    )
+    assert not out.exists()
+    assert _states(two_at_paths) == ["disarmed", "disarmed"]
+    _exchanged(two_at_paths)
+    assert main([*words, "--duration", "0.1"]) in (0, 3)
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("door", ["run", "campaign", "doctor"])
+def test_a_bench_whose_file_gives_only_a_device_path_is_refused_with_the_line_that_is_missing(
+    two_at_paths, rigs, tmp_path, capsys, door
+):
+    """In whichever way the rig is opened; in simulation it runs as ever."""
+    rig, run = rigs / "miga6/rig.toml", rigs / "miga6/all_on.toml"
+    loosen(rig, f"devices.board.port={two_at_paths[0]}", "devices.board.estop=none")
+    day = tmp_path / "day.toml"
+    day.write_text(f"campaign = {{name = 'day', experiments = ['{run}'], repeats = 1}}\n")
+    bench = ["--backend", "board=bench,daq=sim"]
+    words = {
+        "run": ["run", run, *bench],
+        "campaign": ["campaign", day, *bench, "--out", tmp_path / "day"],
+        "doctor": ["doctor", "--loopback", run, *bench],
+    }
+    assert main([str(word) for word in words[door]]) == 2
+    line = _errors(capsys)[-1]
+    assert "devices.board.serial: missing: another board may be at " in line
+    assert line.endswith('if the one there now is meant, write serial = "42"')
+    assert _states(two_at_paths) == ["disarmed", "disarmed"]
+    assert main(["check", str(rig)]) == 0
+    assert "devices.board.serial: missing: another board may be" in capsys.readouterr().out
+    assert main(["run", str(run), "--duration", "0.01", "--out", str(tmp_path / "s.h5")]) == 0
+    loosen(rig, SERIAL)
+    assert main(["check", str(rig)]) == 0
+    assert "serial" not in capsys.readouterr().out

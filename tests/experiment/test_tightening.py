@@ -24,6 +24,7 @@ UP_TO_1, VOLTS = st.floats(0.001, 1.0), st.floats(1.0, 30.0)
 ANY = st.floats(1e-3, 1e3)
 WHOLE = st.integers(1, 12)
 LOWER, HIGHER = "lower", "higher"
+KEPT = "unchanged where the rig has it"
 TRIP, ESTOP = ("trip", "tolerate", "skip"), ("proved", "none")
 FUSES, WATCHDOG = ("required", "as_delivered"), ("required", "if_present", "off")
 # Of every key: the rig, a place there, which way is tighter, values, and the default.
@@ -50,6 +51,9 @@ PLACES = {
     "devices.*.firmware": (
         "miga6", "devices.board.firmware", "unchanged",
         st.sampled_from(["deadbeef", "0badcafe"]), None,
+    ),
+    "devices.*.serial": (
+        "miga6", "devices.board.serial", KEPT, st.sampled_from(["42", "43", "usb:HIL-1"]), None
     ),
     "devices.*.hold_s": ("miga6", "devices.board.hold_s", LOWER, st.floats(0.002, 0.1), 0.05),
     "devices.*.resistance.tolerance": (
@@ -175,7 +179,7 @@ def looser(tighter, value, than):
         return value < than
     if tighter == "wider":
         return value[0] > than[0] or value[1] < than[1]
-    if tighter == "unchanged":
+    if tighter in ("unchanged", KEPT):
         return value != than
     return tighter.index(value) > tighter.index(than)
 

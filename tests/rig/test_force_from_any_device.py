@@ -172,7 +172,7 @@ def test_an_indicator_that_is_unplugged_in_a_run_is_one_line_with_all_off(
         rig["devices"]["cell"]["port"] = far_end.port
         rig["loop"]["overrun"] = "skip"
         # The machine may stall, and the board's plant does not pull at this load cell.
-        rig["guard"] = {"force_max_N": 9.0, "cell_on_max_s": 10.0, "reading_age_max_s": 60.0}
+        rig["guard"] = {"force_max_N": 9.0, "cell_on_max_s": 10.0, "reading_age_max_s": 10.0}
         (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
         where = ["--backend", "board=sim,cell=bench", "--out", str(out)]
         words = ["run", str(experiment), "--set", "experiment.duration_s=60.0", *where]

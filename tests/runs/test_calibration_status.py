@@ -171,7 +171,7 @@ def test_a_run_on_a_bench_warns_on_the_terminal_and_in_its_recording(
 def on_a_bench(rigs, port, *words):
     """The words of a short run with a real board, some of which are more."""
     late = ("loop.overrun='skip'", "guard.reading_age_max_s=0.5")
-    loosen(rigs / "miga6/rig.toml", "devices.board.estop=none", *late)
+    loosen(rigs / "miga6/rig.toml", "devices.board.estop=none", "devices.board.serial=42", *late)
     return [
         "run", str(rigs / "miga6/all_on.toml"), "--backend", "board=bench,daq=sim",
         "--set", f"devices.board.port={port}", "--duration", "0.3", *map(str, words),

@@ -77,7 +77,7 @@ def test_runs_and_campaigns_on_a_board_at_the_bench_count_for_the_article(
 ):
     monkeypatch.chdir(rigs / "miga6")
     rig = Path("rig.toml").read_text().replace("[loop]\n", '[loop]\noverrun = "skip"\n')
-    port = f'port = "{board}"\nestop = "none"\nhold_s = 0.1\n'
+    port = f'port = "{board}"\nserial = 1\nestop = "none"\nhold_s = 0.1\n'
     rig = "\n".join("" if line.startswith("port") else line for line in rig.splitlines())
     rig = rig.replace("[devices.board]\n", f"[devices.board]\n{port}")
     # While it waits, with all cells off, a machine that stalls does not end the campaign.

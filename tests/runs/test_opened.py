@@ -322,7 +322,7 @@ def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_
     try:
         port = board.stdout.readline().strip()
         rig = folder / "rig.toml"
-        board_keys = (f"port='{port}'", "estop='none'", "hold_s=0.1")
+        board_keys = (f"port='{port}'", "serial='42'", "estop='none'", "hold_s=0.1")
         loosen(rig, "loop.overrun='skip'", "loop.period_s=0.01", "guard.reading_age_max_s=1.0",
                *(f"devices.board.{key}" for key in board_keys))  # fmt: skip
         (folder / "exits.py").write_text(EXITS.format(flag=str(flag)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
 from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
+from hil.devices.board.identity import Meant
 from hil.devices.board.port import Port
 from hil.devices.board.resistance import Resistances
 from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, check_estop, check_silence
@@ -109,6 +110,7 @@ class CellBoard:
         simulated: bool,
         operator: Operator,
         estop: bool = True,
+        meant: Meant | None = None,
         firmware_hash: int | None = None,
         power: Sequence[str] = (),
         resistances: Resistances | None = None,
@@ -123,6 +125,7 @@ class CellBoard:
         self.simulated = simulated
         self._operator = operator
         self._estop = estop
+        self._meant = meant
         self._firmware_hash = firmware_hash
         self._power = power
         self._resistances = resistances
@@ -227,6 +230,8 @@ class CellBoard:
         self.identity = identity = self._meet()
         if identity["wire_hash"] != protocol.WIRE_HASH:
             raise DeviceError(self._other_wire())
+        if self._meant is not None:
+            self._meant.check(identity["serial"])
         if self._firmware_hash not in (None, identity["firmware_hash"]):
             raise DeviceError(
                 f"{self.name}: runs firmware {identity['firmware_hash']:08x}, not "

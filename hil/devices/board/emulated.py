@@ -142,9 +142,10 @@ class EmulatedBoard:
 
     Parameters
     ----------
-    number : serial number; the board is reached at `emulated://NUMBER`
+    number : the board is reached at `emulated://NUMBER`
     limits : its stored table of limits
     build : of the firmware, as `devices.BOARD.build`
+    serial : its serial number, by default `number`
 
     Raises
     ------
@@ -152,7 +153,9 @@ class EmulatedBoard:
         The chip cannot be emulated here.
     """
 
-    def __init__(self, number: int, limits: dict[str, int], build: str = "board") -> None:
+    def __init__(
+        self, number: int, limits: dict[str, int], build: str = "board", serial: int | None = None
+    ) -> None:
         self._library, images = _library()
         image = images / f"{build}.elf"
         opened = self._library.emulate_open(str(image).encode())
@@ -167,15 +170,15 @@ class EmulatedBoard:
         self._arrived = b""
         self._ahead_us = 0
         self._runs = False
-        self._store(number, limits)
+        self._store(number if serial is None else serial, limits)
         self._rest(1e-3 * limits["heat_time_constant_ms"])
         self.url = f"emulated://{number}"
         BOARDS[number] = self
 
-    def _store(self, number: int, limits: dict[str, int]) -> None:
+    def _store(self, serial: int, limits: dict[str, int]) -> None:
         table = _packed(limits)
         table += protocol.limits_crc(limits).to_bytes(2, "little")
-        memory = table.ljust(SERIAL_AT, b"\xff") + number.to_bytes(4, "little")
+        memory = table.ljust(SERIAL_AT, b"\xff") + serial.to_bytes(4, "little")
         self._library.emulate_memory(self._chip, memory, len(memory), 1)
 
     def _rest(self, time_constant_s: float) -> None:

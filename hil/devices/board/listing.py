@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.devices.board import fuses, protocol
+from hil.devices.board.identity import own_serial
 from hil.devices.board.ineffective import without_effect
 from hil.devices.board.native import built
 from hil.devices.board.port import SerialPort, holder_of
@@ -38,7 +39,7 @@ def _who(path: str) -> str:
         return f"held by {held}" if held else str(error).removeprefix(f"board: {path}: ")
     agrees = "" if found["wire_agrees"] else ", PROTOCOL DIFFERS: hil board flash"
     return (
-        f"driver board {found['serial']}, {found['n_cells']} cells, "
+        f"driver board {own_serial(found['serial'])}, {found['n_cells']} cells, "
         f"firmware {found['firmware_hash']:08x}{agrees}"
     )
 
@@ -104,7 +105,7 @@ def identity_as_text(address: str, found: dict[str, Any]) -> str:
     """A few lines, then the table of limits."""
     agrees = "matches" if found["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
     lines = [
-        f"{address}: serial {found['serial']}, {found['n_cells']} cells, "
+        f"{address}: serial {own_serial(found['serial'])}, {found['n_cells']} cells, "
         f"firmware {found['firmware_hash']:08x}, protocol {agrees}",
         f"fuses {fuses.as_text(found['fuses'])}"
         + "".join(f"\n  WRONG: {text}" for text in fuses.problems(found["fuses"])),

@@ -139,22 +139,32 @@ class SerialPort:
 
 
 def port_path(name: str, address: str) -> str:
-    """The device path of an address; DeviceError where no board has that USB serial number."""
+    """The device path of an address.
+
+    Raises
+    ------
+    DeviceError
+        No board has that USB serial number, or several have it.
+    """
     if not address.startswith("usb:"):
         return address
     from serial.tools import list_ports
 
     wanted = address.removeprefix("usb:")
-    found = {
-        port.serial_number: port.device for port in list_ports.comports() if port.serial_number
-    }
-    if wanted not in found:
-        there = ", ".join(sorted(filter(None, found))) or "none"
+    ports = [port for port in list_ports.comports() if port.serial_number]
+    found = [str(port.device) for port in ports if port.serial_number == wanted]
+    if len(found) > 1:
+        raise DeviceError(
+            f"{name}: {' and '.join(sorted(found))} have the USB serial number {wanted}: give the "
+            "board's path as its port, and the number that hil devices --identify shows as serial"
+        )
+    if not found:
+        there = ", ".join(sorted({port.serial_number for port in ports})) or "none"
         raise DeviceError(
             f"{name}: no board with USB serial number {wanted}: there are {there}: "
             "check cable and power, hil devices lists boards"
         )
-    return str(found[wanted])
+    return found[0]
 
 
 def holder_of(path: str) -> str:

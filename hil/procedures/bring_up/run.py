@@ -175,7 +175,7 @@ def _setup(asked: Asked) -> Setup:
         raise ConfigError(f"--undo {asked.undo}: give a number from 0 on")
     if asked.rig is not None:
         setup = of_rig(asked.rig, asked.sets, asked.board, asked.load_Ohm, asked.supply_V)
-        return replace(setup, firmware_hash=None) if asked.rehearse else setup
+        return replace(setup, firmware_hash=None, serial=None) if asked.rehearse else setup
     assert asked.port is not None
     if asked.rehearse:
         raise ConfigError("--rehearse: needs a RIG.toml, whose board it plays")
@@ -264,7 +264,13 @@ def _today() -> date:
 
 
 def _wrong_board(setup: Setup, identity: protocol.Message) -> Failure | None:
-    """Firmware, build, gates and fuses."""
+    """Serial number, firmware, build, gates and fuses."""
+    serial = serial_of(identity["serial"], setup.address)
+    if setup.serial not in (None, serial):
+        return Failure(
+            f"it has serial {serial}, not {setup.serial}",
+            "connect the board that is meant, or correct devices.BOARD.serial of the rig",
+        )
     there = identity["firmware_hash"]
     if setup.firmware_hash not in (None, there):
         return Failure(

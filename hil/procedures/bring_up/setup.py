@@ -31,6 +31,7 @@ class Setup:
     load_Ohm : of the dummy load at every output
     wire_A : the current of an intact wire at the first output; None: not described
     firmware_hash : that it must have; None: any with this protocol
+    serial : that it must have; None: any
     measures : whether its build measures currents
     estop : it has an e-stop
     as_delivered : its fuses may be those that it was sold with
@@ -44,6 +45,7 @@ class Setup:
     load_Ohm: float
     wire_A: float | None
     firmware_hash: int | None
+    serial: str | None = None
     measures: bool = True
     estop: bool = True
     as_delivered: bool = False
@@ -153,7 +155,7 @@ def of_rig(
     needed = shipped_hash(table.build) if table.firmware is None else int(table.firmware, 16)
     return Setup(
         one.name, table.port, tuple(table.cells), dict(one.limits), supply_V, load_Ohm, wire_A,
-        needed, measures=table.measures, estop=table.estop == "proved",
+        needed, table.serial, measures=table.measures, estop=table.estop == "proved",
         as_delivered=table.fuses == "as_delivered",
     )  # fmt: skip
 

@@ -493,18 +493,20 @@ def test_a_board_that_is_changed_in_the_middle_is_noticed_at_the_next_step(asked
     assert is_safe(other, rig_limits)
 
 
-@pytest.mark.parametrize("change", ["firmware", "fuses"])
+@pytest.mark.parametrize("change", ["serial", "firmware", "fuses"])
 def test_a_board_that_no_run_would_accept_is_refused_at_once(asked, rig_limits, change, configs):
     board = board_of(limits=rig_limits)
     if change == "fuses":
         board._library.libboard_set_fuses(ctypes.c_void_p(board._board), 0xF7, 0xD6, 0xFC)
         board.reset()
     else:
-        asked = replace(asked, sets=('devices.board.firmware="0badcafe"',))
+        value = {"serial": "41", "firmware": "0badcafe"}[change]
+        asked = replace(asked, sets=(f'devices.board.{change}="{value}"',))
     guided = Quick(bench_of(board))
     failed = bring_up(asked, (board, guided))
     assert failed.key == "identity"
-    assert {"firmware": "not 0badcafe", "fuses": "WDTON"}[change] in failed.failure.what
+    words = {"serial": "not 41", "firmware": "not 0badcafe", "fuses": "WDTON"}
+    assert words[change] in failed.failure.what
     assert guided.did == []
 
 
