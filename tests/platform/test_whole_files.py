@@ -1,6 +1,7 @@
 """A file is there as a whole, or as it was before."""
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hil.__main__ import main
 from hil.platform.whole_files import whole, write_whole
 
 
@@ -72,3 +74,29 @@ def test_a_file_that_may_not_be_changed_is_not_replaced(tmp_path):
         write_whole(program, "other")
     assert program.read_bytes() == before
     assert list(tmp_path.iterdir()) == [program]
+
+
+@pytest.mark.parametrize(
+    ("words", "limit_B"),
+    [
+        ("model RIG --out m.npz", 2000),
+        ("model RIG --out m.mat", 2000),
+        ("topologies 3 --out table", 200),
+        ("calibrate certificate --rehearse --out c.toml", 1400),
+    ],
+)
+def test_a_command_for_whose_file_there_is_no_room_leaves_none(
+    words, limit_B, configs, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rig = str(configs / "miga6/rig.toml")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_B, before[1]))
+    try:
+        code = main([rig if word == "RIG" else word for word in words.split()])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (code, "cannot be written (File too large)" in line) == (2, True)
+    left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == (["c.journal"] if "calibrate" in words else [])  # it keeps the readings
