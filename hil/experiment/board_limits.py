@@ -12,7 +12,10 @@ from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
 from hil.experiment.current_error import catalogue, largest_A, reading_error
 from hil.experiment.registry import controller_kind, system_kind
-from hil.experiment.unnoticed import Unnoticed, on_min_mA, unnoticed
+from hil.experiment.unnoticed import Unnoticed, lowest_supply_V, on_min_mA, unnoticed
+from hil.loop.wire_watch import WatchedWire
+from hil.mechanics.sma.bounds import Surroundings
+from hil.mechanics.sma.clamp import clamp_share
 from hil.mechanics.sma.limits import (
     Bench,
     CellWire,
@@ -32,6 +35,7 @@ from hil.rig.wires import build_wire
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"
 LOW_SHARE = 0.5  # of the derived current_on_min_mA: a smaller one compares nothing
+CLAMP_ERROR_K = 2.0  # assumed: of a clamp's sensor, with two counts of the converter
 DEAD_MAN_S = 1e-3 * protocol.LIMITS["silence_max_ms"].highest
 SHOWN_C = 1000.0  # largest temperature shown: a hotter wire has melted, so the value has no meaning
 
@@ -181,6 +185,58 @@ def resistance_limits_Ohm(tables: RigTables, model: Any, name: str) -> list[tupl
     table = boards_of(tables.devices)[name]
     (board,) = (one for one in protections(tables, model) if one.name == name)
     return board_resistance.limits_Ohm(table.cells, table.resistance, board.cells)
+
+
+def clamps_at_rest_C(tables: RigTables, model: Any, name: str) -> list[tuple[float, float]]:
+    """What the clamp of every cell of a board may read before a run, between two temperatures.
+
+    It is at most as warm as a run before has left it. Where the wire is not described nothing is
+    known.
+    """
+    table = boards_of(tables.devices)[name]
+    (board,) = (one for one in protections(tables, model) if one.name == name)
+    known = {}
+    for one in board.unnoticed():
+        cell, (cold_C, warm_C) = one.cell, _air_C(one.cell, board.bench)
+        rise_K = min(one.worst_C, cell.temperature_max_C) - board.bench.warm_C
+        left_K = clamp_share(cell.wire) * max(0.0, rise_K)
+        known[cell.cell] = (cold_C - CLAMP_ERROR_K, warm_C + left_K + CLAMP_ERROR_K)
+    return [
+        (-inf, inf) if cell in table.without_clamp_sensor else known.get(cell, (-inf, inf))
+        for cell in table.cells
+    ]
+
+
+def _air_C(cell: CellWire, bench: Bench) -> tuple[float, float]:
+    """The room, and the air that its model states, such as that of a chamber."""
+    air_C = cell.wire.ambient_C
+    return min(bench.cold_C, air_C), max(bench.warm_C, air_C)
+
+
+def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[WatchedWire]:
+    """The cells of boards whose readings the loop compares with their described wires."""
+    found = []
+    for board in protections(tables, model):
+        table = boards_of(tables.devices)[board.name]
+        own = table.resistance
+        ranged = own.min_Ohm is not None or own.max_Ohm is not None
+        left_A2s = Thermal.of(board.limits).heat_max_A2s / protocol.HEAT_TO_ARM
+        for cell in board.cells if board.measures else ():
+            found.append(
+                WatchedWire(
+                    board.name, cell, list(cell_names).index(cell.cell),
+                    Surroundings(
+                        lowest_supply_V(board.cells, board.bench, board.limits),
+                        (1.0 + SUPPLY_ERROR) * board.bench.supply_V,
+                        *_air_C(cell, board.bench),
+                        cell.heating_K_per_A2s * left_A2s, own.tolerance,
+                    ),
+                    senses=board.limits["sense_every_ms"] > 0 and not ranged,
+                    has_clamp_sensor=cell.cell not in table.without_clamp_sensor,
+                    every=table.every,
+                )
+            )  # fmt: skip
+    return found
 
 
 def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:

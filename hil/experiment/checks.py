@@ -238,6 +238,12 @@ def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
                     f"devices.{name}.serial = '{board.serial}'",
                     f"is also that of '{other}': correct one",
                 )
+        for cell in board.without_clamp_sensor:
+            if cell not in board.cells:
+                yield (
+                    f"devices.{name}.without_clamp_sensor = '{cell}'",
+                    f"'{name}' has no such cell{remedy(cell, board.cells)}",
+                )
         yield from _limits(name, board.limits)
         n_open = board.limits.get("open_cells_max", 0)
         if n_open >= len(board.cells) > 0 and n_open <= protocol.LIMITS["open_cells_max"].highest:

@@ -136,6 +136,10 @@ class Config:
         """The least and greatest resistance of every cell of a board."""
         return board_limits.resistance_limits_Ohm(self.tables, self.models[0], board)
 
+    def clamps_at_rest_C(self, board: str) -> list[tuple[float, float]]:
+        """What the clamp of every cell of a board may read before a run."""
+        return board_limits.clamps_at_rest_C(self.tables, self.models[0], board)
+
     def loop_protections(self) -> list[loop_limits.LoopProtection]:
         """Its devices that switch cells without measuring them, and the budgets of their wires."""
         return loop_limits.protections(self.tables, self.models[0])

@@ -80,14 +80,19 @@ def _lowest_A(bench: Bench, limits: Mapping[str, int], most_Ohm: float) -> float
     return 1e-3 * limits["current_full_scale_mA"] * counts / FULL_COUNTS
 
 
+def lowest_supply_V(cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int]) -> float:
+    """The supply when as many cells are on as may be: its current limit may let it sag."""
+    on_max = min(limits["cells_on_max"], len(cells))
+    drawn_A = sum(sorted((c.ordinary_A(bench.supply_V) for c in cells), reverse=True)[:on_max])
+    share = 1.0 if bench.supply_A is None else min(1.0, bench.supply_A / drawn_A)
+    return (1.0 - SUPPLY_ERROR) * share * bench.supply_V
+
+
 def on_min_mA(
     cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int], tolerance: float
 ) -> int:
     """The largest `current_on_min_mA` below every reading of an intact cell; module, last part."""
-    on_max = min(limits["cells_on_max"], len(cells))
-    drawn_A = sum(sorted((c.ordinary_A(bench.supply_V) for c in cells), reverse=True)[:on_max])
-    share = 1.0 if bench.supply_A is None else min(1.0, bench.supply_A / drawn_A)
-    lowest_V = (1.0 - SUPPLY_ERROR) * share * bench.supply_V
+    lowest_V = lowest_supply_V(cells, bench, limits)
     least_A = min(c.least_A(lowest_V) / _in_parallel(c) for c in cells)
     read_mA = 1e3 * (1.0 - bench.current_error) * least_A / (1.0 + tolerance)
     count_mA = limits["current_full_scale_mA"] / FULL_COUNTS  # it may be rounded down

@@ -21,6 +21,7 @@ from hil.loop import duty, interlocks
 from hil.loop.channels import Readings, RigLayout
 from hil.loop.frame import Commands, Frame
 from hil.loop.states import ENERGISED, States
+from hil.loop.wire_watch import CLAMP, CURRENT, WatchedWire, WireWatch
 
 
 def _cause(row: interlocks.Interlock) -> str:
@@ -59,6 +60,7 @@ OWN_CODE_FAILED = _BIT["own_code_failed"]
 MACHINE_SLEPT = _BIT["machine_slept"]
 _DUTY_INVALID = _BIT["duty_invalid"]
 _CELL_ENERGY_HIGH = _BIT["cell_energy_high"]
+_UNTRUE = {CURRENT: _BIT["current_untrue"], CLAMP: _BIT["clamp_untrue"]}
 
 STUCK = "_stuck"  # ends the bit of a cell whose line differs from its command
 NO_MODEL = -1  # column index of a channel without a model
@@ -126,6 +128,7 @@ class Limits:
     hold_s : how long conditions must last, by name; default as in `hil.loop.interlocks`
     duty_min : smallest duty above 0 at which a board measures the current
     heat : heat budget of every cell; empty if boards measure all of them
+    wires : cells of boards whose readings are compared with their wires
     """
 
     cell_on_max_s: float
@@ -137,6 +140,7 @@ class Limits:
     hold_s: Mapping[str, float] = field(default_factory=dict)
     duty_min: float = 0.0
     heat: Sequence[CellHeat] = ()
+    wires: Sequence[WatchedWire] = ()
 
 
 @dataclass(frozen=True)
@@ -236,6 +240,7 @@ class Guard:
         ).reshape(-1, 3)  # fmt: skip
         self._rise_K = np.array([h.rise_K for h in limits.heat], dtype=float)
         self._steps_min = round(limits.duty_min * duty.STEPS)
+        self._watch = WireWatch(limits.wires, period_s) if limits.wires else None
 
     def bind(
         self,
@@ -250,7 +255,8 @@ class Guard:
 
         Parameters
         ----------
-        with_model : whether to compare channels with their `model` columns, if they have one
+        with_model : whether to compare channels with their `model` columns, if they have one, and
+            cells with their wires
         """
         self._readings, self._commands = readings, commands
         self._values, self._bits = frame.values, frame.bits
@@ -262,6 +268,9 @@ class Guard:
         self._is_board = np.array([name in layout.boards for name in layout.devices], dtype=bool)
         self._watched = watched_bits(frame, layout)
         self._watched_on_boards = watched_bits(frame, layout, of_boards_only=True)
+        self._watches = with_model and self._watch is not None
+        if self._watch is not None:
+            self._watch.bind(frame, readings)
         commands.outputs[:] = self._rest
         commands.enabled[:] = False
         self._asked_duty = commands.duty.copy()
@@ -302,6 +311,8 @@ class Guard:
             self._on_periods,
             cells,
         )
+        if self._watches:
+            found |= self._untrue(n_periods)
         if self._has_outputs:
             found |= _limit_outputs(self._envelopes, self._outputs_before, n_periods, outputs)
         found = _lasting(found, self._hold_periods, self._held, n_periods)
@@ -312,6 +323,16 @@ class Guard:
         if self._has_outputs:
             self._outputs_before[:] = outputs
         return self.fault_bits
+
+    def _untrue(self, n_periods: int) -> int:
+        """Faults of cells whose readings their wires cannot have."""
+        assert self._watch is not None
+        untrue = self._watch.step(n_periods)
+        return sum(fault for kind, fault in _UNTRUE.items() if untrue & kind)
+
+    def troubles(self) -> dict[str, list[str]]:
+        """Readings that wires cannot have, as text, by the row of the interlocks."""
+        return {} if self._watch is None else self._watch.troubles()
 
     def trip_when_late(self, overruns: int) -> bool:
         """Trip if too many periods were missed in a row; returns whether it tripped."""

@@ -52,7 +52,7 @@ class TripReporter:
         self._reported_bits |= fresh
         seen = context.guard.seen
         on_s = np.zeros(context.rig.layout.n_cells) if seen is None else seen.on_s
-        causes = context.rig.troubles(on_s) | dict(known)
+        causes = context.rig.troubles(on_s) | context.guard.troubles() | dict(known)
         if fresh & guards.DISK_LOW:
             causes["disk_low"] = [context.sink.disk_low]
         if fresh & guards.RECORDER_DEAD and context.sink.file_harmed:

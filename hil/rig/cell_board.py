@@ -83,6 +83,7 @@ def build(given: DeviceInputs) -> Built:
         firmware_hash=_firmware_hash(board) if given.backend == "bench" else None,
         power=_power_of(given.config.tables),
         resistances=_resistances(given, limits),
+        at_rest_C=given.config.clamps_at_rest_C(name),
         come_to=given.come_to if given.backend == "emulated" else None,
         measures=board.measures,
         as_delivered=board.fuses == "as_delivered",

@@ -227,6 +227,8 @@ class Rig:
         last = sorted(self._devices, key=lambda device: id(device) in sources)
         self.states.on("test")
         try:
+            for board in self._all_boards:
+                board.check_room()
             with self._power():
                 tested = []
                 for device in last:

@@ -140,6 +140,10 @@ class RigConfig(Protocol):
         """The least and greatest resistance of every cell of a board."""
         ...
 
+    def clamps_at_rest_C(self, board: str) -> list[tuple[float, float]]:
+        """What the clamp of every cell of a board may read before a run."""
+        ...
+
     def cooling_s(self, device: str) -> float:
         """Time with all its cells off after which any wire of a device has cooled enough."""
         ...

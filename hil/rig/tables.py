@@ -85,8 +85,9 @@ class BoardResistanceTable(Table):
 
     The range of a cell whose wire is described follows from the wire unless it is given here.
     `tolerance` is how far, relative to the described resistance, a sound wire and chain may be off
-    together. `lead_Ohm` is in series with every wire. `u_relative` is the relative standard
-    uncertainty of shunt, amplifier and divider together.
+    together: beyond it `current_untrue` trips, unless the range is given here. `lead_Ohm` is in
+    series with every wire. `u_relative` is the relative standard uncertainty of shunt, amplifier
+    and divider together.
     """
 
     lead_Ohm: NotNegative = 0.0
@@ -137,6 +138,9 @@ class CellBoardTable(DeviceTable):
 
     With `limits.sense_every_ms` the board measures the resistance of every cell, on or off;
     `resistance` describes how.
+
+    Every cell has a temperature sensor at its clamp, except those of `without_clamp_sensor`, whose
+    inputs are wired to a room's level.
     """
 
     role = "board"
@@ -156,6 +160,7 @@ class CellBoardTable(DeviceTable):
     supply_current_max_A: SupplyVoltage | None = None
     wire: BoardWireTable | None = None
     resistance: BoardResistanceTable = BoardResistanceTable()
+    without_clamp_sensor: list[str] = []
     sim: SimBoardTable = SimBoardTable()
 
     @property

@@ -1,7 +1,7 @@
 """Builds the parts of a run from a configuration: rig, estimator, controller, guard."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -135,7 +135,10 @@ def parts_of(
     rig = pipeline.rig if rig is None else rig
     pipeline.bind(rig)
     layout = pipeline.rig.layout
-    limits = _limits(tables, layout, loop_limits.budgets(tables, config.models[0]))
+    limits = replace(
+        _limits(tables, layout, loop_limits.budgets(tables, config.models[0])),
+        wires=board_limits.watched(tables, config.models[0], layout.cell_names),
+    )
     checks = guard.Guard(limits, layout.n_cells, period_s, rig.states)
     if until is not None:
         until.bind(pipeline.frame)

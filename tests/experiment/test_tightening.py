@@ -65,6 +65,10 @@ PLACES = {
     "devices.*.resistance.max_Ohm": (
         "wires4", "devices.board.resistance.max_Ohm", "unchanged", st.floats(60.0, 80.0), None
     ),
+    "devices.*.without_clamp_sensor": (
+        "wires4", "devices.board.without_clamp_sensor", "unchanged",
+        st.sampled_from([["muscle.1"], ["muscle.1", "muscle.2"]]), [],
+    ),
     "devices.*.watchdog": (
         "miga6_lines", "devices.daq.watchdog", WATCHDOG, st.sampled_from(WATCHDOG), "if_present"
     ),
@@ -118,8 +122,9 @@ WIRE = {"diameter_m": 1e-4, "length_m": 0.1, "supply_V": 2.0, "martensite_Ohm_pe
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
-    "gate_stuck", "resistance_out_of_range", "supply_silent", "supply_wrong", "supply_not_off",
-    "force_high", "signal_out_of_range", "sensor_frozen", "force_rate_high", "signal_fast",
+    "gate_stuck", "resistance_out_of_range", "current_untrue", "clamp_untrue", "supply_silent",
+    "supply_wrong", "supply_not_off", "force_high", "signal_out_of_range", "sensor_frozen",
+    "force_rate_high", "signal_fast",
 )} | {
     "guard.hold_s.estop_open": 0.02, "guard.hold_s.force_jump": 0.0,
     "guard.hold_s.loop_late": 0.0, "guard.hold_s.disk_low": 1.0,
@@ -204,7 +209,7 @@ def test_an_experiment_only_tightens_what_its_rig_has_or_leaves_to_the_default(k
     refused = found(table, put({}, place, value)).get(place, "")
     if own is not None:
         wanted = "looser than the rig's" if looser(tighter, value, own) else ""
-    elif tighter == "unchanged":
+    elif tighter == "unchanged" and default is None:
         wanted = "not in the rig"
     else:
         has = default is not None and looser(tighter, value, default)

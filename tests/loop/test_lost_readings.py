@@ -17,6 +17,10 @@ from hil.loop.channels import Channel, RigLayout
 from hil.loop.clock import VirtualClock
 from hil.loop.frame import Column
 from hil.loop.guard import CellHeat, Guard, Limits, SignalLimits, names_of
+from hil.loop.wire_watch import WatchedWire
+from hil.mechanics.sma.bounds import Surroundings
+from hil.mechanics.sma.limits import CellWire
+from hil.mechanics.sma.wire import SmaWire
 from hil.runs.assembly import build, parts_of
 from hil.runs.rehearsal import FaultSink, run_simulated
 from rows import BOARD_FAULTS, BoundGuard, row_of
@@ -44,10 +48,18 @@ BITS = {
     "supply_wrong": ("supply_fault_bits", "wrong"),
     "supply_not_off": ("supply_fault_bits", "not_off"),
 }
+# The reading before and after: a current of two thirds, and a clamp, as quick as its wire, that
+# stays as it is while the wire heats.
+WIRES = {
+    "current_untrue": ("a.resistance_Ohm", 50.4, 75.6),
+    "clamp_untrue": ("a.temperature_C", 25.0, 25.0),
+}
+HOT = SmaWire(n_wires=4, supply_V=80.0, clamp_capacity_J_per_K=1e-6)
+AROUND = Surroundings(80.0, 80.0, 25.0, 25.0, left_K=0.0, tolerance=0.1)
 AGES = {"reading_stale": "card_age_s", "board_silent": "board_age_s"}
 COMMANDS = {"too_many_cells_on": 0, "cell_on_too_long": ON_MAX, "cell_energy_high": 10}
 NO_HOLD = {"loop_late", "force_jump", "disk_low"}  # one tick, one reading, one look: never last
-HOLDABLE = [*SIGNALS, *BITS, *AGES, *COMMANDS]
+HOLDABLE = [*SIGNALS, *BITS, *WIRES, *AGES, *COMMANDS]
 LAYOUT = RigLayout(
     (Channel("c", "_N", "further"), Channel("calm", "_N", "further")), (), ("board",),
     ("board", "card"), 2, supplies=("supply",),
@@ -79,9 +91,13 @@ class Bench:
             cells_on_max=1 if kind == "too_many_cells_on" else 2,
             hold_s={kind: hold * PERIOD_S} if kind else {},
             heat=(heated, CellHeat()) if kind == "cell_energy_high" else (),
+            wires=[WatchedWire("board", CellWire("a", HOT), 0, AROUND, True, True)]
+            if kind in WIRES
+            else (),
         )
         self.guard = Guard(limits, 2, PERIOD_S)
         columns = [Column(name, "1", "fault", "", flags=flags) for name, flags in FLAGS.items()]
+        columns += [Column(name, "1", "measured", "") for name, _, _ in WIRES.values()]
         self.frame = row_of(LAYOUT, *columns, Column(MODEL, "N", "model", ""))
         self.readings, self.commands = LAYOUT.bind(self.frame)
         self.guard.bind(self.frame, LAYOUT, self.readings, self.commands)
@@ -102,6 +118,10 @@ class Bench:
         if self.kind in BITS and comes:  # between its turns a device leaves its bits as they are
             column, bit = BITS[self.kind]
             self.frame.bits[self.frame.bit_index(column)] = lasts * self.frame.flag(column, bit)
+        if self.kind in WIRES:
+            column, *values = WIRES[self.kind]
+            self.set(column, values[lasts] if comes else np.nan)
+            self.readings.cells_reported[0] = lasts and self.kind == "clamp_untrue"
         if self.kind in AGES:
             self.set(AGES[self.kind], lasts * (AGE + 1) * PERIOD_S)
         on = lasts and self.kind in COMMANDS
@@ -136,6 +156,8 @@ def shown(kind, ticks, onset):
     readings = [k for k, _, comes in ticks if comes]
     if kind == "sensor_frozen":
         return first(readings, first(readings, onset) + FROZEN + 1)
+    if kind == "current_untrue":
+        return first(readings, first(readings, onset) + 1)
     if kind in COMMANDS:
         return first(every, first(every, onset) + COMMANDS[kind])
     return first(every if kind in AGES else readings, onset)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class Wires:
-    """Wires of one kind in the same air, each with a current of its own.
+    """Wires, each with a current of its own; constants and air are one for all, or (n,) arrays.
 
     Along a branch of the hysteresis the latent heat adds to the heat capacity; a step is so short
     that it may overshoot a branch by what one step heats.
@@ -13,7 +13,7 @@ class Wires:
     def __init__(self, wire, n, air_C, cooling=1.0):
         self.wire, self.air_C = wire, air_C
         self.G = cooling * wire.loss_W_per_m_K
-        self.T_C = np.full(n, float(air_C))
+        self.T_C = np.full(n, air_C, dtype=float)
         self.xi = np.zeros(n)
         self.peak_C = self.T_C.copy()
 

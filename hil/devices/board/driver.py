@@ -92,6 +92,7 @@ class CellBoard:
     firmware_hash : of the required firmware; None: any firmware with this protocol
     power : the path of its cells' power, for error messages
     resistances : the cells' resistances, of a board that measures them
+    at_rest_C : between which temperatures each cell's clamp is before a run; empty: any
     measures : whether its build measures currents and temperatures; an Arduino's does not
     as_delivered : its fuses may be those that it was sold with, and opening its port may reset it
     come_to : called with the time of every tick before it is read, for a far end that must be
@@ -114,6 +115,7 @@ class CellBoard:
         firmware_hash: int | None = None,
         power: Sequence[str] = (),
         resistances: Resistances | None = None,
+        at_rest_C: Sequence[tuple[float, float]] = (),
         come_to: Callable[[float], None] | None = None,
         measures: bool = True,
         as_delivered: bool = False,
@@ -129,6 +131,7 @@ class CellBoard:
         self._firmware_hash = firmware_hash
         self._power = power
         self._resistances = resistances
+        self._at_rest_C = at_rest_C
         self._connect = connect
         self._place = place
         first = place.gates[0]
@@ -308,6 +311,27 @@ class CellBoard:
     def _other_wire(self) -> str:
         remedy = "make -C firmware host" if self.simulated else "hil board flash"
         return f"{self.name}: its firmware speaks another version of the protocol: {remedy}"
+
+    def check_room(self) -> None:
+        """Require clamps as in the room that the rig is for, before anything is on.
+
+        Raises
+        ------
+        DeviceError
+            A clamp is colder or warmer.
+        """
+        if not self._at_rest_C:
+            return
+        read_cC = self._ask("read")["temperature_cC"]
+        for cell, (low_C, high_C), cC in zip(
+            self._place.cell_names, self._at_rest_C, read_cC, strict=False
+        ):
+            if not low_C <= 1e-2 * cC <= high_C:
+                raise DeviceError(
+                    f"{self.name}: before anything is on, {cell}'s clamp is at {1e-2 * cC:.4g} C, "
+                    f"and in the rig's room it is at {low_C:.3g} to {high_C:.3g} C: let it cool, "
+                    f"or change devices.{self.name}.ambient_range_C and derive the limits again"
+                )
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test that the board stops without commands and that its e-stop is seen open."""

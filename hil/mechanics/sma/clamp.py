@@ -29,6 +29,12 @@ def end_loss_W_per_K(wire: SmaWire) -> float:
     return wire.n_wires * fin
 
 
+def clamp_share(wire: SmaWire) -> float:
+    """N g / (n g + G_c): how far above the air a clamp settles, over its wires."""
+    from_wire = end_loss_W_per_K(wire)
+    return from_wire / (from_wire + wire.clamp_loss_W_per_K)
+
+
 class Clamps:
     """The clamps of a plant's cells, one a cell; those without a wire are left alone.
 
@@ -51,7 +57,7 @@ class Clamps:
         from_wire = np.array([end_loss_W_per_K(wire) for wire in there])
         total = from_wire + np.array([wire.clamp_loss_W_per_K for wire in there])
         capacity = np.array([wire.clamp_capacity_J_per_K for wire in there])
-        self.share = from_wire / total
+        self.share = np.array([clamp_share(wire) for wire in there])
         self.keeps = np.exp(-total / capacity * period_s)
 
     def step(self, wire_C: NDArray[np.float64], air_C: NDArray[np.float64]) -> None:

@@ -64,6 +64,13 @@ SAID = {
         r"muscle\.1 at least (\S+) Ohm, limit (\S+) Ohm "
         r"\(devices\.board\.resistance\.max_Ohm\)"
     ),
+    ("loop", "current_untrue"): (
+        r"muscle\.1 measures (\S+) Ohm, and its wire may have (\S+) to (\S+) within 10 % "
+        r"\(devices\.board\.resistance\.tolerance\): its current is read too high"
+    ),
+    ("loop", "clamp_untrue"): (
+        rf"muscle\.1's clamp stays at {N.replace(' N', ' C')}, and its wire must have moved it by"
+    ),
     ("loop", "cell_energy_high"): (
         r"muscle\.1 (\S+) K above the air by its heat budget, limit (\S+) K"
     ),

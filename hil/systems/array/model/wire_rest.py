@@ -67,7 +67,9 @@ def _one(cell: CellActivation, others_m: float, own_m_per_N: float) -> tuple[flo
         from scipy.optimize import brentq  # 0.3 s, which runs without wires save
 
         f_N = float(brentq(off_N, 0.0, abs(known_N) + cell.force_on_N * (1.0 + abs(eases))))
-    return f_N, (f_N - known_N) / eases, _austenite(cell, stress_Pa(wire, f_N / wire.n_wires))
+    # Under a weight the tension is the weight, eases is 0, and the force is not told by it.
+    F_N = force_N(f_N) if f_N > 0.0 else -known_N / eases
+    return f_N, F_N, _austenite(cell, stress_Pa(wire, f_N / wire.n_wires))
 
 
 def _load(cell: CellActivation) -> Loaded:

@@ -250,3 +250,13 @@ def test_lines_begin_and_end_where_a_root_finder_has_5_and_95_percent_of_a_branc
                 return MEASURED.branch(branch, T_C, rest_Pa) - share
 
             assert end_C == pytest.approx(brentq(beyond, -200.0, 400.0), abs=1e-4)
+
+
+@pytest.mark.parametrize("air_C", [45.0, 70.0, 95.0])
+def test_a_weight_in_warm_air_hangs_as_high_as_its_wire_has_become_austenite(air_C, configs):
+    """F_on over k_ae, 4.458 mm, times the austenite: the tension is the weight's at any."""
+    sets = [f"plant.arrays.wire.activation.ambient_C={air_C}"]
+    system = load(configs / "isotonic/pulse.toml", sets).system(plant=True)
+    height_m = dict(zip(system.outputs, system.y, strict=True))["load.x_m"]
+    assert system.wires.xi[0] > 0.005
+    assert height_m == pytest.approx(4.458e-3 * system.wires.xi[0], rel=1e-6)

@@ -1,0 +1,184 @@
+"""Compares what boards read of wires with what the wires can be: their resistance and their clamps.
+
+A current that is read too low makes a resistance, V / I, that the wire cannot have now
+(`hil.mechanics.sma.bounds`): `current_untrue`, by PERSISTENCE readings in a row beyond it. A sensor
+that shows the same temperature while its wire must have moved that of its clamp by FOLLOWS_K is
+stuck: `clamp_untrue`. How warm a clamp was when the run began nobody knows, so a rise counts only
+once that has gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from hil.compiled import njit
+from hil.loop.channels import Readings
+from hil.loop.frame import CELL_UNKNOWN, Frame
+from hil.mechanics.sma.bounds import Surroundings, WireBounds
+from hil.mechanics.sma.limits import CellWire
+
+PERSISTENCE = 2
+LOOK_BACK_S = 0.1  # a reading is so old at most, and its board's report of duties older than it
+FOLLOWS_K = 3.0  # assumed: of a clamp as described; one of a third of it moves by 2 counts
+MOVES_K = 0.75  # a reading that wanders by one count, 0.49 K, does not move
+SETTLES = 3.0  # time constants after which a clamp has forgotten how warm it was at first
+CURRENT, CLAMP = 1, 2
+_LOW, _HIGH, _MOST, _LEAST = range(4)  # of a clamp: readings, and expectations since it moved
+
+
+@dataclass(frozen=True)
+class WatchedWire:
+    """A cell of a board whose wire is described.
+
+    Attributes
+    ----------
+    index : of the cell in the rig
+    senses : whether its board measures its resistance
+    has_clamp_sensor : whether its board's temperature input has a sensor
+    every : its board is read once in so many periods
+    """
+
+    board: str
+    cell: CellWire
+    index: int
+    around: Surroundings
+    senses: bool
+    has_clamp_sensor: bool
+    every: int = 1
+
+
+class WireWatch:
+    """The comparison of every watched wire, once a tick.
+
+    Parameters
+    ----------
+    wires : not empty
+    """
+
+    def __init__(self, wires: Sequence[WatchedWire], period_s: float) -> None:
+        n = len(wires)
+        self._wires = wires
+        self._bounds = WireBounds([(one.cell, one.around) for one in wires], period_s)
+        self._cells = np.array([one.index for one in wires], dtype=np.int64)
+        self._tolerance = np.array([one.around.tolerance for one in wires])
+        self._keeps = exp(-period_s / LOOK_BACK_S)
+        self._every = np.array([one.every for one in wires], dtype=np.int64)
+        self._unread = np.zeros(n, dtype=np.int64)  # periods
+        self._duty = np.zeros((n, 2))
+        self._now = np.zeros((n, 2))
+        self._bounds.resistances_Ohm(self._now)
+        self._kept = self._now.copy()
+        self._read = np.full((n, 2), np.nan)  # resistance, and temperature of the clamp
+        self._streak = np.zeros(n, dtype=np.int64)
+        self._clamps = np.tile((np.inf, -np.inf, 0.0, 0.0), (n, 1))
+        self._found = np.zeros(n, dtype=np.int64)
+        self._settles = SETTLES * self._bounds.clamp_periods
+        self._periods = 0
+
+    def bind(self, frame: Frame, readings: Readings) -> None:
+        """Look up the columns of the watched cells."""
+        self._values, self._readings = frame.values, readings
+        self._columns = np.array(
+            [
+                (frame.index(f"{one.cell.cell}.resistance_Ohm") if one.senses else -1,
+                 frame.index(f"{one.cell.cell}.temperature_C") if one.has_clamp_sensor else -1)
+                for one in self._wires
+            ]
+        )  # fmt: skip
+
+    def step(self, n_periods: int) -> int:
+        """Compare this tick's readings; returns CURRENT and CLAMP of what is untrue."""
+        r, bounds = self._readings, self._bounds
+        self._unread += n_periods
+        _duties(
+            r.cells_reported, r.duty_reported, self._cells, self._every, self._unread, self._duty
+        )
+        bounds.step(self._duty, n_periods)
+        bounds.resistances_Ohm(self._now)
+        self._periods += n_periods
+        keeps = self._keeps**n_periods
+        _compare(
+            self._values, self._columns, self._now, self._kept, keeps, self._tolerance, self._read,
+            self._streak, self._found,
+        )  # fmt: skip
+        _follow(self._values, self._columns, bounds.clamp_K, self._periods < self._settles,
+                self._read, self._clamps, self._found)  # fmt: skip
+        return int(np.bitwise_or.reduce(self._found))
+
+    def troubles(self) -> dict[str, list[str]]:
+        """What is untrue, as text, by the row of the interlocks."""
+        found: dict[str, list[str]] = {}
+        for i, one in enumerate(self._wires):
+            cell, (ohms, clamp_C) = one.cell.cell, self._read[i]
+            if self._found[i] & CURRENT:
+                why = (
+                    "read too low, or one of its wires in parallel is broken"
+                    if self._streak[i] > 0
+                    else "read too high, or its wire is shorted in part"
+                )
+                found.setdefault("current_untrue", []).append(
+                    f"{cell} measures {ohms:.4g} Ohm, and its wire may have {self._kept[i, 0]:.4g} "
+                    f"to {self._kept[i, 1]:.4g} within {100 * one.around.tolerance:.3g} % "
+                    f"(devices.{one.board}.resistance.tolerance): its current is {why}"
+                )
+            if self._found[i] & CLAMP:
+                found.setdefault("clamp_untrue", []).append(
+                    f"{cell}'s clamp stays at {clamp_C:.4g} C, and its wire must have moved it by "
+                    f"{FOLLOWS_K:g} K: its sensor is stuck; without one, name the cell in "
+                    f"devices.{one.board}.without_clamp_sensor"
+                )
+        return found
+
+
+@njit(cache=True)
+def _duties(reported, duty_reported, cells, every, unread, into):  # type: ignore[no-untyped-def]
+    """The duty of the eager and of the lazy copy: the same unless a report has not come."""
+    for i in range(len(cells)):
+        cell = cells[i]
+        known = reported[cell] != CELL_UNKNOWN
+        duty = float(reported[cell])
+        if len(duty_reported):
+            known, duty = not np.isnan(duty_reported[cell]), duty_reported[cell]
+        if known:
+            into[i, 0], into[i, 1], unread[i] = duty, duty, 0
+        elif unread[i] >= every[i]:
+            into[i, 0], into[i, 1] = 1.0, 0.0
+
+
+@njit(cache=True)
+def _compare(  # type: ignore[no-untyped-def]
+    values, columns, now, kept, keeps, tolerance, read, streak, found
+):
+    for i in range(len(now)):
+        kept[i, 0] = min(now[i, 0], now[i, 0] + keeps * (kept[i, 0] - now[i, 0]))
+        kept[i, 1] = max(now[i, 1], now[i, 1] + keeps * (kept[i, 1] - now[i, 1]))
+        ohms = values[columns[i, 0]] if columns[i, 0] >= 0 else np.nan
+        if np.isnan(ohms):
+            continue
+        read[i, 0] = ohms
+        if ohms > (1.0 + tolerance[i]) * kept[i, 1]:
+            streak[i] = max(streak[i], 0) + 1
+        elif ohms < (1.0 - tolerance[i]) * kept[i, 0]:
+            streak[i] = min(streak[i], 0) - 1
+        else:
+            streak[i] = 0
+        found[i] = found[i] & ~CURRENT | (CURRENT if abs(streak[i]) >= PERSISTENCE else 0)
+
+
+@njit(cache=True)
+def _follow(values, columns, expected_K, begins, read, clamps, found):  # type: ignore[no-untyped-def]
+    for i in range(len(clamps)):
+        kept, K = clamps[i], expected_K[i]
+        kept[_MOST] = max(kept[_MOST], K)
+        kept[_LEAST] = K if begins[i] else min(kept[_LEAST], K)
+        T = values[columns[i, 1]] if columns[i, 1] >= 0 else np.nan
+        if np.isnan(T):
+            continue
+        read[i, 1] = T
+        kept[_LOW], kept[_HIGH] = min(kept[_LOW], T), max(kept[_HIGH], T)
+        if kept[_HIGH] - kept[_LOW] > MOVES_K:
+            kept[:] = T, T, K, K
+        stuck = max(kept[_MOST] - K, K - kept[_LEAST]) > FOLLOWS_K
+        found[i] = found[i] & ~CLAMP | (CLAMP if stuck else 0)

@@ -1,0 +1,189 @@
+"""Two wires between which a real one is: what its resistance may be now, and how warm its clamp is.
+
+Of a cell's wire an eager copy is warmed by the highest supply, in the warmest room and the least
+cooling, and transforms early; a lazy one by the lowest supply, in the coldest room and the most
+cooling, and transforms late. Heat capacity and latent heat are those that keep a copy ahead, or
+behind, of the real wire, whether it warms or cools. What the copies leave open is what nobody knows
+of the wire. Its resistance is linear in the austenite, the strain and, between the R-phase's
+corners, the temperature: the corners of the copies' states bound it
+(`hil.mechanics.sma.resistance`).
+
+The lazy wire warms a clamp (`hil.mechanics.sma.clamp`): at least so far is the real one above its
+room.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.compiled import njit
+from hil.mechanics.arrays import Array
+from hil.mechanics.sma.clamp import clamp_share, end_loss_W_per_K
+from hil.mechanics.sma.limits import COLDEST_C, COOLING_LEAST, CellWire
+from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance
+from hil.mechanics.sma.wire import (
+    CELL_OHM_M_AT,
+    DR_AT,
+    E2_AT,
+    G_AT,
+    PHASES_ALONE,
+    R_M_AT,
+    STRAIN_AT,
+    T_A_AT,
+    SmaWire,
+    ohm_per_m_of,
+    wire_laws,
+)
+
+CAPACITY, LATENT = 0.1, 0.3  # assumed: by which a wire's heats may differ from the described ones
+BRANCH_K = 10.0  # assumed: by which its branches may be elsewhere
+EAGER, LAZY = 0, 1
+WARMS, COOLS = 0, 1
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is not known of a cell.
+
+    Attributes
+    ----------
+    lowest_V, highest_V : across it while its gate is on
+    cold_C, warm_C : of its room
+    left_K : how much warmer than its room its wire may be at first
+    tolerance : by which its resistance may differ from the described one
+    """
+
+    lowest_V: float
+    highest_V: float
+    cold_C: float
+    warm_C: float
+    left_K: float
+    tolerance: float
+
+
+class WireBounds:
+    """The eager and the lazy copy of every wire.
+
+    Attributes
+    ----------
+    state : (n, 2, 2) array, temperature and austenite of both copies of every wire
+    clamp_K : (n,) array, how far above its room every clamp is at least, which began at it
+    clamp_periods : (n,) array, its time constant
+    """
+
+    def __init__(self, wires: Sequence[tuple[CellWire, Surroundings]], period_s: float) -> None:
+        cells = [cell for cell, _ in wires]
+        self._period_s = period_s
+        self._laws = np.array([_laws(cell, around) for cell, around in wires])
+        self._knots = np.array([_knots(cell) for cell in cells])
+        self._clamps = np.array([_clamp(cell, period_s) for cell in cells])
+        self._described = wire_laws([cell.wire for cell in cells])
+        own = [cell.wire.resistivity for cell in cells]
+        self._corners_C = np.array([(one.R_f_C, one.R_s_C) for one in own])
+        self.state = np.array(
+            [_begins(around, knots) for (_, around), knots in zip(wires, self._knots, strict=True)]
+        )
+        self.clamp_K = np.zeros(len(wires))
+        self.clamp_periods = -1.0 / np.log(self._clamps[:, 1])
+
+    def step(self, duty: NDArray[np.float64], n_periods: int) -> None:
+        """Advance by some periods with the duty (n, 2) of both copies held."""
+        held = duty, n_periods, self._period_s
+        _step(held, self._laws, self._knots, self._clamps, self.state, self.clamp_K)
+
+    def resistances_Ohm(self, into: NDArray[np.float64]) -> None:
+        """Write the least and the greatest resistance of every cell now, (n, 2)."""
+        _ranges(self._described, self.state, self._corners_C, into)
+
+
+def _laws(cell: CellWire, around: Surroundings) -> Array:
+    """The law of both copies, each for warming and for cooling, (2, 2, constants)."""
+    wire, rows = cell.wire, []
+    for ahead, volts, air_C, cooling, ohms in (
+        (1.0, around.highest_V, around.warm_C, COOLING_LEAST, 1.0 - around.tolerance),
+        (-1.0, around.lowest_V, around.cold_C, 1.0 / COOLING_LEAST, 1.0 + around.tolerance),
+    ):
+        rows += [
+            replace(
+                _heated(cell, ahead),
+                supply_V=volts / sqrt(ohms), ambient_C=air_C,
+                convection_W_per_m2_K=cooling * wire.convection_W_per_m2_K,
+                specific_heat_J_per_kg_K=(1.0 + sign * CAPACITY) * wire.specific_heat_J_per_kg_K,
+                latent_heat_J_per_kg=(1.0 + sign * LATENT) * wire.latent_heat_J_per_kg,
+            )
+            for sign in (-ahead, ahead)
+        ]  # fmt: skip
+    return wire_laws(rows).reshape(2, 2, -1)
+
+
+def _heated(cell: CellWire, ahead: float) -> SmaWire:
+    """The wire by which a copy is heated: of one resistance, where transforming may raise it."""
+    wire = cell.wire
+    if wire.austenite_Ohm_per_m <= wire.martensite_Ohm_per_m and not wire.resistivity.varies:
+        return wire
+    least, most = wire.extremes_Ohm_per_m(COLDEST_C, cell.temperature_max_C)
+    ohms = least if ahead > 0.0 else most
+    return replace(
+        wire, martensite_Ohm_per_m=ohms, austenite_Ohm_per_m=ohms, resistivity=PHASES_ALONE
+    )
+
+
+def _knots(cell: CellWire) -> Array:
+    """The branches of both copies, (2, N_KNOTS): under the least and the largest stress, moved."""
+    own = cell.own_branches
+    working = np.array(own.working_C)
+    more_K = np.maximum(0.0, np.array(own.stressed_C) - working[: PIECES + 1])
+    return np.stack([working - BRANCH_K, working + np.tile(more_K, 2) + BRANCH_K])
+
+
+def _begins(around: Surroundings, knots: Array) -> Array:
+    """Both copies before they are heated: settled from the hot, and from the cold."""
+    shares = np.linspace(0.0, 1.0, PIECES + 1)
+    warm_C = around.warm_C + around.left_K
+    xi = np.interp(warm_C, knots[EAGER, PIECES + 1 :], shares)
+    least = np.interp(around.cold_C, knots[LAZY, : PIECES + 1], shares)
+    return np.array([[warm_C, xi], [around.cold_C, least]])
+
+
+def _clamp(cell: CellWire, period_s: float) -> tuple[float, float]:
+    """How far a clamp follows its wires, and what a period leaves of its distance to that."""
+    wire = cell.wire
+    total = end_loss_W_per_K(wire) + wire.clamp_loss_W_per_K
+    return clamp_share(wire), exp(-total / wire.clamp_capacity_J_per_K * period_s)
+
+
+@njit(cache=True)
+def _step(held, laws, knots, clamps, state, clamp_K):  # type: ignore[no-untyped-def]
+    duty, n_periods, period_s = held
+    for i in range(len(state)):
+        for _ in range(n_periods):
+            for side in range(2):
+                T, xi = state[i, side]
+                law = laws[i, side, WARMS]
+                power = duty[i, side] * law[E2_AT] / (law[R_M_AT] + law[DR_AT] * xi)
+                if power < law[G_AT] * (T - law[T_A_AT]):
+                    law = laws[i, side, COOLS]
+                state[i, side] = advance(
+                    law, knots[i, side], AS_TABULATED, duty[i, side], T, xi, period_s
+                )
+            settles_K = clamps[i, 0] * (state[i, LAZY, 0] - laws[i, LAZY, WARMS, T_A_AT])
+            clamp_K[i] = settles_K + clamps[i, 1] * (clamp_K[i] - settles_K)
+
+
+@njit(cache=True)
+def _ranges(laws, state, corners_C, into):  # type: ignore[no-untyped-def]
+    for i in range(len(state)):
+        law = laws[i]
+        low_C, high_C = min(state[i, 0, 0], state[i, 1, 0]), max(state[i, 0, 0], state[i, 1, 0])
+        into[i, 0], into[i, 1] = np.inf, 0.0
+        for T in (low_C, high_C, corners_C[i, 0], corners_C[i, 1]):
+            for xi in (state[i, 0, 1], state[i, 1, 1]):
+                for strain in (0.0, law[STRAIN_AT]):
+                    ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(
+                        law, min(max(T, low_C), high_C), xi, strain
+                    )
+                    into[i, 0] = min(into[i, 0], ohm)
+                    into[i, 1] = max(into[i, 1], ohm)
