@@ -104,6 +104,7 @@ void board_all_off(struct board *board)
     KEEP(u16, board, cells_on, 0);
     KEEP(u8, board, n_on, 0);
     board->sense_asked = false;
+    board->supply_asked = 0;
     for (uint8_t i = 0; i < board->identity.n_cells; i++)
         cell_off(board, i);
 }
@@ -298,6 +299,8 @@ uint16_t board_conditions(struct board *board)
         found |= FAULT_memory_corrupt;
     if (!board->scanned || guard_scan_stale(board->now_ms - board->scanned_ms, &board->limits))
         found |= FAULT_scan_stale;
+    if (board->supply_streak >= GUARD_SUPPLY_READINGS)
+        found |= FAULT_supply_stuck;
     return found | reading_conditions(board);
 }
 

@@ -59,12 +59,17 @@ struct board {
     uint16_t cells_open; /* wired cells found open since arming: they stay off */
     uint16_t bad_frames;
     struct trip trip;
+    uint16_t feed_counts; /* of the supply before relay K1, and behind it */
+    uint16_t rail_counts;
     struct sensed sensed;    /* the last reading of resistance */
     uint16_t sense_asked_ms; /* time of the last request for one */
     uint16_t sense_step_ms;  /* between two requests */
     uint8_t sense_cell;      /* the last one's */
     bool sense_asked;        /* the request has been neither answered nor cancelled */
     uint8_t n_on;            /* bits in cells_on */
+    bool rail_dead;        /* in the last reading, though fed: K1 had been opened */
+    uint8_t supply_asked;  /* readings of the supply for which arming still waits with K1 closed */
+    uint8_t supply_streak; /* readings in which it was alive and should have been cut */
     uint8_t state; /* enum state */
     uint8_t status_page;
     uint8_t reference_streak[PORT_REFERENCES_MAX];

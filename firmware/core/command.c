@@ -4,6 +4,7 @@
 
 #include "draw.h"
 #include "limits.h"
+#include "supply.h"
 
 enum { DUTY_ON = 255, SEQ = 2, ARMINGS_APART = 2 };
 static const uint16_t STARTS_APART = 40503; /* 2^16 by the golden ratio, odd */
@@ -151,12 +152,16 @@ static uint8_t serve_arm(struct board *board, const uint8_t *payload)
         return RESULT_is_faulted;
     if (command.limits_crc != board->limits_crc)
         return RESULT_limits_differ;
-    if (command.cells == 0 || command.cells >> (board->identity.n_cells - 1) > 1)
+    if (command.cells >> (board->identity.n_cells - 1) > 1)
         return RESULT_bad_value;
     if (board_conditions(board) != 0)
         return RESULT_condition_present;
     if (!board_is_cool(board, command.cells))
         return RESULT_cooling;
+    if (!supply_ready(board))
+        return RESULT_supply_waits;
+    if (command.cells == 0)
+        return RESULT_not_armed;
     uint16_t arming = new_arming(board);
     board_forget_open(board);
     if (!board_probe(board, command.cells))
@@ -287,6 +292,8 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
     put_faults(board, &answer.fault_bits, &answer.first_fault_bits, &answer.fault_cells);
     answer.cells_open = board->cells_open;
     answer.bad_frames = board->bad_frames;
+    answer.feed_per_255 = (uint8_t)(board->feed_counts >> 2);
+    answer.rail_per_255 = (uint8_t)(board->rail_counts >> 2);
     for (uint8_t i = 0; i < board->identity.n_cells; i++) {
         answer.duty_per_255[i] = board->cells[i].duty_per_255;
         answer.heat_per_255[i] = heat_per_255(board, i);
@@ -299,8 +306,8 @@ static uint8_t *put_readings(struct board *board, uint8_t *at)
     return wire_pack_readings(at, &answer);
 }
 
-#define AND_FAULT(name, bit) | 1 << (bit)
-enum { FAULTS_ALL = 0 WIRE_FAULTS(AND_FAULT) };
+#define AND_FAULT(name, bit) | 1u << (bit)
+static const uint16_t FAULTS_ALL = 0 WIRE_FAULTS(AND_FAULT);
 #undef AND_FAULT
 
 static uint8_t *put_identity(struct board *board, uint8_t *at)
@@ -315,7 +322,7 @@ static uint8_t *put_identity(struct board *board, uint8_t *at)
     answer.seq_taken = (uint8_t)board->number;
     memcpy(answer.fuses, board->identity.fuses, sizeof answer.fuses);
     answer.n_cells = board->identity.n_cells;
-    answer.faults_checked = (uint16_t)(FAULTS_ALL & ~(PORT_MEASURES(&board->identity) ? 0 : WIRE_FAULTS_MEASURED));
+    answer.faults_checked = FAULTS_ALL & (uint16_t)~(PORT_MEASURES(&board->identity) ? 0u : WIRE_FAULTS_MEASURED);
     answer.scan_period_us = board->identity.scan_period_us;
     answer.limits_crc = board->limits_crc;
     answer.limits = board->limits;

@@ -96,10 +96,20 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
     return found;
 }
 
+bool guard_is_alive(uint16_t supply_counts)
+{
+    return supply_counts >= GUARD_SUPPLY_COUNTS;
+}
+
+bool guard_supply(uint8_t *streak, bool uncut)
+{
+    return persists(streak, uncut, GUARD_SUPPLY_READINGS);
+}
+
 uint16_t guard_sensed(struct cell *cell, const struct wire_limits *limits, uint16_t supply_counts)
 {
     uint16_t found = check_current_high(cell, limits);
-    if (supply_counts >= GUARD_SUPPLY_COUNTS)
+    if (guard_is_alive(supply_counts))
         found |= check_current_low(cell, limits);
     if (energy_high(cell, limits))
         found |= FAULT_cell_energy_high;

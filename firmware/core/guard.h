@@ -13,6 +13,15 @@ uint16_t guard_sample(struct cell *cell, const struct wire_limits *limits,
 
 /* Without a supply, 4 % of its full scale, no current says nothing about the wire. */
 enum { GUARD_SUPPLY_COUNTS = 41 };
+bool guard_is_alive(uint16_t supply_counts);
+
+/* The last relay and the discharge of the rail take 0.3 s; four scans of 3.25 ms are between two readings. */
+#ifndef GUARD_SUPPLY_READINGS
+#define GUARD_SUPPLY_READINGS 32
+#endif
+
+/* Whether the supply has been alive for so many readings in a row although it should be cut. */
+bool guard_supply(uint8_t *streak, bool uncut);
 
 /* Faults in a cell's current that port_sense has measured. Call cell_sensed first. */
 uint16_t guard_sensed(struct cell *cell, const struct wire_limits *limits, uint16_t supply_counts);

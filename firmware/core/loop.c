@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "limits.h"
 #include "sense.h"
+#include "supply.h"
 
 enum {
     RECEIVED_MAX = 48, /* bytes per turn, so that a busy line cannot delay the guard */
@@ -56,6 +57,8 @@ static void take_sample(struct board *board)
     sample.measures = PORT_MEASURES(&board->identity);
     if (sample.sensed)
         sense_take(board, &sample);
+    else if (sample.cell == PORT_SUPPLY)
+        supply_take(board, &sample);
     else if (sample.cell >= WIRE_CELLS_MAX)
         check_reference(board, &sample);
     else
@@ -126,5 +129,6 @@ void board_poll(struct board *board)
         board_keep_time(board);
         take_sample(board);
     }
-    watch_memory(board); /* after the answer too */
+    watch_memory(board); /* after the answer, as the next */
+    supply_poll(board);
 }

@@ -52,12 +52,12 @@ enum { WIRE_SIZE_identify = 0, WIRE_SIZE_read = 0, WIRE_SIZE_disarm = 0, WIRE_SI
 #define ENUM_STATE(name, number) STATE_##name = number,
 #define ENUM_RESULT(name, number) RESULT_##name = number,
 #define ENUM_RESET(name, number) RESET_##name = number,
-#define ENUM_FAULT(name, number) FAULT_##name = 1u << number,
+#define CONST_FAULT(name, number) static const uint16_t FAULT_##name = (uint16_t)(1u << number);
 enum command { WIRE_COMMANDS(ENUM_COMMAND) };
 enum answer { WIRE_ANSWERS(ENUM_ANSWER) };
 enum state { WIRE_STATES(ENUM_STATE) };
 enum result { WIRE_RESULTS(ENUM_RESULT) };
 enum reset { WIRE_RESETS(ENUM_RESET) };
-enum fault { WIRE_FAULTS(ENUM_FAULT) };
+WIRE_FAULTS(CONST_FAULT) /* bit 15 is too large for an enum of 16 bits */
 
 #endif

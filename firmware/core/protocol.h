@@ -32,7 +32,7 @@
 #define WIRE_HEAT_TO_ARM 8         /* arming requires that at most 1/8 of a cell's heat budget is used */
 #define WIRE_DUTY_MIN_PER_255 16   /* a smaller duty is too short to measure the current */
 #define WIRE_SENSED 128            /* first_cell of a status that has a reading of resistance instead */
-#define WIRE_FAULTS_MEASURED 9184  /* the faults that a build without currents and temperatures cannot find */
+#define WIRE_FAULTS_MEASURED 41952 /* the faults that a build without currents and temperatures cannot find */
 #define WIRE_SENSE_EVERY_MIN_MS 20 /* a smaller sense_every_ms other than 0 is a bad_value */
 
 /* C(name, code, answer): a command; its payload is the table of its name, if there is one. */
@@ -81,7 +81,9 @@
 /* limits_crc is the CRC of the limits that the host expects; cells are those with a wire. Each of them is
  * tested: it is on alone for less than a millisecond, and its current must be between current_on_min_mA and
  * current_max_mA, or arming ends in current_low or current_high. Open cells are isolated instead, up to
- * open_cells_max. Other cells cannot be switched on. */
+ * open_cells_max. Other cells cannot be switched on. Before that relay K1 closes: until the rail behind it has been
+ * seen dead with the feed alive, and then alive, the answer is supply_waits, and the host asks again. K1 stays
+ * closed for 0.4 s after a question. With no cells the answer is then not_armed. */
 #define WIRE_ARM(F, A, N) \
     F(u16, limits_crc)    \
     F(u16, cells)
@@ -115,7 +117,8 @@
     N(status, status)       \
     F(u16, arming)
 
-/* heat_per_255 is the used share of a cell's heat budget, heat_max_cA2ms; 255 is all of it.
+/* feed_per_255 and rail_per_255 are the cells' supply before and behind relay K1, of supply_full_scale_mV.
+ * heat_per_255 is the used share of a cell's heat budget, heat_max_cA2ms; 255 is all of it.
  *
  * trip_cell is the first cell that was found at fault since the faults were cleared; WIRE_CELLS_MAX: none. The
  * next two are its current and temperature in the sample that tripped: in cell_energy_high, the current that its
@@ -128,6 +131,8 @@
     F(u16, fault_cells)                      \
     F(u16, cells_open)                       \
     F(u16, bad_frames)                       \
+    F(u8, feed_per_255)                      \
+    F(u8, rail_per_255)                      \
     A(u8, duty_per_255, WIRE_CELLS_MAX)      \
     A(u8, heat_per_255, WIRE_CELLS_MAX)      \
     A(u16, current_mA, WIRE_CELLS_MAX)       \
@@ -201,7 +206,8 @@
     X(store_failed, 10)      \
     X(cooling, 11)           \
     X(replayed, 12)          \
-    X(other_arming, 13)
+    X(other_arming, 13)      \
+    X(supply_waits, 14)
 
 #define WIRE_RESETS(X) \
     X(power_on, 0)     \
@@ -225,6 +231,7 @@
     X(limits_corrupt, 11)      \
     X(gate_stuck, 12)          \
     X(scan_untrue, 13)         \
-    X(memory_corrupt, 14)
+    X(memory_corrupt, 14)      \
+    X(supply_stuck, 15)
 
 #endif

@@ -25,8 +25,8 @@
 
 #include "pins.h"
 
-enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000 };
-enum { PORT_C = 0x28, MCUSR = 0x54, ADCSRA = 0x7A, ADEN = 0x80, ADSC = 0x40, UDR = 0xC6 }; /* addresses, bits */
+enum { MHZ = 16, CYCLES_PER_BYTE = 10 * MHZ, RUN_LIMIT = 1000, ROOM = 4096, VCC_MV = 5000, PUMP_GAP_US = 20000 };
+enum { PORT_B = 0x25, PORT_C = 0x28, MCUSR = 0x54, ADCSRA = 0x7A, ADEN = 0x80, ADSC = 0x40, UDR = 0xC6 }; /* addresses, bits */
 enum { SPMCSR = 0x57, BLBSET = 0x08, WDTCSR = 0x60, WDCE = 0x10, WDE = 0x08, WDP = 0x27, WDTON = 0x10, RAM_START = 0x100, PAINT = 0xA5, BEHIND_MAX = 2, SOON = 1, TO_ITSELF = 0xCFFF, LAST_WORD = 0x7FFE }; /* rjmp .-2 */
 
 enum { TCNT1_LOW = 0x84, OCR1A_LOW = 0x88, OCR1B_LOW = 0x8A, N_COMPARES = 2 }; /* the high byte follows */
@@ -61,6 +61,9 @@ struct emulated {
     avr_cycle_count_t opened_at; /* the e-stop loop, last */
     avr_cycle_count_t last_rise; /* of any gate */
     bool estop_open, converter_dead;
+    uint8_t relays[2];           /* K1 and K2: 0 normal, 1 never closes, 2 welded */
+    avr_cycle_count_t pump_since, pumped_at; /* the pump's edges: the first one, the last one; 0: none */
+    avr_cycle_count_t closes, opens;         /* after the first edge and the last: pump and relay K1 together */
     uint8_t fuses[3];      /* low, high, extended */
     uint8_t vectors[4];    /* flash contents at the addresses where fuses are read */
     bool fuses_shown, setting_watchdog;
@@ -340,6 +343,37 @@ static void on_sent(struct avr_irq_t *irq, uint32_t value, void *param)
     e->tx[e->tx_n++] = (uint8_t)value;
 }
 
+/* An edge of SEL0 pumps if PB5 permits it. */
+static void on_pump(struct avr_irq_t *irq, uint32_t value, void *param)
+{
+    struct emulated *e = param;
+    avr_cycle_count_t now = e->avr->cycle;
+    (void)irq;
+    (void)value;
+    if ((e->avr->data[PORT_B] & PERMIT_B) == 0)
+        return;
+    if (e->pumped_at == 0 || now - e->pumped_at > e->opens)
+        e->pump_since = now;
+    e->pumped_at = now;
+}
+
+static bool is_closed(const struct emulated *e, int relay, bool driven)
+{
+    return e->relays[relay] == 0 ? driven : e->relays[relay] == 2;
+}
+
+static bool feed_is_alive(const struct emulated *e)
+{
+    return is_closed(e, 1, !e->estop_open);
+}
+
+static bool rail_is_alive(const struct emulated *e)
+{
+    avr_cycle_count_t now = e->avr->cycle;
+    bool pulled = e->pumped_at != 0 && now - e->pumped_at <= e->opens && now - e->pump_since >= e->closes;
+    return feed_is_alive(e) && is_closed(e, 0, pulled);
+}
+
 /* A conversion starts: the multiplexers connect the addressed cell. */
 static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
 {
@@ -353,6 +387,10 @@ static void on_conversion(struct avr_irq_t *irq, uint32_t value, void *param)
     uint32_t counts = analog->temperature_counts;
     if (channel == CHANNEL_CURRENT)
         counts = cell < N_CELLS && is_high(e, e->switched_by[cell]) ? analog->on_counts : analog->off_counts;
+    if (cell == ADDRESS_SUPPLY) {
+        bool alive = channel == CHANNEL_CURRENT ? feed_is_alive(e) : rail_is_alive(e);
+        counts = alive ? analog->temperature_counts : 0;
+    }
     avr_raise_irq(e->converter + channel, (counts * VCC_MV + 1022) / 1023);
 }
 
@@ -380,6 +418,13 @@ static void say(avr_t *avr, const int level, const char *format, va_list argumen
     (void)avr;
     if (level == LOG_ERROR)
         vfprintf(stderr, format, arguments);
+}
+
+/* From the pump's first edge to a closed K1, and from its last to an open one. */
+void emulate_set_relay_times(struct emulated *e, uint32_t closes_us, uint32_t opens_us)
+{
+    e->closes = (avr_cycle_count_t)closes_us * MHZ;
+    e->opens = (avr_cycle_count_t)opens_us * MHZ;
 }
 
 void *emulate_open(const char *elf_path)
@@ -421,8 +466,10 @@ void *emulate_open(const char *elf_path)
             avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ(GATES[i].port), GATES[i].pin), on_gate,
             &e->pins[i]);
     }
-    static const uint16_t known[N_REFERENCES] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
-    for (int i = 0; i < N_REFERENCES; i++)
+    avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ('C'), 0), on_pump, e);
+    emulate_set_relay_times(e, 0, PUMP_GAP_US);
+    static const uint16_t known[] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
+    for (int i = 0; N_CELLS + i < ADDRESS_SUPPLY; i++)
         e->analog[N_CELLS + i] = (struct analog){known[i], known[i], known[i]};
     watch_pins(e);
     share_half(e);
@@ -502,6 +549,19 @@ void emulate_set_analog(struct emulated *e, uint8_t cell, uint16_t on, uint16_t 
 {
     if (cell < 16)
         e->analog[cell] = (struct analog){on, off, temperature};
+}
+
+/* Relay K1, which the pump closes, and K2, which opens with the e-stop: 0 normal, 1 never closes, 2 welded. */
+void emulate_set_relays(struct emulated *e, uint8_t k1, uint8_t k2)
+{
+    e->relays[0] = k1;
+    e->relays[1] = k2;
+}
+
+/* Whether the cells' rail has power now. */
+int emulate_rail_is_alive(const struct emulated *e)
+{
+    return rail_is_alive(e);
 }
 
 void emulate_set_estop(struct emulated *e, int open)

@@ -32,7 +32,9 @@ struct port_identity {
 #define PORT_MEASURES(of) ((of)->measures)
 #endif
 
-enum { PORT_REFERENCES_MAX = 4 };
+/* The references, and the cells' supply: current_counts is the feed before relay K1, temperature_counts the rail
+ * behind it, both of supply_full_scale_mV. */
+enum { PORT_REFERENCES_MAX = 4, PORT_SUPPLY = WIRE_CELLS_MAX + PORT_REFERENCES_MAX - 1 };
 
 /* One reading of the scan: of a cell, or after the last cell of a reference (a spare input of both
  * multiplexers with a known level; one reference per scan, in rotation). */
@@ -85,6 +87,9 @@ bool port_sample(struct port *port, struct port_sample *sample); /* false: none 
 
 bool port_receive(struct port *port, uint8_t *byte);
 bool port_send(struct port *port, const uint8_t *bytes, uint8_t n); /* all or nothing */
+
+/* Permits relay K1 to close, which it does while the scan turns the multiplexers. */
+void port_supply(struct port *port, bool on);
 
 /* The watchdog resets the chip and thus switches all gates off, 16 ms after it was fed last. */
 void port_watchdog_feed(struct port *port);

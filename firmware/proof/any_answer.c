@@ -5,8 +5,8 @@
 #include "limits.h"
 #include "watched.h"
 
-#define FAULT_BIT(name, number) | FAULT_##name
-enum { FAULTS_ALL = 0 WIRE_FAULTS(FAULT_BIT) };
+#define FAULT_BIT(name, number) | 1u << (number)
+static const uint16_t FAULTS_ALL = 0 WIRE_FAULTS(FAULT_BIT);
 
 static struct board board;
 static struct port port = {.board = &board};
@@ -57,6 +57,7 @@ static void check_state(void)
     invariant(board.state == STATE_faulted || board.fault_bits == 0);
     invariant(board.fault_bits <= FAULTS_ALL);
     invariant(board.sense_cell < n);
+    invariant(board.state != STATE_faulted || board.supply_asked == 0);
     for (uint8_t i = 0; i < n; i++)
         invariant(board.state == STATE_armed || board.cells[i].duty_per_255 == 0);
 }
@@ -81,6 +82,8 @@ static void vary(void)
     board.tick_served = any();
     board.sensed_sent = any();
     board.sense_asked = any();
+    board.rail_dead = any();
+    board.supply_asked = state == STATE_faulted ? 0 : any_u8();
     board.sense_cell = (uint8_t)Frama_C_unsigned_int_interval(0, n - 1u);
     if (state != STATE_armed)
         for (uint8_t i = 0; i < n; i++)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "explorations.h"
+#include "guard.h"
 #include "past.h"
 
 struct world world;
@@ -153,6 +154,10 @@ static void check_gates(const struct board *before, bool done)
     check(PROPERTY_armed_by_command, !armed || was_armed || (done && named(frame) != 0));
     check(PROPERTY_cleared_by_command, before->state != STATE_faulted || board->state == STATE_faulted ||
           (done && frame == EVENT_clear) || is_reset(frame));
+    check(PROPERTY_rail_tested, !armed || was_armed || !exploration->supply || (past->seen_dead && past->seen_alive));
+    if (armed)
+        world.past.seen_dead = world.past.seen_alive = false; /* the next arming tests it anew */
+    check(PROPERTY_supply_cut, world.port.supply_on == (exploration->measures && (armed || past->closes > 0)));
     check(PROPERTY_disarm_obeyed, frame != EVENT_disarm || (!armed && high == 0));
     check(PROPERTY_wired_only, (high & (uint16_t)~past->wired) == 0 && (high & past->apart) == 0);
     check(PROPERTY_stale_scan_ends, !armed || turn.fresh);
@@ -208,6 +213,7 @@ static void check_table(void)
 static void boot(void)
 {
     past_boot();
+    world.port.supply_on = false; /* the pin is an input again */
     board_boot(&world.board, &world.port);
     for (uint8_t i = 0; i < N_CELLS; i++)
         world.past.cells[i].n_since = IN_FLIGHT; /* no gate was on */
@@ -229,10 +235,20 @@ bool world_admits(struct input input)
            (!flips || (world.past.n_since_flip == 0 && !world.past.corrupt));
 }
 
+static void test_supply(bool tested)
+{
+    struct past *past = &world.past;
+    past->closes = world.board.supply_asked = tested ? GUARD_SUPPLY_READINGS : 0;
+    past->alive = tested;
+    world.board.rail_counts = tested ? GUARD_SUPPLY_COUNTS : 0;
+}
+
 static void begin(struct input input)
 {
     struct past *past = &world.past;
     script_start(input);
+    if (!exploration->supply && world.board.state == STATE_disarmed)
+        test_supply(input.frame >= EVENT_arm && input.frame <= EVENT_arm_other_limits);
     if (is_reset(input.frame)) {
         boot(); /* tests/firmware replays what was sent before */
     } else {

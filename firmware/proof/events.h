@@ -38,7 +38,9 @@
     P(sensed_once, "each reading of resistance is sent at most once")                               \
     P(gates_refreshed, "each complete scan rewrites the gates, and nothing else does")              \
     P(reading_taken, "a reading is taken in the turn in which it is ready, before the frame or after it") \
-    P(trip_kept, "the cell that tripped first is kept until faults are cleared")
+    P(trip_kept, "the cell that tripped first is kept until faults are cleared")                    \
+    P(rail_tested, "the board arms only after the rail was seen dead while fed and cut, then alive by K1") \
+    P(supply_cut, "relay K1 is permitted while armed, and a while after arming asked for it, and at no other time")
 
 #define PROPERTY_ENUM_TURN(name, text) PROPERTY_##name,
 enum turn_property {
@@ -60,7 +62,8 @@ enum { N_CELLS = 2, N_REFERENCES = 2 };
     S(late) S(late_low) /* the gate before the last command, in the first two readings after it */                \
     S(between)    /* a partial duty in its off-time */                                                       \
     S(reference) S(reference_low) S(reference_high) S(reference_split) /* split: on one multiplexer */       \
-    S(sensed) S(sensed_low) S(sensed_unsupplied) S(sensed_high) S(sensed_off) /* off: the gate did not rise */
+    S(sensed) S(sensed_low) S(sensed_unsupplied) S(sensed_high) S(sensed_off) /* off: the gate did not rise */ \
+    S(rail_dead) S(rail_alive) S(unfed) S(unfed_alive) /* the supply behind K1; unfed: none before it */
 /* E(name, the reads of the e-stop in this turn that find it open; bit 0 is the first) */
 #define ESTOPS(E) \
     E(closed, 0x00) E(open, 0xFF) E(blip_1, 0x01) E(blip_2, 0x02) E(from_2, 0xFE) E(from_3, 0xFC)
@@ -132,6 +135,11 @@ struct past {
     uint8_t tripped;     /* first cell at fault */
     uint8_t unsent;      /* cell of the reading of resistance that no status has taken */
     uint8_t n_since_flip; /* turns since a bit turned over; 0: none has */
+    uint8_t closes;      /* readings of the supply for which K1 still stays closed for arming */
+    uint8_t uncut;       /* readings in a row of a supply that should be cut */
+    bool fed, alive;     /* the last reading of the supply: before K1, and behind it */
+    bool cut;            /* K1 was not permitted then */
+    bool seen_dead, seen_alive; /* behind K1: dead while cut and fed, then alive by K1 */
     bool scanned;        /* since the reset */
     bool corrupt;        /* the memory of limits was, at the reset */
     uint8_t last_frame[FRAME_SENT_MAX]; /* the last set command answered `done` */

@@ -111,6 +111,12 @@ const struct exploration EXPLORATIONS[] = {
         .frames = ONE(no_frame) | ONE(arm) | ONE(set_0) | ONE(set_1), .limits = {SENSING},
     },
     {
+        .name = "supply", .varies = "the supply before relay K1 and behind it",
+        .samples = ONE(no_sample) | ONE(least) | ONE(rail_dead) | ONE(rail_alive) | ONE(unfed) | ONE(unfed_alive),
+        .estops = CLOSED_OR_OPEN, .heats = ONE(cool), .steps = ONE(at_once) | ONE(ms_4), .measures = true,
+        .supply = true, .frames = LIFE | ONE(arm_none) | ONE(arm_0_short) | ONE(arm_beyond), .limits = {LIMITS},
+    },
+    {
         .name = "arduino", .varies = "a build without sensors",
         .samples = ONE(no_sample) | ONE(least) | ONE(stuck_low) | ONE(stuck_high) | ONE(flipped) | ONE(late),
         .estops = ALL(N_ESTOPS), .heats = ONE(cool) | ONE(above), .steps = ONE(at_once) | ONE(ms_1) | ONE(ms_4),

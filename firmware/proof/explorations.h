@@ -12,6 +12,7 @@ struct exploration {
     bool meets;     /* a turn may bring a reading together with a frame, before or after it */
     bool mute;      /* the line may take no answer */
     bool measures;
+    bool supply;    /* it is read; else arming finds it tested */
     struct wire_limits limits;
 };
 

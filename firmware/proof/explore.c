@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "explorations.h"
+#include "guard.h"
 
 struct place {
     uint32_t parent;
@@ -93,6 +94,11 @@ static void forget_board(struct world *w)
     b->ms_mark_us = b->now_us - b->ms_mark_us;
     b->bad_frames = 0;
     b->status_page = 0;
+    b->supply_asked = armed ? 0 : b->supply_asked;
+    b->supply_streak = b->supply_streak < GUARD_SUPPLY_READINGS ? b->supply_streak : GUARD_SUPPLY_READINGS;
+    b->feed_counts = (b->feed_counts >= GUARD_SUPPLY_COUNTS) == w->past.fed;
+    b->rail_dead = b->rail_dead == (w->past.cut && w->past.fed && !w->past.alive);
+    b->rail_counts = (b->rail_counts >= GUARD_SUPPLY_COUNTS) == w->past.alive;
     b->served_tick = armed && b->tick_served ? b->served_tick : 0;
     b->tick_served = armed && b->tick_served;
     b->number = b->armed_number = 0; /* script.c counts from these */
@@ -132,6 +138,7 @@ static void forget_past(struct past *p, bool armed)
     p->fed_us = armed ? age(p->now_us, p->fed_us, (limits.silence_max_ms + 1u) * 1000) : 0;
     p->scanned_us = age(p->now_us, p->scanned_us, (limits.scan_age_max_ms + 1u) * 1000);
     p->sensed_us = age(p->now_us, p->sensed_us, (limits.sense_every_ms + 1u) * 1000);
+    p->closes = armed ? 0 : p->closes;
     p->wired = armed ? p->wired : 0;
     p->tick = armed ? p->tick : 0;
     for (uint8_t i = 0; i < N_CELLS; i++) {
@@ -154,6 +161,7 @@ static void forget(struct world *w)
     forget_board(w);
     forget_past(&w->past, w->board.state == STATE_armed);
     w->port.rose = w->port.pulses = 0;
+    w->port.supply_on = false; /* follows from the others */
 }
 
 static uint64_t hash(const void *bytes, size_t n)

@@ -138,10 +138,55 @@ static void judge_sensed(const struct port_sample *sample)
         due(FAULT_cell_energy_high, bit_of(i));
 }
 
+static bool is_closed(void)
+{
+    return world.board.state == STATE_armed || world.past.closes > 0;
+}
+
+/* Judged with the look at the e-stop that belongs to it, and ends with it what K1 stayed closed for. */
+static void judge_supply(bool open)
+{
+    struct past *past = &world.past;
+    bool closed = is_closed() && !open;
+    past->cut = !is_closed();
+    turn.supply_read = false;
+    past->uncut = (open && past->fed) || (!closed && past->alive) ? (uint8_t)(past->uncut + 1) : 0;
+    if (past->uncut >= GUARD_SUPPLY_READINGS) {
+        past->uncut = GUARD_SUPPLY_READINGS;
+        due(FAULT_supply_stuck, 0);
+    }
+    if (past->closes > 0)
+        past->closes--;
+}
+
+static void read_supply(const struct port_sample *sample)
+{
+    struct past *past = &world.past;
+    past->fed = sample->current_counts >= GUARD_SUPPLY_COUNTS;
+    past->alive = sample->temperature_counts >= GUARD_SUPPLY_COUNTS;
+    if (world.port.supply_on)
+        past->seen_alive = past->alive;
+    else
+        past->seen_dead = past->fed && !past->alive, past->seen_alive = false;
+    turn.supply_read = true;
+}
+
+/* Whether arming has to wait for K1, which its question closes, or keeps closed. */
+static bool supply_waits(void)
+{
+    struct past *past = &world.past;
+    bool ready = past->closes > 0 && past->alive;
+    if (ready || (past->closes == 0 && past->cut && past->fed && !past->alive))
+        past->closes = GUARD_SUPPLY_READINGS;
+    return exploration->measures && !ready;
+}
+
 void past_reading(const struct port_sample *sample)
 {
     if (sample->sensed) {
         judge_sensed(sample);
+    } else if (sample->cell == PORT_SUPPLY) {
+        read_supply(sample);
     } else if (sample->cell < WIRE_CELLS_MAX) {
         judge_cell(sample);
     } else if (persists(&world.past.bad_reference[sample->cell - WIRE_CELLS_MAX],
@@ -181,6 +226,8 @@ static void judge_pulse(bool open)
 
 void past_look(bool open)
 {
+    if (turn.supply_read)
+        judge_supply(open);
     judge_pulse(open);
     turn.last_look_open = open;
     turn.seen_open |= open;
@@ -207,8 +254,10 @@ bool past_gates(const uint8_t *duty_per_255)
         cell->gate = duty;
         changed = true;
     }
-    if (duty_per_255 == NULL)
+    if (duty_per_255 == NULL) {
         past_sense(PORT_SENSE_NONE);
+        past->closes = 0;
+    }
     return changed;
 }
 
@@ -363,7 +412,7 @@ static bool condition(void)
     }
     for (uint8_t i = 0; i < N_REFERENCES; i++)
         found |= past->bad_reference[i] > 0;
-    return found;
+    return found || past->uncut >= GUARD_SUPPLY_READINGS;
 }
 
 static bool pulses_fail(uint8_t frame)
@@ -381,13 +430,17 @@ static uint8_t expected_of_arm(uint8_t frame)
     uint16_t cells = named(frame);
     if (frame == EVENT_arm_other_limits)
         return RESULT_limits_differ;
-    if (cells == 0 || cells >= bit_of(N_CELLS))
+    if (cells >= bit_of(N_CELLS))
         return RESULT_bad_value;
     if (condition())
         return RESULT_condition_present;
     for (uint8_t i = 0; i < N_CELLS; i++)
         if ((cells & bit_of(i)) != 0 && script_heat(i, WARM))
             return RESULT_cooling;
+    if (supply_waits())
+        return RESULT_supply_waits;
+    if (cells == 0)
+        return RESULT_not_armed;
     return pulses_fail(frame) ? RESULT_is_faulted : RESULT_done;
 }
 

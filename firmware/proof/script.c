@@ -174,13 +174,23 @@ static uint16_t temperature_counts(void)
     }
 }
 
+static void fill_supply(struct port_sample *sample)
+{
+    uint8_t event = turn.input.sample;
+    sample->cell = PORT_SUPPLY;
+    sample->current_counts = event >= EVENT_unfed ? SUPPLY - 1 : SUPPLY;
+    sample->temperature_counts = event == EVENT_rail_alive || event == EVENT_unfed_alive ? SUPPLY : SUPPLY - 1;
+}
+
 bool answer_sample(struct port_sample *sample)
 {
     if (turn.input.sample == EVENT_no_sample || turn.sampled || turn.heard != turn.input.after)
         return false;
     turn.sampled = true;
     *sample = (struct port_sample){.cell = turn.input.cell};
-    if (turn.input.sample >= EVENT_sensed) {
+    if (turn.input.sample >= EVENT_rail_dead) {
+        fill_supply(sample);
+    } else if (turn.input.sample >= EVENT_sensed) {
         fill_sensed(sample);
     } else if (turn.input.sample >= EVENT_reference) {
         fill_reference(sample);

@@ -17,6 +17,7 @@ struct turn {
     bool fresh;            /* the scan was */
     bool read_before;      /* the e-stop has been read */
     uint8_t expected;      /* result of the frame */
+    bool supply_read;        /* by the reading whose look at the e-stop comes next */
     bool sampled, seen_open, last_look_open, fed_watchdog, refreshed, scan_ended;
     uint16_t due, due_cells; /* faults, and their cells, that stand from now on */
     uint16_t may, may_cells; /* those that may be new */

@@ -106,6 +106,13 @@ bool port_program_intact(struct port *port)
     return answer_program();
 }
 
+void port_supply(struct port *port, bool on)
+{
+    port->supply_on = on;
+    property(PROPERTY_cut_with_a_fault, !on || port->board->fault_bits == 0);
+    property(PROPERTY_cut_with_a_fault, !on || port->board->state == STATE_armed || port->board->supply_asked > 0);
+}
+
 void port_watchdog_feed(struct port *port)
 {
     (void)port;

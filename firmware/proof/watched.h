@@ -12,7 +12,8 @@
     P(no_rise_after_fault, "no gate rises while a fault stands")                                 \
     P(pulse_in_arming, "a pulse comes only in arming: disarmed, all gates low, no fault, loop closed") \
     P(pulses_bounded, "a command causes one pulse a cell at most")                               \
-    P(sensing_allowed, "resistance is measured only while armed, no fault, loop closed")
+    P(sensing_allowed, "resistance is measured only while armed, no fault, loop closed")          \
+    P(cut_with_a_fault, "relay K1 is permitted with no fault alone, armed or as arming asked for it")
 
 #define PROPERTY_ENUM(name, text) PROPERTY_##name,
 enum property { PROPERTIES_AT_THE_PORT(PROPERTY_ENUM) N_PORT_PROPERTIES };
@@ -23,6 +24,7 @@ struct port {
     bool estop_was_open; /* at any read since the last arming; if disarmed, at the last read */
     uint16_t rose;  /* gates that went high since the last turn of the main loop */
     uint8_t pulses; /* since the last turn of the main loop */
+    bool supply_on; /* K1 permitted */
 };
 
 /* Holds, or the proof has failed. */

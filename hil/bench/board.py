@@ -69,12 +69,15 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
     decoder = protocol.Decoder()
     table = protocol.default_limits()
     armed = {"limits_crc": protocol.limits_crc(table), "cells": (1 << N_CELLS) - 1}
-    port.write(protocol.encode("arm", ARM_SEQ, **armed))
-    board.step(ARMING_PERIODS * PERIOD_US)
-    answers = decoder.feed(port.read(0.0))
+    for seq in range(ARM_SEQ, 256):  # until the supply is there
+        port.write(protocol.encode("arm", seq, **armed))
+        board.step(ARMING_PERIODS * PERIOD_US)
+        answers = decoder.feed(port.read(0.0))
+        if not answers or answers[-1]["result"] != protocol.RESULTS["supply_waits"]:
+            break
     if not answers or answers[-1]["result"] != protocol.RESULTS["done"]:
         raise DeviceError("the simulated board cannot be armed")
-    number = answers[-1]["arming"] << 8 | ARM_SEQ
+    number = answers[-1]["arming"] << 8 | answers[-1].seq
     set_mask = protocol.encoder("set_mask")
     found = Exchanges(n, 0, [], 0.0)
     began = time.perf_counter()

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.board import protocol
+from hil.devices.board.native import Relay
 from hil.devices.board.port import Port
 from hil.devices.injection_tables import FaultTable
 from hil.devices.sim.plant import ON_FROM_DUTY, Gates
 from hil.errors import DeviceError
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive, System
+
+K2 = 2.0  # value of the relay that the e-stop opens
 
 
 class Injection:
@@ -158,6 +161,8 @@ class Chip(Gates, Protocol):
 
     def clear_address(self, bits: int) -> None: ...
 
+    def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None: ...
+
 
 class FaultyGates:
     """A board with disturbed pins and a disturbed chip.
@@ -167,7 +172,8 @@ class FaultyGates:
     `wire_open` the cell draws no current and is not heated. `board_reset` resets the chip, and with
     `for_s` holds it in reset. `converter_dead` stops its A/D converter. `limits_spoilt` flips a bit
     of the limits in its RAM, `program_spoilt` one of its flash. `gate_stuck_low` holds the pin of
-    `cell` low. `address_stuck` holds bit `value` of its multiplexers' address at 0.
+    `cell` low. `address_stuck` holds bit `value` of its multiplexers' address at 0. `relay_welded`
+    welds relay K1, or K2 with a `value` of 2.
     """
 
     def __init__(self, inner: Chip, name: str, injection: Injection) -> None:
@@ -178,12 +184,23 @@ class FaultyGates:
         self._sensed: dict[int, tuple[float, float, float]] = {}
 
     def advance(self, duration_us: int) -> None:
+        self._weld()
         self._inner.advance(duration_us)
+
+    def _weld(self) -> None:
+        fault = self._injection.active("relay_welded", self._name)
+        if fault is None:
+            return
+        if fault.value == K2:
+            self._inner.set_relays(k2="welded")
+        else:
+            self._inner.set_relays(k1="welded")
 
     def step(self, period_us: int) -> NDArray[np.float64]:
         for cell in self._sensed:
             self._put(cell)
         now = self._injection
+        self._weld()
         self._inner.set_estop(now.active("estop_open", self._name) is not None)
         self._inner.set_converter(now.active("converter_dead", self._name) is None)
         stuck = now.active("gate_stuck_low", self._name)

@@ -18,7 +18,7 @@ Kind = Literal[
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
     "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck", "line_stuck",
-    "program_spoilt", "current_gain",
+    "program_spoilt", "current_gain", "relay_welded",
 ]  # fmt: skip
 
 ON_A_CELL = frozenset(
@@ -28,6 +28,7 @@ ON_A_BOARD = ON_A_CELL | {
     "estop_open", "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
     "limits_differ", "board_reset", "command_refused", "converter_dead", "limits_spoilt",
     "program_spoilt",
+    "relay_welded",
 }  # fmt: skip
 OF_VIRTUAL_TIME = frozenset({"machine_stalls", "machine_sleeps"})
 OF_SIMULATED_CARDS = frozenset({"sensor_lost", "sensor_nan"})

@@ -109,7 +109,6 @@ class RigLayout:
     n_cells : int
     cell_names : names of the cells in the model's order
     gate_of : index of each cell's gate in the rig, numbered board by board
-    waits : whether power must be switched on before the run, by a supply or an enable line
     isolates : whether a board may isolate cells with open wires (`open_cells_max` above 0)
     modulates : whether the controller commands duties, not only on and off
     """
@@ -122,7 +121,6 @@ class RigLayout:
     gate_of: tuple[int, ...] = ()
     others: tuple[str, ...] = ()
     supplies: tuple[str, ...] = ()
-    waits: bool = False
     isolates: bool = False
     cell_names: tuple[str, ...] = ()
     modulates: bool = False

@@ -109,11 +109,13 @@ def _arm(context: LoopContext, progress: Progress) -> None:
 def _start_when_ready(context: LoopContext, progress: Progress) -> None:
     """Enable commands once armed with all power on; start the experiment if it has not started."""
     guard, rig = context.guard, context.rig
-    if guard.armed and not guard.running and rig.ready():
-        if progress.started:
+    if not guard.armed or guard.running:
+        return
+    if progress.started:
+        if rig.ready():
             guard.begin()
-        elif rig.has_cooled():
-            _start(context, progress)
+    elif rig.has_cooled() and rig.ready():
+        _start(context, progress)
 
 
 def _start(context: LoopContext, progress: Progress) -> None:

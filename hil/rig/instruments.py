@@ -52,7 +52,6 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
         n_cells=len(cells),
         gate_of=_gates_of(devices, cells),
         cell_names=tuple(cells),
-        waits=can_be_cut(devices),
         isolates=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
     )
 

@@ -56,7 +56,6 @@ class ReplayRig:
         self._bit_columns = {
             name: run[name].values.astype(np.uint64) for name in _bit_columns(like) if name in run
         }  # old recordings have no link bits of boards and no fault bits of cards
-        self._waits = like.waits
         self._running = run.guard_state.values == NUMBERS["running"]
 
     def bind(self, frame: Frame) -> None:
@@ -70,8 +69,8 @@ class ReplayRig:
         """Do nothing: a recording switches no cells."""
 
     def ready(self) -> bool:
-        """Whether all power was on at the next row."""
-        return not self._waits or bool(self._running[self._row + 1])
+        """Whether all power was on at the next row, relay K1 of every board included."""
+        return bool(self._running[self._row + 1])
 
     def has_cooled(self) -> bool:
         return True

@@ -281,12 +281,16 @@ class Rig:
             raise StopError("stopped before the run began")
 
     def ready(self) -> bool:
-        """Return whether all power is on; each call switches on the next power source."""
+        """Return whether all power is on; each call switches on the next power source.
+
+        The last one is relay K1 of every board.
+        """
         for device in reversed(self._power_sources):
             device.enable()
             if not device.ready():
                 return False
-        return True
+        closed = [board.close_relay() for board in self._all_boards]
+        return all(closed)
 
     def identities(self) -> dict[str, protocol.Message]:
         """What every open board has reported of itself, by its name."""

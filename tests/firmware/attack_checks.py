@@ -83,6 +83,7 @@ def replayed_arming_clearing_and_limits(board):
     assert _result(_answer(board, table)) == "replayed"  # at once too
     board.limit()
     board.advance(40_000)
+    board.power()
     arm = board.frame("arm", limits_crc=crc, cells=EVERY_CELL)
     answer = _answer(board, arm)
     assert _result(answer) == "done"
@@ -110,7 +111,7 @@ def a_whole_session_replayed(board):
         return board.exchange(data)
 
     board.recover()
-    host = Host(kept)
+    host = Host(kept, board.advance)
     host.take_over()
     for k in range(200):
         assert host.set(k % 12) == "done"
@@ -124,7 +125,7 @@ def a_second_host(board):
     """It takes the board over; the first one's stream then switches nothing and feeds nothing."""
     board.ready()
     assert board.set(0, 1) == "done"
-    other = Host(board.exchange)
+    other = Host(board.exchange, board.advance)
     other.number = other.command("identify")["seq_taken"]
     crc = protocol.limits_crc(TABLE)
     assert other.result("clear_faults") == "is_armed"
@@ -187,7 +188,7 @@ def armings_differ(board):
     crc = board.command("identify")["limits_crc"]
     last = 0
     for k in range(300):
-        answer = board.command("arm", limits_crc=crc, cells=1)
+        answer = board.ask_to_arm(1)
         assert _result(answer) == "done"
         assert (answer["arming"] - last) % 65536 > 1
         last = answer["arming"]
@@ -320,6 +321,7 @@ def an_opening_at_any_moment_of_arming(board):
         moment += 1
         board.recover()
         crc = board.command("identify")["limits_crc"]
+        board.power()
         board.open_estop_at(moment)
         answer = board.command("arm", limits_crc=crc, cells=EVERY_CELL)
         board.open_estop_at(0)
@@ -354,8 +356,7 @@ def the_first_short_ends_arming(board):
     board.recover()
     board.set_analog(0, on=1023)
     board.set_analog(5, on=0)
-    crc = board.command("identify")["limits_crc"]
-    answer = board.command("arm", limits_crc=crc, cells=EVERY_CELL)
+    answer = board.ask_to_arm()
     assert protocol.fault_names(answer["fault_bits"]) == ["current_high"]
     assert answer["fault_cells"] == 1
 

@@ -15,9 +15,11 @@ PLENTY = {"heat_max_cA2ms": 4_000_000_000, "heat_time_constant_ms": 1}  # of hea
 BOOT_US = 5_000
 RAM_START = 0x100  # of the ATmega328P
 ON_COUNTS = 256  # 500 mA of 2 A
+SUPPLY_COUNTS = 409  # 8 V of 20 V
 KNOWN_COUNTS = (1023, 839, 512)  # full scale, 4.096 V, half supply
 SUPPLY_ADDRESS = 15  # of the temperature multiplexer
 STUCK = {"no": 0, "low": 1, "high": 2}
+RELAY = {"good": 0, "dead": 1, "welded": 2}
 PORTS = {"B": 0x25, "C": 0x28, "D": 0x2B}  # addresses of the registers
 GATE_BITS = [
     *(("B", i) for i in range(5)), ("C", 5), *(("D", i) for i in range(3, 8)), ("C", 4),
@@ -57,6 +59,8 @@ def load(path: Path) -> ctypes.CDLL:
         ("now_us", u32, pointer),
         ("set_analog", None, pointer, u8, u16, u16, u16),
         ("set_supply", None, pointer, u16),
+        ("set_relays", None, pointer, u8, u8),
+        ("rail_is_alive", ctypes.c_int, pointer),
         ("set_estop", None, pointer, ctypes.c_int),
         ("open_estop_at", None, pointer, u32),
         ("estop_is_open", ctypes.c_int, pointer),
@@ -89,11 +93,12 @@ class Host:
 
     n_cells = 12
 
-    def __init__(self, exchange=None) -> None:
+    def __init__(self, exchange=None, advance=None) -> None:
         self.decoder = protocol.Decoder()
         self.number = 0  # of the last command: 24 bits
         if exchange is not None:
             self.exchange = exchange
+            self.advance = advance
 
     def frame(self, name: str, **fields) -> bytes:
         """The next command."""
@@ -133,9 +138,19 @@ class Host:
         """Switches these cells on and the others off."""
         return self.result("set_mask", valid_for_ms=ms, cells_on=sum(1 << c for c in cells))
 
-    def arm(self) -> None:
+    def ask_to_arm(self, cells: int = 0) -> protocol.Message:
+        """The answer to arming, all cells by default, once their supply is there."""
+        cells = cells or (1 << self.n_cells) - 1
         crc = self.command("identify")["limits_crc"]
-        assert self.result("arm", limits_crc=crc, cells=(1 << self.n_cells) - 1) == "done"
+        for _ in range(200):
+            answer = self.command("arm", limits_crc=crc, cells=cells)
+            if protocol.result_name(answer["result"]) != "supply_waits":
+                return answer
+            self.advance(2_000)
+        raise AssertionError("the supply does not come")
+
+    def arm(self) -> None:
+        assert protocol.result_name(self.ask_to_arm()["result"]) == "done"
 
     def take_over(self) -> None:
         """What a host does at its start, as if no other were there."""
@@ -159,6 +174,8 @@ class Bench(Host):
         self.set_estop(False)
         self.set_scan(True)
         self.set_address(3, 0, 0)
+        self.set_supply(SUPPLY_COUNTS)
+        self.set_relays()
         for reference, counts in enumerate(KNOWN_COUNTS):
             self.set_reference(reference, counts)
         for cell in range(self.n_cells):
@@ -175,15 +192,22 @@ class Bench(Host):
 
     def arm_cells(self, cells: int = 0) -> protocol.Message:
         """The answer to arming, all cells by default, once they have cooled."""
-        cells = cells or (1 << self.n_cells) - 1
-        crc = self.command("identify")["limits_crc"]
         end_us = self.now_us() + 300_000_000
         while self.now_us() < end_us:
-            answer = self.command("arm", limits_crc=crc, cells=cells)
+            answer = self.ask_to_arm(cells)
             if protocol.result_name(answer["result"]) != "cooling":
                 return answer
             self.advance(20_000)
         raise AssertionError("the cells do not cool")
+
+    def power(self) -> None:
+        """K1 has closed for an arming that has not come yet: the next one is not told to wait."""
+        while self.command("read")["rail_per_255"] > 0:
+            self.advance(2_000)
+        crc = self.command("identify")["limits_crc"]
+        assert self.result("arm", limits_crc=crc, cells=(1 << self.n_cells) - 1) == "supply_waits"
+        while self.command("read")["rail_per_255"] == 0:
+            self.advance(2_000)
 
     def arm(self) -> None:
         assert protocol.result_name(self.arm_cells()["result"]) == "done"
@@ -268,6 +292,12 @@ class NativeBoard(Bench):
 
     def set_supply(self, counts: int) -> None:
         self.lib.libboard_set_supply(self.memory, counts)
+
+    def set_relays(self, k1: str = "good", k2: str = "good") -> None:
+        self.lib.libboard_set_relays(self.memory, RELAY[k1], RELAY[k2])
+
+    def rail_is_alive(self) -> bool:
+        return self.lib.libboard_rail_is_alive(self.memory) != 0
 
     def set_estop(self, is_open: bool) -> None:
         self.lib.libboard_set_estop(self.memory, is_open)
@@ -412,6 +442,16 @@ class AvrBoard(Bench):
 
     def set_supply(self, counts: int) -> None:
         self.lib.emulate_set_analog(self.chip, SUPPLY_ADDRESS, 0, 0, counts)
+
+    def set_relays(self, k1: str = "good", k2: str = "good") -> None:
+        self.lib.emulate_set_relays(self.chip, RELAY[k1], RELAY[k2])
+
+    def set_relay_times(self, closes_us: int, opens_us: int) -> None:
+        """Of K1, with its pump."""
+        self.lib.emulate_set_relay_times(self.chip, closes_us, opens_us)
+
+    def rail_is_alive(self) -> bool:
+        return self.lib.emulate_rail_is_alive(self.chip) != 0
 
     def set_estop(self, is_open: bool) -> None:
         self.lib.emulate_set_estop(self.chip, int(is_open))

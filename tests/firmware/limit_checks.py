@@ -204,14 +204,14 @@ def _passes_us(board, duration_us):
 
 
 def references(board):
-    """Each has its turn in three scans, and may be 12 counts from its level, on both multiplexers.
+    """Each has its turn in four scans, and may be 12 counts from its level, on both multiplexers.
 
     On the chip a level is a voltage, which the converter may read a count beside it.
     """
     slack = 2 if board.exchange_us else 0
     other = {AVCC_V: round(1024 * 4.096 / AVCC_V) - KNOWN_COUNTS[1] for AVCC_V in (4.9, 5.1)}
     assert all(abs(counts) > 12 + slack for counts in other.values())  # 2 % off
-    three_us = 3 * board.scan_us
+    turn_us = 4 * board.scan_us
     board.limit()
     for reference, known in enumerate(KNOWN_COUNTS):
         for off in (-120, -13 - slack, -12 + slack, 12 - slack, 13 + slack, *other.values(), 120):
@@ -219,18 +219,18 @@ def references(board):
                 continue
             board.ready()
             board.set_reference(reference, known + off)
-            survived = _passes_us(board, 3 * three_us)
+            survived = _passes_us(board, 3 * turn_us)
             assert survived is (abs(off) <= 12), (reference, off)
             assert board.faults() == ([] if survived else ["scan_untrue"])
             if not survived:
                 assert board.result("clear_faults") == "condition_present"
                 board.set_reference(reference, known)
-                board.advance(2 * three_us)
+                board.advance(2 * turn_us)
                 assert board.result("clear_faults") == "done"
     for multiplexer in (1, 2):  # of which one reads half supply where it should read full scale
         board.ready()
         board.set_address(multiplexer, 0, 2)
-        assert not _passes_us(board, 3 * three_us)
+        assert not _passes_us(board, 3 * turn_us)
         assert board.faults() == ["scan_untrue"]
     if board.exchange_us:
         return
@@ -238,7 +238,7 @@ def references(board):
         board.ready()
         for counts in (known - 100, known) * 3:
             board.set_reference(reference, counts)
-            assert _passes_us(board, three_us)
+            assert _passes_us(board, turn_us)
 
 
 def gates(board):
@@ -379,14 +379,14 @@ def cooling(board):
     for _ in range(400):
         before = board.command("read")["heat_per_255"][CELL] * 8 // 255
         result = board.result("arm", limits_crc=crc, cells=1 << CELL)
-        if result == "done":
+        if result == "supply_waits":
             break
         assert result == "cooling"
         assert before > 1
         board.advance(1000)
     # whatever the last look had, less than a step's loss has gone since
     assert before <= (1 if board.exchange_us == 0 else 2), before
-    assert board.state() == "armed"
+    board.arm()
     board.limit()
 
 
@@ -634,8 +634,8 @@ def sensed_without_supply(board):
     ):
         board.recover()
         board.limit(sense_every_ms=20, current_on_min_mA=_mA(10), current_max_mA=_mA(599))
-        board.set_supply(supply)
         board.ready()
+        board.set_supply(supply)
         board.set_analog(4, on=on)
         board.advance_fed(150_000)
         assert board.faults() == faults, (supply, on)

@@ -14,7 +14,7 @@ from hil.devices.board import protocol
 
 LACKING = {
     "current_high", "current_low", "current_when_off", "temperature_high", "temperature_range",
-    "scan_untrue",
+    "scan_untrue", "supply_stuck",
 }  # fmt: skip
 CELL = 3
 

@@ -207,7 +207,7 @@ int main(void) {
 STANDS = "int main(void) { for (;;) { } }"
 
 
-def _running(avr_build, tmp_path, program):
+def running(avr_build, tmp_path, program):
     """The emulated chip with another program."""
     (tmp_path / "main.c").write_text(program)
     flags = ["-mmcu=atmega328p", "-DF_CPU=16000000UL", "-Os"]
@@ -219,7 +219,7 @@ def _running(avr_build, tmp_path, program):
 
 
 def test_a_boot_loader_that_blinks_its_lamp_drives_no_gate(avr_build, tmp_path):
-    chip = _running(avr_build, tmp_path, BLINKS)
+    chip = running(avr_build, tmp_path, BLINKS)
     for _ in range(400):
         chip.advance(1_000)
         assert not any(chip.gates())
@@ -227,17 +227,17 @@ def test_a_boot_loader_that_blinks_its_lamp_drives_no_gate(avr_build, tmp_path):
     chip.close()
 
 
-def test_no_gate_is_on_the_pin_of_the_lamp():
+def test_no_gate_is_on_the_pin_that_boot_loaders_blink():
     masks = dict(re.findall(r"(\w+) = (0x[0-9A-F]+)", PINS))
-    assert int(masks["LAMP_B"], 16) == 1 << 5
-    assert int(masks["GATES_B"], 16) & int(masks["LAMP_B"], 16) == 0
+    assert int(masks["PERMIT_B"], 16) == 1 << 5
+    assert int(masks["GATES_B"], 16) & int(masks["PERMIT_B"], 16) == 0
     pins = sum(int(masks[f"GATES_{port}"], 16).bit_count() for port in "BCD")
     assert pins == 12
 
 
 def test_a_chip_that_stands_still_from_its_start_is_reset_by_its_fuse(avr_build, tmp_path):
     """WDTON: the watchdog runs from the reset on, 16 ms at first (data sheet 10.9.2)."""
-    chip = _running(avr_build, tmp_path, STANDS)
+    chip = running(avr_build, tmp_path, STANDS)
     before = chip.resets()
     chip.advance(100_000)
     assert 5 <= chip.resets() - before <= 7

@@ -96,7 +96,7 @@ def test_cells_without_a_wire_cannot_be_switched_on_and_are_not_drawn(any_board)
     for cell in (0, 2, 11):  # open ends: no current whatever the gate does
         any_board.set_analog(cell, on=0)
     crc = any_board.command("identify")["limits_crc"]
-    for nonsense in (0, 1 << 12, 0xFFFF):
+    for nonsense in (1 << 12, 0xFFFF):
         assert any_board.result("arm", limits_crc=crc, cells=nonsense) == "bad_value"
     wired = 0xFFF & ~(1 << 0 | 1 << 2 | 1 << 11)
     assert protocol.result_name(any_board.arm_cells(wired)["result"]) == "done"

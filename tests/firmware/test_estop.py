@@ -23,6 +23,7 @@ def _chip_arms_as_it_opens(chip, cycles, for_cycles=0):
     """What the chip says of itself afterwards; the interrupt may cost it a byte of the command."""
     chip.recover()
     crc = chip.command("identify")["limits_crc"]
+    chip.power()
     chip.open_estop_in(cycles, for_cycles)
     chip.try_command("arm", limits_crc=crc, cells=EVERY_CELL)
     chip.advance(1_000 + (cycles + for_cycles) // 16)
@@ -40,6 +41,7 @@ def test_no_gate_of_the_chip_rises_later_than_its_interrupt_whenever_the_loop_op
         assert chip.last_rise_us() < INTERRUPT_US, cycles
         assert not any(chip.gates())
     print(f"last rising edge {latest_us:.1f} us after the opening")
+    assert latest_us > -200.0  # it opened while wires were pulsed
 
 
 def test_an_opening_of_20_us_at_any_moment_of_arming_is_latched(chip):

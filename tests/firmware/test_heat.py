@@ -255,8 +255,7 @@ def off(board):
 
 def disarm_and_arm(board):
     board.command("disarm")
-    crc = board.command("identify")["limits_crc"]
-    answer = board.command("arm", limits_crc=crc, cells=0xFFF)
+    answer = board.ask_to_arm()
     if protocol.result_name(answer["result"]) == "cooling":
         return False  # better still: it is not armed at all
     return protocol.result_name(answer["result"]) == "done"
@@ -333,8 +332,7 @@ def test_the_default_table_protects_the_wire_that_it_is_made_for(board, current_
         on = pattern == "held" or n % 4 < 3
         if pattern == "armed again and again" and board.state() != "armed" and n % 500 == 0:
             board.command("clear_faults")
-            crc = board.command("identify")["limits_crc"]
-            board.command("arm", limits_crc=crc, cells=1 << CELL)
+            board.ask_to_arm(1 << CELL)
         board.set(*([CELL] if on else []))
         for _ in range(4):
             heating_W_per_m = R_OHM_PER_M * current_A**2 * (board.gates()[CELL] > 0)
@@ -379,7 +377,7 @@ def test_only_cells_with_a_wire_must_have_cooled(board):
     board.command("disarm")
     crc = board.command("identify")["limits_crc"]
     assert board.result("arm", limits_crc=crc, cells=0xFFF) == "cooling"
-    assert board.result("arm", limits_crc=crc, cells=0xFFF & ~(1 << CELL)) == "done"
+    assert protocol.result_name(board.ask_to_arm(0xFFF & ~(1 << CELL))["result"]) == "done"
 
 
 def test_the_share_used_up_decides_on_arming_and_is_told(board):
@@ -393,7 +391,7 @@ def test_the_share_used_up_decides_on_arming_and_is_told(board):
         heat = share * 8 // 255
         assert share == math.ceil(heat * 255 / 8)
         seen.add(heat)
-        cool = board.result("arm", limits_crc=crc, cells=1 << CELL) == "done"
+        cool = board.result("arm", limits_crc=crc, cells=1 << CELL) != "cooling"
         assert cool is (heat <= 1), heat
         if cool:
             break
@@ -427,8 +425,8 @@ def test_heat_of_the_probe_counts(any_board):
         assert 0.1 <= pulse_ms <= 0.3  # PORT_PROBE_MAX_US
         return
     board.cool()
-    n, crc = 0, board.command("identify")["limits_crc"]
-    while board.result("arm", limits_crc=crc, cells=1 << CELL) == "done":
+    n = 0
+    while protocol.result_name(board.ask_to_arm(1 << CELL)["result"]) == "done":
         board.command("disarm")
         board.advance(100)
         n += 1

@@ -74,7 +74,11 @@ COUNTED = [
     ("core/cell.c", "    heat_add(&cell->heat, law, cell->on_counts);\n", ""),
     ("core/heat.c", "counts + 1u", "counts / 2u"),
     ("core/heat.c", "    set(heat, heat->cA2ms - loss);", "    (void)loss;"),
-    ("core/heat.c", "    heat->cooled_ticks = now_ticks;\n", ""),
+    (
+        "core/heat.c",
+        "heat->cA2ms - loss);\n    set_cooled(heat, now_ticks);\n",
+        "heat->cA2ms - loss);\n",
+    ),
     ("core/heat.c", "if (passed >= law->span_ticks && law->span_ticks < UINT16_MAX)", "if (false)"),
     ("core/heat.c", "    if (rate_high != 0)", "    if (rate_high == 0)"),
     ("core/heat.c", "return x - (product(at_most, at_most) >> 1) - (x != 0);", "return x;"),

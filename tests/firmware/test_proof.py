@@ -39,6 +39,7 @@ TURNS = {
     "apart": 7,
     "sensing": 6,
     "sensing_apart": 7,
+    "supply": 9,
     "arduino": 4,
 }
 

@@ -1,5 +1,7 @@
 """How long the chip leaves a cell unread under commands: the figures of firmware/README.md."""
 
+import random
+
 import pytest
 
 from firmware.test_avr import EXCHANGES
@@ -62,6 +64,34 @@ def test_from_the_smallest_duty_on_a_cell_is_read_in_the_time_that_is_reckoned_w
         for cell in CELLS
     ]
     assert max(found_us) <= 1e6 * (scan_s("set_duties", 1e-3 * every_ms) + REACTION_S)
+
+
+def _any_pattern(rng, kind, cell):
+    """Hold this cell on, or at a duty; the others follow a pattern of up to eleven commands."""
+    n, duty = rng.choice([1, 2, 3, 5, 11]), rng.choice([255, 254, 253, rng.randrange(16, 255)])
+    if kind == "set_mask":
+        masks = [rng.choice([0, 0xFFF, rng.randrange(1 << 12)]) | 1 << cell for _ in range(n)]
+        return lambda k: {"cells_on": masks[k % n]}
+    levels = [0, 255, 254, 128, protocol.DUTY_MIN_PER_255]
+    rows = [[rng.choice(levels) for _ in CELLS] + [0] * 4 for _ in range(n)]
+    for row in rows:
+        row[cell] = duty
+    return lambda k: {"duty_per_255": rows[k % n]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every_ms", [1, 2, 4, 10])
+@pytest.mark.parametrize("kind", ["set_mask", "set_duties"])
+def test_no_pattern_of_commands_that_is_tried_leaves_a_cell_unread_for_longer(chip, kind, every_ms):
+    rng = random.Random(every_ms)
+    longest_us = 0.0
+    for _ in range(1000):
+        cell, phase_us = rng.randrange(12), rng.randrange(20_000)
+        fields = _any_pattern(rng, kind, cell)
+        found_us = _unread_us(chip, kind, fields, 1000 * every_ms, cell, phase_us)
+        longest_us = max(longest_us, found_us)
+    print(f"{kind} every {every_ms} ms: {longest_us} us")
+    assert longest_us <= 1e6 * (scan_s(kind, 1e-3 * every_ms) + REACTION_S)
 
 
 @pytest.mark.parametrize("kind", EXCHANGES)

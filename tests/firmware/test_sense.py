@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from firmware.boards import ON_COUNTS
+from firmware.boards import ON_COUNTS, SUPPLY_COUNTS
 from hil.devices.board import protocol
 
-SUPPLY = 700
 EVERY_MS = 24
 PULSE_MAX_US = 300
 PULSE_MIN_US = 120  # settling and a conversion
@@ -19,7 +18,6 @@ DUTIES_MIN = {"name": "set_duties", "duty_per_255": [protocol.DUTY_MIN_PER_255] 
 def sensing(any_board):
     """An armed board that measures every cell each EVERY_MS."""
     any_board.limit(sense_every_ms=EVERY_MS)
-    any_board.set_supply(SUPPLY)
     any_board.ready()
     return any_board
 
@@ -47,7 +45,8 @@ def test_every_cell_is_measured_whether_it_is_on_or_off(sensing, cells_on):
         sensing.set_analog(cell, on=300 + 10 * cell)
     found = sensing.sensed(150_000, cells_on=cells_on)
     assert {cell for cell, *_ in found} == set(range(12))
-    assert {(current, supply) for cell, current, supply, _ in found if cell == 7} == {(370, SUPPLY)}
+    seventh = {(current, supply) for cell, current, supply, _ in found if cell == 7}
+    assert seventh == {(370, SUPPLY_COUNTS)}
     assert all(current == 300 + 10 * cell for cell, current, *_ in found)
     assert all(age_ms <= 30 for *_, age_ms in found)
 
@@ -55,7 +54,7 @@ def test_every_cell_is_measured_whether_it_is_on_or_off(sensing, cells_on):
 def test_the_smallest_duties_of_all_cells_are_measured(sensing):
     found = sensing.sensed(400_000, **DUTIES_MIN)
     assert {cell for cell, *_ in found} == set(range(12))
-    assert {found[1:3] for found in found} == {(ON_COUNTS, SUPPLY)}
+    assert {found[1:3] for found in found} == {(ON_COUNTS, SUPPLY_COUNTS)}
 
 
 def test_cells_switched_in_every_millisecond_are_measured(sensing):
@@ -193,7 +192,6 @@ def test_a_wire_that_breaks_while_it_is_off_trips_or_is_isolated(any_board):
     for open_max, faults, cells_open in ((0, ["current_low"], 0), (1, [], 1 << 4)):
         any_board.recover()
         any_board.limit(sense_every_ms=EVERY_MS, open_cells_max=open_max)
-        any_board.set_supply(SUPPLY)
         any_board.ready()
         any_board.set_analog(4, on=0)
         any_board.advance_fed(EVERY_MS * 5000)
@@ -214,7 +212,6 @@ def test_without_a_supply_no_current_is_no_broken_wire(sensing):
 
 def test_an_isolated_cell_is_pulsed_no_more(any_board):
     any_board.limit(sense_every_ms=EVERY_MS, open_cells_max=1)
-    any_board.set_supply(SUPPLY)
     any_board.ready()
     any_board.set_analog(4, on=0)
     any_board.advance_fed(EVERY_MS * 5000)

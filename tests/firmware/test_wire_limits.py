@@ -23,7 +23,7 @@ from oracles.sma_wires import Wires
 CELL = CellWire("a.1", SmaWire(n_wires=4, supply_V=8.0))
 # as configs/wires4
 BENCH = Bench(
-    cold_C=15.0, warm_C=28.0, supply_V=8.0, supply_A=0.74, scan_s=4.42e-3, current_error=0.046
+    cold_C=15.0, warm_C=27.0, supply_V=8.0, supply_A=0.74, scan_s=5.58e-3, current_error=0.046
 )
 TABLE = protocol.default_limits() | {"on_time_max_ms": 60000, "current_full_scale_mA": 1000}
 STEP_US, COMMAND_MS, LONG_S = 500, 5, 25.0

@@ -4,12 +4,12 @@
  * gate  5      PC5
  * gate  6..10  PD3..PD7
  * gate  11     PC4
- * PB5          no gate: boot loaders blink an LED there
+ * PB5          permit: high lets the pump at select 0 close relay K1; boot loaders blink an LED there
  * select 0..3  PC0..PC3     address of both multiplexers
  * ADC6         current multiplexer
  * ADC7         temperature multiplexer
  *              12: full scale (AVCC), 13: 4.096 V reference, 14: half of AVCC, at both
- *              15: the cells' supply through a divider, at the temperature multiplexer
+ *              15: the cells' supply through dividers: before K1 (currents), behind it (temperatures)
  * PD0, PD1     UART
  * PD2 (INT0)   e-stop loop: closed to ground, pulled up: high is open
  */
@@ -26,10 +26,10 @@ enum {
     GATES_B = 0x1F,
     GATES_D = 0xF8,
     GATES_C = 0x30,
-    LAMP_B = 0x20,
+    PERMIT_B = 0x20,
     SELECT_C = 0x0F,
     ESTOP_D = 0x04,
-    N_REFERENCES = MEASURES ? 3 : 0, /* addresses from N_CELLS on */
+    N_REFERENCES = MEASURES ? 4 : 0, /* addresses from N_CELLS on, the last one the supply */
     REFERENCE_FULL = 1023, /* counts */
     REFERENCE_4096_MV = 839,
     REFERENCE_HALF = 512,

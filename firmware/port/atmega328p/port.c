@@ -255,7 +255,7 @@ void port_gates_refresh(struct port *port)
             levels.c = (uint8_t)(levels.c | (PORTC & sensed->c));
             levels.d = (uint8_t)(levels.d | (PORTD & sensed->d));
         }
-        DDRB |= GATES_B;
+        DDRB |= GATES_B | PERMIT_B;
         DDRC |= GATES_C | (MEASURES ? SELECT_C : 0);
         DDRD |= GATES_D;
         drive(&levels);
@@ -284,7 +284,7 @@ bool port_estop_open(struct port *port)
 
 /* --- scan: current, then temperature of one cell after the other, then of a reference --- */
 
-static const uint16_t KNOWN_COUNTS[] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF};
+static const uint16_t KNOWN_COUNTS[] = {REFERENCE_FULL, REFERENCE_4096_MV, REFERENCE_HALF, 0 /* the supply */};
 
 /* Cells whose gates are on in this slot. The pins are chosen so that byte shifts are enough. */
 static uint16_t cells_on(void)
@@ -612,7 +612,16 @@ bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
     return true;
 }
 
-/* --- watchdog, memory, identity --- */
+/* --- supply, watchdog, memory, identity --- */
+
+void port_supply(struct port *port, bool on)
+{
+    (void)port;
+    if (MEASURES && on) /* one instruction each, which no interrupt divides */
+        PORTB |= PERMIT_B;
+    else
+        PORTB &= (uint8_t)~PERMIT_B;
+}
 
 void port_watchdog_feed(struct port *port)
 {
@@ -715,7 +724,7 @@ struct port_identity port_identity(struct port *port)
 static void start(void)
 {
     __asm__ __volatile__("" : : "r"(&IMAGE)); /* prevents the linker from removing it */
-    DDRB = GATES_B | LAMP_B;
+    DDRB = GATES_B | PERMIT_B;
     DDRC = GATES_C | (MEASURES ? SELECT_C : 0);
     DDRD = GATES_D | 1 << 1;
     PORTD = ESTOP_D; /* pulled up: a broken wire is an open loop */

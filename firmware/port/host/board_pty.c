@@ -16,7 +16,7 @@
 #include "libboard.h"
 #include "message.h"
 
-enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, PERIOD_MS = 1, CATCH_UP_US = 200000, LEFT_US = 1000000 };
+enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, SUPPLY_COUNTS = 409 /* 8 V of 20 */, PERIOD_MS = 1, CATCH_UP_US = 200000, LEFT_US = 1000000 };
 
 static volatile sig_atomic_t stop, reset;
 
@@ -71,6 +71,7 @@ int main(int argc, char **argv)
     }
     for (uint8_t i = 0; i < n_cells; i++)
         libboard_set_analog(board, i, CURRENT_ON_COUNTS, 0, ROOM_COUNTS);
+    libboard_set_supply(board, SUPPLY_COUNTS);
     libboard_rest(board);
     int terminal = open_terminal();
     if (terminal < 0) {

@@ -21,7 +21,7 @@ struct pins {
     uint16_t temperature_counts;
 };
 
-enum { N_REFERENCES = 3, REFERENCES_AT = 12 /* address */, CURRENTS = 0, TEMPERATURES = 1 };
+enum { N_REFERENCES = 3, N_LEVELS /* and the supply */, REFERENCES_AT = 12 /* address */, SUPPLY_AT = 15, K1 = 0, K2 = 1, CURRENTS = 0, TEMPERATURES = 1 };
 
 static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {1023, 839, 512}; /* as on the chip */
 
@@ -41,6 +41,8 @@ struct port {
     uint8_t switched_by[WIRE_CELLS_MAX]; /* the gate that switches the current of each input */
     uint16_t references[N_REFERENCES];
     uint16_t supply_counts;
+    uint8_t relays[2]; /* K1 and K2, enum stuck: low never closes, high is welded */
+    bool supply_on;    /* K1 is permitted */
     uint32_t sensing_us[WIRE_CELLS_MAX]; /* for which a gate was high in addition, since the last step */
     uint8_t sense; /* requested cell, or PORT_SENSE_NONE */
     struct address_fault address[2]; /* of the multiplexer for currents, and for temperatures */
@@ -160,14 +162,37 @@ bool port_estop_open(struct port *port)
     return open;
 }
 
-static uint8_t n_references(const struct port *port)
+/* With more cells no input is left but one for the supply. */
+static bool has_references(const struct port *port)
 {
-    return port->identity.measures && port->identity.n_cells <= REFERENCES_AT ? N_REFERENCES : 0;
+    return port->identity.n_cells <= REFERENCES_AT;
+}
+
+static uint8_t n_levels(const struct port *port)
+{
+    return port->identity.measures ? has_references(port) ? N_LEVELS : 1 : 0;
 }
 
 static uint8_t n_turns(const struct port *port)
 {
-    return (uint8_t)(port->identity.n_cells + (n_references(port) > 0));
+    return (uint8_t)(port->identity.n_cells + (n_levels(port) > 0));
+}
+
+static bool is_closed(const struct port *port, uint8_t relay, bool driven)
+{
+    uint8_t stuck = port->relays[relay];
+    return stuck == AS_SET ? driven : stuck == STUCK_HIGH;
+}
+
+/* K1 and K2 switch at once. */
+static uint16_t feed_counts(const struct port *port)
+{
+    return is_closed(port, K2, !port->estop_open) ? port->supply_counts : 0;
+}
+
+static uint16_t rail_counts(const struct port *port)
+{
+    return is_closed(port, K1, port->supply_on) ? feed_counts(port) : 0;
 }
 
 /* Output of a multiplexer. */
@@ -175,9 +200,10 @@ static uint16_t counts_at(const struct port *port, uint8_t which, uint8_t addres
 {
     const struct address_fault *fault = &port->address[which];
     address = (uint8_t)((address & ~fault->low) | fault->high);
-    if (address >= REFERENCES_AT && address < REFERENCES_AT + N_REFERENCES &&
-        port->identity.n_cells <= REFERENCES_AT)
+    if (address >= REFERENCES_AT && address < SUPPLY_AT && has_references(port))
         return port->references[address - REFERENCES_AT];
+    if (address == SUPPLY_AT && has_references(port))
+        return which == CURRENTS ? feed_counts(port) : rail_counts(port);
     if (address >= port->identity.n_cells)
         return 0;
     const struct pins *pins = &port->pins[address];
@@ -199,6 +225,15 @@ static void sample_reference(struct port *port, uint8_t reference, struct port_s
     *sample = (struct port_sample){.cell = (uint8_t)(WIRE_CELLS_MAX + reference),
                                    .known_counts = KNOWN_COUNTS[reference]};
     convert(port, (uint8_t)(REFERENCES_AT + reference), sample);
+}
+
+static void sample_supply(struct port *port, struct port_sample *sample)
+{
+    *sample = (struct port_sample){.cell = PORT_SUPPLY,
+                                   .current_counts = feed_counts(port),
+                                   .temperature_counts = rail_counts(port)};
+    if (has_references(port))
+        convert(port, SUPPLY_AT, sample);
 }
 
 static void sample_cell(struct port *port, uint8_t cell, struct port_sample *sample)
@@ -224,7 +259,7 @@ static void sample_sensed(struct port *port, struct port_sample *sample)
         port->gates[cell] = UINT8_MAX;
     }
     convert(port, cell, sample);
-    sample->temperature_counts = port->supply_counts;
+    sample->temperature_counts = rail_counts(port);
     pass_moment(port); /* during the pulse */
     sample->gate_on = !port->estop_seen;
     sample->gate_high = level_per_255(port, cell) > 0;
@@ -257,8 +292,10 @@ bool port_sample(struct port *port, struct port_sample *sample)
     struct scan_turn next = scan_next(&port->scan, cells_set(port));
     if (next.address < port->identity.n_cells)
         sample_cell(port, next.address, sample);
-    else
+    else if (has_references(port) && next.address < port->identity.n_cells + N_REFERENCES)
         sample_reference(port, (uint8_t)(next.address - port->identity.n_cells), sample);
+    else
+        sample_supply(port, sample);
     scan_done(&port->scan, next, sample->gate_on);
     return true;
 }
@@ -278,6 +315,11 @@ bool port_send(struct port *port, const uint8_t *bytes, uint8_t n)
     memcpy(port->tx + port->tx_n, bytes, n);
     port->tx_n += n;
     return true;
+}
+
+void port_supply(struct port *port, bool on)
+{
+    port->supply_on = on;
 }
 
 void port_watchdog_feed(struct port *port)
@@ -325,7 +367,8 @@ static void boot(struct port *port, uint8_t cause)
     port->rx_first = port->rx_n = port->tx_n = 0;
     port->sample = 0;
     port->sense = PORT_SENSE_NONE;
-    scan_start(&port->scan, port->identity.n_cells, n_references(port));
+    port->supply_on = false; /* the pin is an input again */
+    scan_start(&port->scan, port->identity.n_cells, n_levels(port));
     port->scan_us = port->life_us;
     board_boot(&port->board, port);
 }
@@ -457,6 +500,18 @@ void libboard_set_supply(void *board, uint16_t counts)
 {
     struct port *port = board;
     port->supply_counts = counts;
+}
+
+void libboard_set_relays(void *board, uint8_t k1, uint8_t k2)
+{
+    struct port *port = board;
+    port->relays[K1] = k1;
+    port->relays[K2] = k2;
+}
+
+int libboard_rail_is_alive(const void *board)
+{
+    return rail_counts(board) > 0;
 }
 
 void libboard_set_estop(void *board, int open)

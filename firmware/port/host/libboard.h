@@ -36,8 +36,11 @@ uint32_t libboard_now_us(const void *board);
 /* Counts of the 10-bit converter: current with the gate on, with it off, and temperature. */
 void libboard_set_analog(void *board, uint8_t cell, uint16_t on_counts, uint16_t off_counts,
                          uint16_t temperature_counts);
-/* Counts of the supply's voltage. */
+/* Counts of the supply's voltage, before both relays. */
 void libboard_set_supply(void *board, uint16_t counts);
+/* Relay K1, which the core permits, and K2, which opens with the e-stop: 0 normal, 1 never closes, 2 welded. */
+void libboard_set_relays(void *board, uint8_t k1, uint8_t k2);
+int libboard_rail_is_alive(const void *board);
 void libboard_set_estop(void *board, int open);
 /* Samples show the gates as they were a scan ago, as on a board whose loop lags. */
 void libboard_set_late(void *board, int late);

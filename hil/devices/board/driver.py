@@ -16,14 +16,22 @@ from numpy.typing import NDArray
 
 from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
-from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
+from hil.devices.board.arming import SUPPLY_S, armed_once_ready, no_supply, seconds_to_cool
 from hil.devices.board.identity import Meant
 from hil.devices.board.port import Port
 from hil.devices.board.resistance import Resistances
-from hil.devices.board.self_test import MARGIN_S, RESET_REMEDY, Operator, check_estop, check_silence
+from hil.devices.board.self_test import (
+    MARGIN_S,
+    RESET_REMEDY,
+    Operator,
+    cannot_be_armed,
+    check_estop,
+    check_silence,
+)
 from hil.devices.board.words import (
     CURRENT,
     ON_TIME,
+    SUPPLY_STUCK,
     TEMPERATURE,
     VALUES,
     WHEN_OFF,
@@ -154,6 +162,7 @@ class CellBoard:
         self._sent_s = math.nan  # on the line's own clock
         self._is_hot = True  # some cell, too much to be armed
         self._look_s = -math.inf  # when it is asked for its heat again, on the same clock
+        self._asked_s = math.nan  # for relay K1, on the same clock
         self._seen_us: int | None = None  # the board's time in its last answer,
         self._seen_s = math.nan  # and the line's when that was asked for
         self._is_armed = False  # as far as the board was commanded
@@ -267,8 +276,7 @@ class CellBoard:
         self._ask("disarm")
         cleared = self._ask("clear_faults")
         if cleared["fault_bits"]:
-            names = ", ".join(protocol.fault_names(cleared["fault_bits"]))
-            raise DeviceError(f"{self.name}: cannot be armed while this persists: {names}")
+            raise DeviceError(cannot_be_armed(self.name, cleared))
         self._note_heat(self._ask("read"))
 
     def _meet(self) -> protocol.Message:
@@ -351,12 +359,12 @@ class CellBoard:
         The board pulses the wire behind every gate of this rig: a broken or shorted one is named,
         or isolated if the limits allow it.
         """
-        answer = self._armed_once_cool()
+        answer = self._armed_once_ready()
         if answer["result"] == protocol.RESULTS["is_armed"]:
             if self._attempts == 1:
                 raise DeviceError(self._other_host())
             self._ask("disarm")  # an answer was lost, and with it the arming's number: a new one
-            answer = self._armed_once_cool()
+            answer = self._armed_once_ready()
         result = protocol.result_name(answer["result"])
         if result != "done":
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
@@ -370,6 +378,26 @@ class CellBoard:
             self._resistances.reset()
         self._set_apart(answer["cells_open"])
 
+    def close_relay(self) -> bool:
+        """Ask for relay K1 and return whether its supply is there; an armed board has it.
+
+        Raises
+        ------
+        DeviceError
+            It has been asked for seconds in vain.
+        """
+        if self._is_armed:
+            return True
+        crc = protocol.limits_crc(self._limits)
+        self._pending, self._took_s = self._ask("arm", limits_crc=crc, cells=0), math.nan
+        if protocol.result_name(self._pending["result"]) != "supply_waits":
+            self._asked_s = math.nan
+            return True  # whatever else is wrong, arming says it
+        self._asked_s = self._sent_s if math.isnan(self._asked_s) else self._asked_s
+        if self._sent_s - self._asked_s > SUPPLY_S:
+            raise DeviceError(no_supply(self.name, self._ask, self._limits, self._power))
+        return False
+
     def has_cooled(self) -> bool:
         """Whether it can be armed without waiting, by its last readings while disarmed."""
         return not self._is_hot
@@ -378,11 +406,11 @@ class CellBoard:
         heat = readings["heat_per_255"][: len(self._bit)]
         self._is_hot = seconds_to_cool(heat, self._time_constant_s) > 0.0
 
-    def _armed_once_cool(self) -> protocol.Message:
-        return armed_once_cool(
-            self.name, self._ask, self._operator, self._time_constant_s,
-            protocol.limits_crc(self._limits), int(self._bit.sum()),
-        )  # fmt: skip
+    def _armed_once_ready(self) -> protocol.Message:
+        cells = int(self._bit.sum())
+        return armed_once_ready(
+            self.name, self._ask, self._operator, self._limits, cells, self._power
+        )
 
     def _set_apart(self, cells_open: int) -> None:
         self._open = cells_open
@@ -411,8 +439,8 @@ class CellBoard:
         names = self._place.cell_names
         cells = ", ".join(n for i, n in enumerate(names) if answer["fault_cells"] >> i & 1)
         text = result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
-        if self._power and "current_low" in found:
-            text += f": a broken wire, or no power: check {', '.join(self._power)}"
+        if "supply_stuck" in found:
+            text += f": {SUPPLY_STUCK}"
         return text
 
     def read(self, t_s: float) -> None:

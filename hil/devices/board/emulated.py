@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.board import protocol
-from hil.devices.board.native import built, counts_of, places_of, supply_counts
+from hil.devices.board.native import (
+    RELAYS,
+    SUPPLY_V,
+    Relay,
+    built,
+    counts_of,
+    places_of,
+    supply_counts,
+)
 from hil.errors import ConfigError, DeviceError
 from hil.platform import locks
 
@@ -34,6 +42,7 @@ RAM_B, FLASH_B = 2048, 32768
 POLL_US = 20
 HUNG_US = 300_000  # longer than its watchdog waits
 ROOM_C = 25.0
+CLOSES_US, OPENS_US = 40_000, 155_000  # relay K1 with its pump, at its slowest (build-a-board.md)
 # An eighth of the heat is left after 2.08 time constants; the board is slower than the law.
 POWERED_TIME_CONSTANTS, POWERED_S = 2.2, 0.1
 
@@ -114,6 +123,8 @@ def _library() -> tuple[ctypes.CDLL, Path]:
         ("on_cycles", None, chip, ctypes.c_void_p),
         ("set_analog", None, chip, u8, u16, u16, u16),
         ("set_estop", None, chip, ctypes.c_int),
+        ("set_relays", None, chip, u8, u8),
+        ("set_relay_times", None, chip, u32, u32),
         ("set_stuck", None, chip, u8, u8),
         ("set_wiring", None, chip, u8, u8),
         ("hang", None, chip),
@@ -170,6 +181,8 @@ class EmulatedBoard:
         self._arrived = b""
         self._ahead_us = 0
         self._runs = False
+        self._library.emulate_set_relay_times(self._chip, CLOSES_US, OPENS_US)
+        self.sense_supply(SUPPLY_V)
         self._store(number if serial is None else serial, limits)
         self._rest(1e-3 * limits["heat_time_constant_ms"])
         self.url = f"emulated://{number}"
@@ -266,9 +279,13 @@ class EmulatedBoard:
         self._library.emulate_set_analog(self._chip, cell, *counts)
 
     def sense_supply(self, supply_V: float) -> None:
-        """The voltage of the cells' supply."""
+        """The voltage of the cells' supply, before both relays."""
         counts = supply_counts(self._limits, supply_V)
         self._library.emulate_set_analog(self._chip, SUPPLY_ADDRESS, 0, 0, counts)
+
+    def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None:
+        """Spoil or repair relay K1, which the firmware closes, and K2, which the e-stop opens."""
+        self._library.emulate_set_relays(self._chip, RELAYS.index(k1), RELAYS.index(k2))
 
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""

@@ -8,6 +8,7 @@ back to it as counts of its converter.
 import ctypes
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ SCAN_PERIOD_US = 4000
 COUNTS_FULL = 1023
 ROOM_B = 1024
 PATIENT_S = 0.1
+SUPPLY_V = 8.0  # of the cells, before anything tells it
+Relay = Literal["sound", "dead", "welded"]
+RELAYS: tuple[Relay, ...] = ("sound", "dead", "welded")  # by their numbers in libboard.h, emulate.c
 
 
 def places_of(name: str) -> tuple[Path, Path]:
@@ -69,6 +73,7 @@ def library() -> ctypes.CDLL:
     loaded.libboard_rest.argtypes = [ctypes.c_void_p]
     loaded.libboard_advance.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     loaded.libboard_set_supply.argtypes = [ctypes.c_void_p, ctypes.c_uint16]
+    loaded.libboard_set_relays.argtypes = [ctypes.c_void_p, byte, byte]
     loaded.libboard_set_estop.argtypes = [ctypes.c_void_p, ctypes.c_int]
     loaded.libboard_set_analog.argtypes = [
         ctypes.c_void_p, ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint16, ctypes.c_uint16,
@@ -116,6 +121,7 @@ class NativeBoard:
         self._library.libboard_init(self._board, n_cells, serial, SCAN_PERIOD_US, 0)
         if not measures:
             self._library.libboard_set_measures(self._board, 0)
+        self.sense_supply(SUPPLY_V)
         self.write(protocol.encode("set_limits", 1, limits=limits))
         self._receive()
         self._library.libboard_rest(self._board)
@@ -165,8 +171,12 @@ class NativeBoard:
         self._library.libboard_set_analog(self._board, cell, *counts)
 
     def sense_supply(self, supply_V: float) -> None:
-        """The voltage of the cells' supply."""
+        """The voltage of the cells' supply, before both relays."""
         self._library.libboard_set_supply(self._board, supply_counts(self._limits, supply_V))
+
+    def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None:
+        """Spoil or repair relay K1, which the firmware closes, and K2, which the e-stop opens."""
+        self._library.libboard_set_relays(self._board, RELAYS.index(k1), RELAYS.index(k2))
 
     def set_estop(self, is_open: bool) -> None:
         """Open or close the e-stop loop."""

@@ -3,9 +3,9 @@
 from math import inf
 
 LONGEST_S = {
-    "set_mask": ((1e-3, 14.0e-3), (2e-3, 7.75e-3), (4e-3, 6.5e-3)),
-    "set_duties": ((1e-3, 16.0e-3), (2e-3, 9.0e-3), (4e-3, 6.5e-3)),
-    "broadcast": ((1e-3, 17.5e-3), (2e-3, 9.5e-3), (4e-3, 7.25e-3)),
+    "set_mask": ((1e-3, 14.0e-3), (2e-3, 8.0e-3), (4e-3, 7.25e-3)),
+    "set_duties": ((1e-3, 16.0e-3), (2e-3, 9.5e-3), (4e-3, 7.6e-3)),
+    "broadcast": ((1e-3, 17.5e-3), (2e-3, 9.5e-3), (4e-3, 7.6e-3)),
 }
 """By command: (time between two commands, longest on-time of a cell between two of its readings),
 if the commands switch all twelve cells. At least what the emulated chip takes

@@ -2,17 +2,20 @@
 
 The board is armed with every cell off and not fed: it must latch `host_silent` within its own
 limit. Then its e-stop loop must open once; a simulated operator opens it, a real one is asked to.
+The supply is on meanwhile, and relay K2 must cut it.
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
 from hil.devices.board import protocol
+from hil.devices.board.words import SUPPLY_STUCK
 from hil.errors import DeviceError
 
 MARGIN_S = 0.05
 ESTOP_WAIT_S = 30.0
 LOOK_EVERY_S = 0.05
+ALIVE_PER_255 = 11  # of a supply's full scale: 0.8 of 20 V
 RESET_REMEDY = "check its supply, and what resets it"
 
 Ask = Callable[..., protocol.Message]
@@ -110,7 +113,11 @@ def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
     for _ in range(round(ESTOP_WAIT_S / LOOK_EVERY_S)):
         operator.wait(LOOK_EVERY_S)
         if is_open:
-            there = "estop_open" in protocol.fault_names(ask("read")["fault_bits"])
+            found = ask("read")
+            faults = protocol.fault_names(found["fault_bits"])
+            if "supply_stuck" in faults:
+                raise DeviceError(f"{name}: its e-stop is open: {SUPPLY_STUCK}")
+            there = "estop_open" in faults and feed_is_dead(found)
         else:
             there = protocol.result_name(ask("clear_faults")["result"]) == "done"
         if there:
@@ -125,5 +132,16 @@ def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
 def _clear(name: str, ask: Ask) -> None:
     answer = ask("clear_faults")
     if answer["fault_bits"]:
-        names = ", ".join(protocol.fault_names(answer["fault_bits"]))
-        raise DeviceError(f"{name}: cannot be armed while this persists: {names}")
+        raise DeviceError(cannot_be_armed(name, answer))
+
+
+def cannot_be_armed(name: str, answer: protocol.Message) -> str:
+    """Which faults have not been cleared."""
+    found = protocol.fault_names(answer["fault_bits"])
+    text = f"{name}: cannot be armed while this persists: {', '.join(found)}"
+    return f"{text}: {SUPPLY_STUCK}" if "supply_stuck" in found else text
+
+
+def feed_is_dead(found: protocol.Message) -> bool:
+    """Whether there is no supply before relay K1, by the answer to `read`."""
+    return bool(found["feed_per_255"] < ALIVE_PER_255)

@@ -18,6 +18,7 @@ VALUES = {
     "temperature_high": TEMPERATURE,
     "temperature_range": TEMPERATURE,
 }
+SUPPLY_STUCK = "the cells' supply stays on though it is cut: a relay is welded; switch it off"
 _PLAIN = {
     "host_silent": "no valid command",
     "estop_open": "its e-stop loop is open",
@@ -25,6 +26,7 @@ _PLAIN = {
     "scan_untrue": "its multiplexers pass on wrong inputs, or its supply is not 5 V",
     "limits_corrupt": "its table of limits is corrupt",
     "memory_corrupt": "its program or its memory has changed: reset it; if it comes back, flash it",
+    "supply_stuck": SUPPLY_STUCK,
 }
 _PHRASES = {CURRENT: "at {:.3g} A", TEMPERATURE: "at {:.3g} degC", ON_TIME: "on for {:.4g} s"}
 # Suffix of a limit's name, factor to the unit that people read, and that unit.

@@ -16,6 +16,7 @@ from hil.mechanics.sma.clamp import Clamps
 from hil.mechanics.system import System
 
 AMBIENT_C = 20.0
+PLAIN_V = 8.0  # of the supply of cells without a wire model; assumed
 CURRENT_ON_A = 0.2  # current of a simulated cell that is on and has no wire model; assumed
 AMBIENT = -1
 WIRE_SUFFIX = ".wire_C"
@@ -145,6 +146,7 @@ class SimPlant:
         """Set the boards' current inputs to the currents of cells that are on."""
         amps = self._current_on_A if self.powered else 0.0
         for wired in self._wired:
+            wired.board.sense_supply(self._supply_of(wired))
             for gate, cell in enumerate(wired.gates):
                 if not self._thermal[cell]:
                     wired.board.sense(gate, amps, 0.0, AMBIENT_C)
@@ -156,6 +158,7 @@ class SimPlant:
         self._wired.append(Wired(board, np.array(gates)))
         for gate in range(N_CELLS):
             board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
+        board.sense_supply(self._supply_of(self._wired[-1]))
         if self._has_wires:
             self._sense()
         board.advance(POWERED_BEFORE_US)
@@ -203,10 +206,9 @@ class SimPlant:
                     wired.board.sense(gate, on_A[cell], 0.0, self.clamp_C[cell])
 
     def _supply_of(self, wired: Wired) -> float:
-        """Voltage of the supply of a board's cells; 0 if there is none, or no wire tells it."""
-        volts = self._supply_V[wired.gates] if self.powered else self._no_current_A
-        known = volts[volts == volts]
-        return float(known[0]) if len(known) else 0.0
+        """Voltage of the supply of a board's cells; 0 if it is off."""
+        known = self._supply_V[wired.gates][self._thermal[wired.gates]]
+        return float(known[0] if len(known) else PLAIN_V) if self.powered else 0.0
 
     def output(self, index: int) -> float:
         """Current value of a system output; temperatures of the air and of wires in °C."""

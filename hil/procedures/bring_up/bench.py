@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hil.devices.board.native import N_CELLS
+from hil.devices.board.native import N_CELLS, Relay
 from hil.devices.board.self_test import FarEnd
 from hil.errors import ConfigError, remedy
 from hil.procedures.bring_up.setup import Setup
@@ -29,7 +29,9 @@ FAULTS = {
     "dead_brown_out": "the chip runs on when its 5 V sag",
     "low_supply": "the cells' supply is a fifth too low",
     "shorted_gate": "a MOSFET conducts with its gate off",
-    "welded_relay": "the e-stop opens its loop, and the relay does not cut the supply",
+    "welded_relay": "the e-stop opens its loop, and relay K2 does not cut the supply",
+    "welded_k1": "relay K1 does not open",
+    "dead_k1": "relay K1 does not close",
     "swapped_gates": "two gates switch each other's cells",
     "dead_gate": "a gate switches nothing",
     "gain_double": "a current reads twice what it is",
@@ -53,6 +55,10 @@ class Chip(FarEnd, Protocol):
     def switch_by(self, cell: int, gate: int) -> None: ...
 
     def clear_address(self, bits: int) -> None: ...
+
+    def sense_supply(self, supply_V: float) -> None: ...
+
+    def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None: ...
 
     def sent_s(self) -> float: ...
 
@@ -92,6 +98,11 @@ class SimulatedBench:
             chip.switch_by(self.other, self.cell)
         if "stuck_mux" in faults:
             chip.clear_address(STUCK_BIT)
+        k1: Relay = "welded" if "welded_k1" in faults else "sound"
+        chip.set_relays(
+            k1="dead" if "dead_k1" in faults else k1,
+            k2="welded" if "welded_relay" in faults else "sound",
+        )
         for spare in range(n, N_CELLS):
             chip.sense(spare, 0.0, 0.0, ROOM_C)
         self._settle()
@@ -116,8 +127,7 @@ class SimulatedBench:
         """Wire the bench for a stage."""
         n, setup = len(self._Ohm), self._setup
         wire_A = setup.wire_A or setup.load_A
-        loads = {"no wire": math.inf, "dummy loads": setup.load_Ohm, "one wire": math.inf}
-        self._Ohm = [loads[stage]] * n
+        self._Ohm = [setup.load_Ohm if stage == "dummy loads" else math.inf] * n
         self._link = None
         if stage == "one wire" and "broken_wire" not in self._faults:
             self._Ohm[0] = setup.supply_V / wire_A
@@ -142,7 +152,8 @@ class SimulatedBench:
             self._settle()
         if kind == "current":
             return _digits(self._metered_A(int(number) - 1), METER_DIGIT_A)
-        return _digits(self._volts(), METER_DIGIT_V)
+        rests = kind == "rail_dead" and "welded_k1" not in self._faults
+        return _digits(0.0 if rests else self._volts(), METER_DIGIT_V)
 
     def _volts(self) -> float:
         cut = self._pressed and "welded_relay" not in self._faults
@@ -161,6 +172,7 @@ class SimulatedBench:
 
     def _settle(self) -> None:
         """Bring what the board's inputs see up to date."""
+        self._chip.sense_supply(self._V)
         for cell, gain in enumerate(self.gain):
             I_A = gain * self._drawn_A(cell)
             leaks = "shorted_gate" in self._faults and cell == self.cell

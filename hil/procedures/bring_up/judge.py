@@ -12,6 +12,7 @@ from hil.procedures.bring_up.setup import Setup
 GATE_LOW_V = 0.5  # a logic-level MOSFET begins to conduct at 1 V or more
 CUT_V = 0.5  # left of the supply once it is cut
 SUPPLY_SHARE = 0.1  # by which the supply may be off
+DIVIDER_SHARE, DIVIDER_V = 0.05, 0.16  # of the supply's dividers: 1 % each, meter; two steps
 DRIVES_SHARE = 0.25  # of the load's current, which an input at least reads if its gate drives it
 GAIN_SHARE = 0.05  # of a current: shunt, amplifier and reference at 1 to 2 % each, and the meter
 GAIN_COUNTS = 2.0  # of the converter, besides
@@ -35,6 +36,8 @@ CHECKS = {
     "current_low": "the load or wire at this output, the cells' supply, its fuse and the relay",
     "gate_stuck": "a short at this gate's pin",
     "estop_open": "the e-stop, which must be released, and its loop to PD2",
+    "supply_stuck": "relay K1 and K2, of which one is welded or bridged, K1's transistor, and the "
+                    "pump at PB5 and SEL0, which must rest",
     "limits_corrupt": "the board's table: hil board limits PORT --set LIMIT=VALUE stores it anew",
     "memory_corrupt": "the board's program: hil board flash PORT; if it comes back, another chip",
     "host_silent": "the USB cable and the load on this computer",
@@ -166,28 +169,80 @@ def _all_there(found: Sequence[Reading], setup: Setup) -> Failure | None:
     return Failure("not every output was tried", "the readings, which were changed")
 
 
+def _rail_dead(reading: Reading, setup: Setup) -> Failure | None:
+    latched = _latched(reading, setup, "with the supply on and relay K1 open")
+    if latched is not None:
+        return latched
+    if abs(reading["typed"]) <= CUT_V:
+        return None
+    return Failure(
+        f"{reading['typed']:g} V are behind relay K1 with the board not armed, and {CUT_V:g} V is "
+        f"the most; the board reads {reading['rail_V']:.1f} V",
+        "relay K1 and what bridges it; then the divider at input 15 of the temperatures",
+    )
+
+
 def _supply(reading: Reading, setup: Setup) -> Failure | None:
     off = _latched(reading, setup, "with the supply on and every gate off")
     if off is not None:
         return off
-    if abs(reading["typed"] - setup.supply_V) <= SUPPLY_SHARE * setup.supply_V + ROUNDING:
+    place = "before relay K1" if setup.measures else "at the loads"
+    if abs(reading["typed"] - setup.supply_V) > SUPPLY_SHARE * setup.supply_V + ROUNDING:
+        return Failure(
+            f"the cells' supply is {reading['typed']:g} V {place}, and should be "
+            f"{setup.supply_V:g} V within {100 * SUPPLY_SHARE:g} %",
+            "the supply's setting and current limit, the fuse, and the relay's contacts",
+        )
+    if not setup.measures or _are_alike(reading["feed_V"], reading["typed"]):
         return None
     return Failure(
-        f"the cells' supply is {reading['typed']:g} V at the loads, and should be "
-        f"{setup.supply_V:g} V within {100 * SUPPLY_SHARE:g} %",
-        "the supply's setting and current limit, the fuse, and the relay's contacts",
+        f"the board reads {reading['feed_V']:.2f} V before relay K1, and the meter "
+        f"{reading['typed']:g} V",
+        "the divider at input 15 of the currents, and supply_full_scale_mV of the board's limits",
     )
+
+
+def _are_alike(one_V: float, other_V: float) -> bool:
+    return abs(one_V - other_V) <= DIVIDER_SHARE * abs(other_V) + DIVIDER_V
+
+
+def _relay(reading: Reading, setup: Setup) -> Failure | None:
+    closed, opened = reading["closed"], reading["opened"]
+    if reading["faults"]:
+        return _refused(reading, setup, "as relay K1 is tried")
+    if reading["result"] != "not_armed" or not _are_alike(closed["rail_V"], closed["feed_V"]):
+        return Failure(
+            f"relay K1 is to close, and the board reads {closed['feed_V']:.2f} V before it and "
+            f"{closed['rail_V']:.2f} V behind it",
+            "its coil and contact, the pump at PB5 and SEL0 with its transistor, and the divider "
+            "at input 15 of the temperatures",
+        )
+    if opened["rail_V"] <= CUT_V and _are_alike(opened["feed_V"], closed["feed_V"]):
+        return None
+    return Failure(
+        f"relay K1 is to open, and the board reads {opened['feed_V']:.2f} V before it and "
+        f"{opened['rail_V']:.2f} V behind it",
+        "its contact and its transistor, and what holds the rail up",
+    )
+
+
+def _leaks(reading: Reading, setup: Setup) -> Failure | None:
+    if reading["faults"] or reading["result"] != "not_armed":
+        return _refused(reading, setup, "with relay K1 closed and every gate off")
+    return None
 
 
 def _estop_cuts(reading: Reading, setup: Setup) -> Failure | None:
     if not reading["open"]:
         return Failure("the board does not see the e-stop open", "that it is pressed, and its loop")
-    if abs(reading["typed"]) <= CUT_V:
+    if max(abs(reading["typed"]), reading.get("feed_V", 0.0)) <= CUT_V:
         return None
+    place, relay = ("before relay K1", "K2") if setup.measures else ("at the loads", "the relay")
+    by_board = f", {reading['feed_V']:.1f} V by the board" if setup.measures else ""
     return Failure(
-        f"{reading['typed']:g} V are left at the loads with the e-stop pressed, and {CUT_V:g} V is "
-        "the most",
-        "the relay: whether its contacts are welded, and its coil in series with the e-stop",
+        f"{reading['typed']:g} V are left {place} with the e-stop pressed{by_board}, and "
+        f"{CUT_V:g} V is the most",
+        f"{relay}: whether its contacts are welded, and its coil in series with the e-stop",
     )
 
 
@@ -320,9 +375,12 @@ _JUDGES: dict[str, Callable[[Reading, Setup], Failure | None]] = {
     "watchdog": _reset_by("watchdog"),
     "brown_out": _reset_by("brown_out"),
     "open_loads": _open_loads,
+    "rail_dead": _rail_dead,
     "supply": _supply,
+    "relay": _relay,
     "estop_cuts": _estop_cuts,
     "estop_released": _idle,
+    "leaks": _leaks,
     "gates": _gates,
     "shorted": _shorted,
     "silence": _silence,

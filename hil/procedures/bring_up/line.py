@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hil.devices.board import protocol
-from hil.devices.board.cooling import armed_once_cool
+from hil.devices.board.arming import SUPPLY_S, armed_once_ready, supply_V
 from hil.devices.board.driver import ATTEMPTS, PATIENT_S, START_S, STARTS
 from hil.devices.board.port import Port
 from hil.devices.board.self_test import Operator
@@ -19,6 +19,7 @@ from hil.errors import DeviceError
 VALID_MS = 50  # of a command
 EVERY_S = 0.01  # between two commands
 SETTLED_S = 0.05  # of a gate that has just switched: every cell has been read several times
+SUPPLY_READ_S = 0.1  # in which the supply is read twice
 LOOKS_S = 0.3  # until every check of an idle board has had its readings
 MARK = 160  # number of a command: more than AHEAD_MAX above 0, and attempts below 256
 
@@ -187,13 +188,33 @@ class Line:
         self._ask("clear_faults")
 
     def _arm(self, cells: int) -> protocol.Message:
-        answer = armed_once_cool(
-            self.name, self._ask, self._bench, 1e-3 * self._table["heat_time_constant_ms"],
-            protocol.limits_crc(self._table), cells,
-        )  # fmt: skip
+        answer = armed_once_ready(self.name, self._ask, self._bench, self._table, cells)
         if answer["arming"]:
             self._number = answer["arming"] << 8 | answer.seq
         return answer
+
+    def volts(self) -> dict[str, float]:
+        """The cells' supply as the board reads it now, before relay K1 and behind it."""
+        self._bench.wait(SUPPLY_READ_S)
+        feed_V, rail_V = supply_V(self._ask("read"), self._table)
+        return {"feed_V": round(feed_V, 3), "rail_V": round(rail_V, 3)}
+
+    def powered(self, duration_s: float) -> Held:
+        """Have relay K1 closed for so long, with every gate off, or until the board refuses."""
+        self._clear()
+        table = {"limits_crc": protocol.limits_crc(self._table), "cells": 0}
+        left_s, result = SUPPLY_S + duration_s, "supply_waits"
+        while left_s > 0.0 and result in ("supply_waits", "not_armed"):
+            result = protocol.result_name(self._ask("arm", **table)["result"])
+            left_s = min(left_s, duration_s) if result == "not_armed" else left_s
+            self._bench.wait(EVERY_S)
+            left_s -= EVERY_S
+        return self._found(result)
+
+    def open_relay(self) -> None:
+        """Disarm, which opens relay K1, and wait until the rail is dead."""
+        self._ask("disarm")
+        self._bench.wait(LOOKS_S)
 
     def silence(self, cells: int) -> Held:
         """Arm, send nothing for longer than the board allows, and read what it latched."""

@@ -515,6 +515,12 @@ def as_seen(key: str, reading: Mapping[str, Any]) -> str:
     words = []
     if "typed" in reading:
         words.append(f"{reading['typed']:g} {UNITS.get(key.partition('.')[0], 'V')} by the meter")
+    if "feed_V" in reading:
+        place = "rail_V" if key == "rail_dead" else "feed_V"
+        words.append(f"{reading[place]:.2g} V by the board")
+    if "closed" in reading:
+        volts = (reading[how]["rail_V"] for how in ("closed", "opened"))
+        words.append("{:.2g} V behind it closed, {:.2g} V open".format(*volts))
     if reading.get("seen") == "yes":
         words.append("open, then closed")
     if reading.get("reset_by"):

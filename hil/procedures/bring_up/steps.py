@@ -17,12 +17,14 @@ from hil.procedures.bring_up.line import Line
 from hil.procedures.bring_up.setup import Setup
 from hil.procedures.procedure import Step
 
-Stage = Literal["no wire", "dummy loads", "one wire"]
+Stage = Literal["no wire", "supply", "dummy loads", "one wire"]
 GATE_S = 0.15  # for which every gate is on in turn
 READ_S = 5.0  # for which a current is on to be read, at most
 READ_SHARE = 0.8  # of the longest on-time
 WIRE_S = 0.5  # for which the wire is on
 ESTOP_S = 5.0  # for which the wire is on while somebody presses the e-stop
+LEAKS_S = 0.3  # for which relay K1 is closed with every gate off
+READ_AGAIN_S = 0.1  # of the supply, twice
 PRESSED_S = 0.2  # when a rehearsal presses it
 SHOWN_V = 60.0  # more is not a reading of this bench
 
@@ -61,6 +63,12 @@ def connections(stage: str, setup: Setup) -> str:
             "power the board's 5 V through USB or a bench supply"
         )
     supply = f"set the cells' supply to {setup.supply_V:g} V"
+    if stage == "supply":
+        return (
+            f"connect no wire and no load; {supply}, with its current limit at "
+            f"{1.5e-3 * setup.own['current_max_mA']:.2g} A, switch it on, and press START, if the "
+            "board has that button"
+        )
     if stage == "dummy loads":
         watts = setup.supply_V * setup.load_A
         amperes = 1.5e-3 * setup.own["current_max_mA"]
@@ -77,7 +85,8 @@ def connections(stage: str, setup: Setup) -> str:
 
 def steps_of(setup: Setup) -> list[Act]:
     """Every step for this board, in order."""
-    return [*_without_wire(setup), *_with_loads(setup), *_with_one_wire(setup)]
+    supply = _with_supply(setup) if setup.measures else ()
+    return [*_without_wire(setup), *supply, *_with_loads(setup), *_with_one_wire(setup)]
 
 
 def _without_wire(setup: Setup) -> Iterator[Act]:
@@ -102,11 +111,35 @@ def _without_wire(setup: Setup) -> Iterator[Act]:
         "again",
         "", "no wire", _reset, marks=True,
     )  # fmt: skip
-    if setup.measures:
+
+
+def _with_supply(setup: Setup) -> Iterator[Act]:
+    """The relays; a board that measures nothing does not know of them."""
+    V = setup.supply_V
+    yield Act(
+        "rail_dead",
+        "the board is not armed: measure the voltage at an output's pole of the supply, behind "
+        "relay K1",
+        "V", "supply", _idle_volts, likely=(0.0, 2.0),
+    )  # fmt: skip
+    yield Act(
+        "supply", "measure the voltage before relay K1, against ground", "V", "supply", _idle_volts,
+        likely=(0.5 * V, 2.0 * V),
+    )  # fmt: skip
+    if setup.estop:
         yield Act(
-            "open_loads", "the board looks for a load at every output", "", "no wire", _each_armed,
-            waits=False,
+            "estop_cuts", "press the e-stop, keep it pressed, and measure the voltage before relay "
+            "K1 again", "V", "supply", _open_now, likely=(0.0, 2.0 * V),
         )  # fmt: skip
+        yield Act(
+            "estop_released", "release the e-stop, and press START, if the board has that button",
+            "", "supply", _idle,
+        )  # fmt: skip
+    yield Act("relay", "the board closes relay K1 and opens it", "", "supply", _relay, waits=False)
+    yield Act(
+        "open_loads", "the board looks for a load at every output", "", "supply", _each_armed,
+        waits=False,
+    )  # fmt: skip
 
 
 def sag_V(setup: Setup) -> float:
@@ -116,18 +149,22 @@ def sag_V(setup: Setup) -> float:
 
 def _with_loads(setup: Setup) -> Iterator[Act]:
     V, A = setup.supply_V, setup.load_A
-    yield Act(
-        "supply", "with the e-stop released, measure the voltage of the supply at the loads", "V",
-        "dummy loads",
-        _idle, likely=(0.5 * V, 2.0 * V),
-    )  # fmt: skip
-    if setup.estop:
+    if not setup.measures:
+        yield Act(
+            "supply", "with the e-stop released, measure the voltage of the supply at the loads",
+            "V", "dummy loads", _idle, likely=(0.5 * V, 2.0 * V),
+        )  # fmt: skip
+    if not setup.measures and setup.estop:
         yield Act(
             "estop_cuts", "press the e-stop, keep it pressed, and measure the same voltage",
             "V", "dummy loads", _open_now, likely=(0.0, 2.0 * V),
         )  # fmt: skip
         yield Act("estop_released", "release the e-stop", "", "dummy loads", _idle)
     if setup.measures:
+        yield Act(
+            "leaks", "relay K1 closes, and every gate stays off", "", "dummy loads",
+            lambda line, setup, operator: line.powered(LEAKS_S).as_dict(), waits=False,
+        )  # fmt: skip
         yield Act(
             "gates", "every gate goes on alone", "", "dummy loads", _each_held, waits=False,
             loads_table=True,
@@ -197,8 +234,20 @@ def _estop(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     return {"seen": "yes"}
 
 
+def _idle_volts(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+    return {**line.idle().as_dict(), **line.volts()}
+
+
+def _relay(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+    """The board's readings with relay K1 closed, and open again."""
+    found, closed = line.powered(READ_AGAIN_S).as_dict(), line.volts()
+    line.open_relay()
+    return {**found, "closed": closed, "opened": line.volts()}
+
+
 def _open_now(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
-    return {"open": line.estop_is_open()}
+    is_open = line.estop_is_open()
+    return {"open": is_open, **line.volts()} if setup.measures else {"open": is_open}
 
 
 def _each_armed(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:

@@ -152,9 +152,10 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
             said = _said(path, s)
             whole = not faults_of(path)
         else:
-            tripped, board_faults, whole, said = [], [], not path.is_file(), ended
+            tripped, board_faults, said = [], [], ended
+            whole = not path.is_file() or not faults_of(path)
     if s.where == "connect":
-        noticed = "limits" in ended
+        noticed = ("limits" if s.row == "config_mismatch" else s.row) in ended
     elif s.kind == "recorder_killed":
         noticed = "recorder" in ended
     else:

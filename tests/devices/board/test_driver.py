@@ -225,6 +225,9 @@ class Port:
     def read(self, timeout_s):
         return self._spoil(self._board.read(1.0))
 
+    def advance(self, duration_us):
+        self._board.advance(duration_us)
+
     def close(self):
         """Stays open."""
 
@@ -639,6 +642,8 @@ def test_a_board_whose_answer_to_arming_is_lost_is_armed_anew_and_obeys():
     port = Losing()
     made, _, r = driver(port)
     made.open()
+    while not made.close_relay():
+        port.advance(1000)
     port.lost = 1
     made.arm()
     made.read(0.0)

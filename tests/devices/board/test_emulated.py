@@ -40,7 +40,9 @@ def test_cells_that_know_on_and_off_move_as_with_the_core_on_this_machine(
     run(configs / "miga6/all_on.toml", tmp_path / "sim.h5", "sim", "experiment.duration_s=0.5")
     plain = hil.open_run(tmp_path / "sim.h5")
     np.testing.assert_array_equal(recording.cells_reported, plain.cells_reported)
-    np.testing.assert_array_equal(recording.force_measured_N, plain.force_measured_N)
+    a_period_N = 0.012  # the first gate rises 0.53 ms after its tick, too late for that period
+    np.testing.assert_allclose(recording.force_measured_N, plain.force_measured_N, atol=a_period_N)
+    assert recording.force_measured_N.max() > 100 * a_period_N
 
 
 def test_the_same_run_repeats_bit_for_bit(configs, recording, tmp_path):

@@ -305,7 +305,7 @@ def test_after_flashing_an_arduino_what_it_cannot_find_is_said(programmer, image
     text = flash.listing.checked_as_text(found["faults_checked"] & ~protocol.FAULTS_MEASURED)
     assert text == (
         "it measures nothing and cannot find current_high, current_low, current_when_off, "
-        "temperature_high, temperature_range, scan_untrue"
+        "temperature_high, temperature_range, scan_untrue, supply_stuck"
     )
 
 

@@ -36,7 +36,10 @@ class Bench:
         return answer
 
     def arm(self):
-        answer = self.ask("arm", limits_crc=protocol.limits_crc(self.limits), cells=0b111)
+        waits = protocol.RESULTS["supply_waits"]
+        answer = {"result": waits}
+        while answer["result"] == waits:
+            answer = self.ask("arm", limits_crc=protocol.limits_crc(self.limits), cells=0b111)
         assert protocol.result_name(answer["result"]) == "done"
         self.number = answer["arming"] << 8 | answer.seq
 
@@ -94,3 +97,24 @@ def test_an_estop_that_nobody_opens_is_refused_after_its_time():
     with pytest.raises(DeviceError, match="not seen open within 30 s: nothing was armed"):
         check_estop("board", bench.ask, SomebodyAtTheBench(sleep_s), lambda text: None)
     assert sum(waited) == pytest.approx(30.0)
+
+
+def test_an_estop_that_opens_its_loop_and_leaves_the_supply_on_is_refused():
+    """Relay K2 is welded; the supply is on during the self-test."""
+    bench = Bench()
+    bench.board.set_relays(k2="welded")
+    found = r"its e-stop is open: the cells' supply stays on though it is cut: a relay is welded"
+    with pytest.raises(DeviceError, match=found):
+        check_estop("board", bench.ask, SimulatedOperator(bench.board), print)
+
+
+def test_a_relay_that_welds_in_the_watchdog_test_is_named_and_not_armed():
+    bench = Bench()
+
+    class Welding(SimulatedOperator):
+        def wait(self, duration_s):
+            bench.board.set_relays(k1="welded")
+            super().wait(1.0)
+
+    with pytest.raises(DeviceError, match=r"persists: .*supply_stuck: .* a relay is welded"):
+        check_silence("board", bench.ask, bench.arm, Welding(bench.board))

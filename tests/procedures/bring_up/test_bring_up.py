@@ -31,7 +31,7 @@ from hil.procedures.bring_up.setup import Setup
 from hil.procedures.run import Done
 
 LIMITS = protocol.default_limits() | {
-    "current_max_mA": 222, "heat_max_cA2ms": 222032, "on_time_max_ms": 20000,
+    "current_max_mA": 222, "heat_max_cA2ms": 217932, "on_time_max_ms": 20000,
 }  # fmt: skip
 SETUP = Setup("board", "native", ("a.1", "a.2", "a.3", "a.4"), LIMITS, 8.0, 50.0, 0.17, None)
 
@@ -152,9 +152,15 @@ FOUND = {
     "dead_estop": ("estop_seen", "the e-stop was not seen", "second pair of its contacts"),
     "dead_watchdog": ("watchdog", "was not reset", "WDTON"),
     "dead_brown_out": ("brown_out", "was not reset", "BODLEVEL"),
-    "low_supply": ("supply", "is 6.4 V at the loads", "supply's setting"),
-    "shorted_gate": ("supply", "current_when_off at output {cell} (", "MOSFET at this output"),
-    "welded_relay": ("estop_cuts", "8 V are left at the loads", "contacts are welded"),
+    "welded_k1": ("rail_dead", "the board finds supply_stuck", "relay K1 and K2, of which one"),
+    "low_supply": ("supply", "is 6.4 V before relay K1", "supply's setting"),
+    "dead_k1": (
+        "relay",
+        "relay K1 is to close, and the board reads 8.00 V",
+        "its coil and contact",
+    ),
+    "welded_relay": ("estop_cuts", "8 V are left before relay K1", "contacts are welded"),
+    "shorted_gate": ("leaks", "current_when_off at output {cell} (", "MOSFET at this output"),
     "swapped_gates": ("gates", "swapped", "wires from gates"),
     "dead_gate": ("gates", "gate {cell} is on and output {cell} (", "MOSFET at this output"),
     "gain_double": ("current.{cell}", "the gain is off by two", "type of its amplifier"),
@@ -186,7 +192,8 @@ def test_every_fault_is_found_and_named_and_nothing_is_energised_after_it(
     guided = Quick(bench)
     done = bring_up(asked, (board, guided))
     check_found(done, fault, bench)
-    assert guided.did[-1:] == [done.key] or done.key in ("inputs", "gates")
+    asked_alone = ("inputs", "relay", "leaks", "gates")
+    assert guided.did[-1:] == [done.key] or done.key in asked_alone
     assert not asked.out.exists()
     assert is_safe(board, rig_limits)
 
@@ -260,6 +267,8 @@ def _on_the_chip(asked, rig_limits, fault):
 
 SOUND = {"faults": [], "fault_cells": [], "result": "done", "current_A": [0.16] * 4}
 ALONE = {"faults": [], "fault_cells": [], "result": "done"}
+VOLTS = {"feed_V": 8.0, "rail_V": 8.0}
+RELAY = {**ALONE, "result": "not_armed", "closed": VOLTS, "opened": VOLTS | {"rail_V": 0.0}}
 OPEN = [{**ALONE, "faults": ["current_low"], "fault_cells": [i]} for i in range(4)]
 DRIVES = [{**ALONE, "current_A": [0.16 * (i == k) for k in range(4)]} for i in range(4)]
 
@@ -288,15 +297,35 @@ def with_(found, i, **changed):
         ("open_loads", {"outputs": with_(OPEN, 3, fault_cells=[2])}, False),
         ("open_loads", {"outputs": with_(OPEN, 1, faults=[])}, False),
         ("open_loads", {"outputs": with_(OPEN, 1, faults=["current_high"])}, False),
-        ("supply", {**SOUND, "typed": 8.8}, True),
-        ("supply", {**SOUND, "typed": 7.2}, True),
-        ("supply", {**SOUND, "typed": 8.81}, False),
-        ("supply", {**SOUND, "typed": 7.19}, False),
-        ("supply", {**SOUND, "typed": 8.0, "faults": ["current_when_off"]}, False),
-        ("estop_cuts", {"open": True, "typed": 0.5}, True),
-        ("estop_cuts", {"open": True, "typed": 0.51}, False),
-        ("estop_cuts", {"open": False, "typed": 0.0}, False),
-        ("estop_cuts", {"open": True, "typed": -8.0}, False),
+        ("rail_dead", {**SOUND, "typed": 0.5, "rail_V": 0.0}, True),
+        ("rail_dead", {**SOUND, "typed": 0.51, "rail_V": 0.0}, False),
+        ("rail_dead", {**SOUND, "typed": -8.0, "rail_V": 0.0}, False),
+        ("rail_dead", {**SOUND, "typed": 0.0, "rail_V": 8.0, "faults": ["supply_stuck"]}, False),
+        ("supply", {**SOUND, "typed": 8.8, "feed_V": 8.8}, True),
+        ("supply", {**SOUND, "typed": 7.2, "feed_V": 7.2}, True),
+        ("supply", {**SOUND, "typed": 8.81, "feed_V": 8.8}, False),
+        ("supply", {**SOUND, "typed": 7.19, "feed_V": 7.2}, False),
+        # 5 % of the meter's 8 V and two steps of 20 V / 255: 0.56 V
+        ("supply", {**SOUND, "typed": 8.0, "feed_V": 8.55}, True),
+        ("supply", {**SOUND, "typed": 8.0, "feed_V": 8.57}, False),
+        ("supply", {**SOUND, "typed": 8.0, "feed_V": 7.43}, False),
+        ("supply", {**SOUND, "typed": 8.0, "feed_V": 8.0, "faults": ["current_when_off"]}, False),
+        ("relay", RELAY, True),
+        ("relay", {**RELAY, "closed": {"feed_V": 8.0, "rail_V": 7.45}}, True),
+        ("relay", {**RELAY, "closed": {"feed_V": 8.0, "rail_V": 7.43}}, False),
+        ("relay", {**RELAY, "opened": {"feed_V": 8.0, "rail_V": 0.5}}, True),
+        ("relay", {**RELAY, "opened": {"feed_V": 8.0, "rail_V": 0.51}}, False),
+        ("relay", {**RELAY, "opened": {"feed_V": 0.0, "rail_V": 0.0}}, False),  # nothing is proven
+        ("relay", {**RELAY, "result": "supply_waits"}, False),
+        ("relay", {**RELAY, "faults": ["supply_stuck"]}, False),
+        ("estop_cuts", {"open": True, "typed": 0.5, "feed_V": 0.0}, True),
+        ("estop_cuts", {"open": True, "typed": 0.51, "feed_V": 0.0}, False),
+        ("estop_cuts", {"open": True, "typed": 0.0, "feed_V": 0.51}, False),
+        ("estop_cuts", {"open": False, "typed": 0.0, "feed_V": 0.0}, False),
+        ("estop_cuts", {"open": True, "typed": -8.0, "feed_V": 0.0}, False),
+        ("leaks", {**ALONE, "result": "not_armed"}, True),
+        ("leaks", {**ALONE, "result": "supply_waits"}, False),
+        ("leaks", {**ALONE, "result": "not_armed", "faults": ["current_when_off"]}, False),
         ("estop_released", SOUND, True),
         ("estop_released", {**SOUND, "faults": ["estop_open"]}, False),
         ("gates", {"gates": DRIVES}, True),
@@ -439,7 +468,7 @@ def test_a_failure_repeats_its_stage_and_nothing_before_it(asked, rig_limits):
     assert failed.key.startswith("current.")
     repaired = Quick(bench_of(board, seed=3))
     assert isinstance(bring_up(asked, (board, repaired)), Done)
-    assert repaired.did[0] == "supply"
+    assert repaired.did[0] == "current.1"
 
 
 def test_the_table_that_a_killed_bring_up_left_in_the_board_is_replaced_by_its_own(
@@ -540,7 +569,7 @@ def test_somebody_types_readings_and_wrong_answers_are_asked_again(
     board = board_of(limits=rig_limits)
     typed = [
         "", "0,01", "nan", "ten", "", "0.01", "yes", "", "", "",  # e-stop, clock, 5 V
-        "so", "", "80", "8.0", "0.02", "",  # supply, e-stop
+        "so", "", "0.0", "80", "8.0", "0.02", "", "",  # rail, supply, e-stop, loads
         *["", "160", "0.16"], *["", "0.16"] * 3, "", "",
         "", "", "",
     ]  # fmt: skip
@@ -562,17 +591,17 @@ def test_an_unlikely_reading_that_is_typed_twice_is_taken_and_judged(
     asked, rig_limits, monkeypatch
 ):
     board = board_of(limits=rig_limits)
-    typed = ["", "0.01", "", "", "", "", "1.5", "1.5"]
+    typed = ["", "0.01", "", "", "", "", "0.0", "1.5", "1.5"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(typed) + "\n"))
     failed = bring_up(asked, (board, Typing(bench_of(board))))
-    assert failed.failure.what.startswith("the cells' supply is 1.5 V at the loads")
+    assert failed.failure.what.startswith("the cells' supply is 1.5 V before relay K1")
 
 
 def test_u_goes_back_a_step_and_the_end_of_the_input_keeps_the_readings(
     asked, rig_limits, monkeypatch
 ):
     board = board_of(limits=rig_limits)
-    typed = ["", "0.01", "", "", "", "", "8.1", "u", "8.2"]
+    typed = ["", "0.01", "", "", "", "", "0.0", "8.1", "u", "8.2"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(typed) + "\n"))
     with pytest.raises(KeyboardInterrupt):
         bring_up(asked, (board, Typing(bench_of(board))))

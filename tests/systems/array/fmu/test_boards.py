@@ -123,7 +123,8 @@ def test_a_latched_board_is_armed_again_after_it_was_disarmed(board):
     assert board.run(20, ["board.state"])[-1] == 0.0
     assert latched(board) == []
     board.set(["board.arm"], [1.0])
-    assert board.run(5, ["board.state", "muscle.1.gate_duty"])[-1].tolist() == [1.0, 1.0]
+    # relay K1 is seen open and then closed, at readings 16 ms apart
+    assert board.run(60, ["board.state", "muscle.1.gate_duty"])[-1].tolist() == [1.0, 1.0]
 
 
 def test_a_cell_on_for_too_long_is_latched_and_named(board):
@@ -200,7 +201,7 @@ def test_a_state_is_continued_in_another_instance(built, opened, configs):
 
 def test_the_unit_has_the_limits_of_the_rig(built, opened, configs):
     with opened(built(configs / "wires4/rig.toml", with_boards=True)) as unit:
-        assert unit.get("board.limit.heat_max_cA2ms") == 220120.0
+        assert unit.get("board.limit.heat_max_cA2ms") == 217932.0
         assert unit.get("board.limit.current_max_mA") == 222.0
 
 

@@ -7,7 +7,9 @@
 #include "limits.h"
 
 enum { STEPS = 255 };
-enum { STARTED_US = 350000 }; /* passes before a run: the scan of every cell, and the self-test */
+enum { STARTED_US = 355000 }; /* passes before a run: the scan of every cell, and the self-test */
+enum { SUPPLY_MAX_US = 2000000, SUPPLY_EVERY_US = 5000 }; /* as hil.devices.board.arming */
+static const double SUPPLY_V = 8.0; /* of cells without a wire model */
 
 static bool asks(const struct host *host, enum ask what) { return host->ask[what] >= 0.5; }
 
@@ -192,6 +194,7 @@ bool host_start(struct host *host)
     if (host->result != RESULT_done)
         return false;
     libboard_rest(host->board);
+    host_sense_supply(host, SUPPLY_V);
     for (size_t i = 0; i < BOARD_CELLS; i++)
         show(host, i, host->current_on_A[i], AMBIENT_C);
     return true;
@@ -202,6 +205,10 @@ void host_power(struct host *host)
     libboard_advance(host->board, STARTED_US);
     if (asks(host, ASK_ARM))
         arm(host);
+    for (uint32_t us = 0; host->result == RESULT_supply_waits && us < SUPPLY_MAX_US; us += SUPPLY_EVERY_US) {
+        libboard_advance(host->board, SUPPLY_EVERY_US);
+        arm(host);
+    }
     host_read(host);
 }
 

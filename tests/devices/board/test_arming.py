@@ -8,7 +8,7 @@ import pytest
 
 from hil.__main__ import main
 from hil.devices.board import protocol
-from hil.devices.board.cooling import armed_once_cool, seconds_to_cool
+from hil.devices.board.arming import armed_once_ready, seconds_to_cool
 from hil.devices.board.driver import WRAP_S
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
@@ -41,9 +41,7 @@ def _ask(board):
 
 
 def _arm(board, table, ask, operator=None):
-    crc = protocol.limits_crc(table)
-    tau_s = 1e-3 * table["heat_time_constant_ms"]
-    return armed_once_cool("board", ask, operator or SimulatedOperator(board), tau_s, crc, 0xFFF)
+    return armed_once_ready("board", ask, operator or SimulatedOperator(board), table, 0xFFF)
 
 
 def test_a_simulated_board_has_been_powered_for_long_and_is_armed_at_once(capsys):
@@ -51,7 +49,7 @@ def test_a_simulated_board_has_been_powered_for_long_and_is_armed_at_once(capsys
     board.advance(10_000)
     before_s = board.sent_s()
     assert protocol.result_name(_arm(board, table, ask)["result"]) == "done"
-    assert board.sent_s() == before_s
+    assert board.sent_s() - before_s < 0.1  # relay K1, and two readings of the supply
     assert capsys.readouterr().err == ""
 
 
@@ -158,5 +156,32 @@ def test_the_wait_that_is_told_is_that_of_the_cells_to_be_armed(capsys):
         return {"heat_per_255": (64, 255, 0)}
 
     operator = SimpleNamespace(wait=lambda duration_s: None)
-    armed_once_cool("board", ask, operator, 10.0, 0, cells=0b101)
+    limits = protocol.default_limits() | {"heat_time_constant_ms": 10_000}
+    armed_once_ready("board", ask, operator, limits, cells=0b101)
     assert "waits 7 s until" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("k1", "supply_V", "said"),
+    [
+        ("sound", 0.0, r"no supply before relay K1 \(0\.0 V\): .* check its poles, the fuse"),
+        ("dead", 8.0, r"relay K1 does not close: 8\.0 V before it, 0\.0 V behind it: check its"),
+    ],
+)
+def test_a_supply_that_does_not_come_is_given_up_with_one_line(k1, supply_V, said):
+    board, table, ask = _board()
+    board.sense_supply(supply_V)
+    board.set_relays(k1=k1)
+    board.advance(100_000)
+    with pytest.raises(DeviceError, match=f"^board: refused to be armed: {said}") as one:
+        _arm(board, table, ask)
+    assert "\n" not in str(one.value)
+
+
+def test_a_relay_that_has_welded_is_never_armed():
+    board, table, ask = _board()
+    board.set_relays(k1="welded")
+    board.advance(10_000)
+    answer = _arm(board, table, ask)
+    assert protocol.result_name(answer["result"]) in ("is_faulted", "condition_present")
+    assert protocol.fault_names(answer["fault_bits"]) == ["supply_stuck"]
