@@ -128,3 +128,29 @@ def test_a_cell_without_a_sensor_at_its_clamp_is_named(cell, code, rigs, tmp_pat
         assert line.startswith(
             f"{path}: devices.board.without_clamp_sensor = 'wire.2': 'board' has no such cell"
         )
+
+
+LIGHT = [f"{part}.arrays.muscle.activation.clamp_capacity_J_per_K=0.0005"
+         for part in ("model", "plant")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "on_s", "within_s", "sets"),
+    [
+        ("current_untrue", {"kind": "current_gain", "value": 1.15}, 5.0, 0.3, []),
+        ("clamp_untrue", {"kind": "cell_temperature", "value": 25.0}, 1.0, 0.9, LIGHT),
+    ],
+)
+def test_what_only_the_wires_state_shows_to_be_untrue_trips(
+    name, fault, on_s, within_s, sets, configs, tmp_path
+):
+    """A cold wire that reads as austenite; a clamp, 200 times as light, that does not warm."""
+    at_s = 1.0
+    sets = [*sets, "experiment.duration_s=2.5", f"controller.steps=[{{t_s={on_s}, on='all'}}]"]
+    faults = [{**fault, "cell": 2, "at_s": at_s}]
+    path = configs / "wires4/hold.toml"
+    outcome, when_s, texts = ran(path, tmp_path / "run.h5", sets, faults)
+    assert outcome == "tripped"
+    assert at_s <= when_s <= at_s + within_s
+    [text] = texts
+    assert text.startswith(f"{name}: muscle.2")
