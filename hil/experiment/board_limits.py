@@ -146,7 +146,7 @@ class Protection:
     def _let_work(self, found: Mapping[str, int]) -> None:
         """Require that the assumed current lets every cell contract before the board trips."""
         thermal = Thermal.of({**self.limits, **found})
-        held_s = held_for_s(1e-3 * found["current_max_mA"], thermal)
+        held_s = held_for_s(thermal.assumed_A, thermal, self.bench.scan_s)
         for cell in self.cells:
             takes_s = cell.contracts_in_s(self.bench.supply_V, self.bench.cold_C)
             if takes_s >= held_s:
@@ -503,8 +503,8 @@ def as_text(found: Sequence[Protection]) -> list[str]:
         for p in board.peaks():
             counted_A = p.cell.ordinary_A(board.bench.supply_V)
             if not board.measures:
-                counted_A = thermal.current_max_A
-            held_s = held_for_s(counted_A, thermal)
+                counted_A = thermal.assumed_A
+            held_s = held_for_s(counted_A, thermal, board.bench.scan_s)
             kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_s)
             kinds.setdefault(kind, []).append(p.cell.cell)
         for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():

@@ -10,6 +10,7 @@ from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.errors import ConfigError
 from hil.experiment.load import load, load_protections
+from hil.mechanics.sma.board_heat import SCAN_LEAST_S
 from hil.mechanics.sma.limits import Thermal, held_for_s
 from hil.runs import assembly
 
@@ -249,9 +250,9 @@ def test_no_figure_of_a_wire_or_its_supply_is_beyond_reckoning(hil, change):
     assert "must be" in err
 
 
-def test_a_budget_of_nothing_lasts_no_time_at_all():
+def test_a_budget_of_nothing_lasts_until_the_first_reading():
     nothing = Thermal(0.0, 1.0, 1.0, 2.0, 0.02, 2)
-    assert str(held_for_s(0.1, nothing)) == "0.0"
+    assert held_for_s(0.1, nothing, 0.01) == SCAN_LEAST_S
 
 
 @pytest.mark.parametrize(

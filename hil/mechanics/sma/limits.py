@@ -56,10 +56,11 @@ Margins: the least cooling is COOLING_LEAST of the wire's convection, and a read
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log
+from math import ceil, floor, inf
 
 import numpy as np
 
+from hil.mechanics.sma.board_heat import SCAN_LEAST_S, HeatLaw
 from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 
@@ -221,6 +222,11 @@ class Thermal:
         """What a board says of any current beyond its sensor: 1023 of 1024 counts, in whole mA."""
         return 1e-3 * (1023 * round(1e3 * self.full_scale_A) // 1024)
 
+    @property
+    def assumed_A(self) -> float:
+        """What a board that measures nothing counts of a cell that is on; a count above it."""
+        return self.current_max_A + 1e-3 + self.full_scale_A / 1024.0
+
     def unseen(self, cell: CellWire, bench: Bench) -> float:
         """How many times more heat may flow than the budget counts; module, last paragraph."""
         if self.reading_max_A > self.current_max_A:
@@ -282,12 +288,19 @@ def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
     return Peak(cell, cold_C, warm_C)
 
 
-def held_for_s(current_A: float, thermal: Thermal) -> float:
-    """How long this current flows from an unused budget until it trips; infinite for ever."""
-    settles_A2s = current_A**2 * thermal.time_constant_s
-    if settles_A2s <= thermal.heat_max_A2s:
-        return inf
-    return max(0.0, -thermal.time_constant_s * log(1.0 - thermal.heat_max_A2s / settles_A2s))
+def held_for_s(current_A: float, thermal: Thermal, scan_s: float) -> float:
+    """How long this current flows from an unused budget until it trips; infinite for ever.
+
+    Of the times between two readings that a board may have, `scan_s` at most, the worst counts.
+    """
+    law = HeatLaw(
+        round(thermal.heat_max_A2s * CA2MS_PER_A2S),
+        round(1e3 * thermal.time_constant_s),
+        round(1e3 * thermal.full_scale_A),
+    )
+    longest_s = min(scan_s, thermal.scan_age_max_s)
+    counts = law.counts(current_A)
+    return min(law.trips_after_s(counts, every_s) for every_s in (SCAN_LEAST_S, longest_s))
 
 
 def protecting(
@@ -314,7 +327,7 @@ def protecting(
                 f"of its board ends at {thermal.reading_max_A:g} A: take one that shows more, and "
                 "say so in current_full_scale_mA"
             )
-        held_s = held_for_s(ordinary_A, thermal)
+        held_s = held_for_s(ordinary_A, thermal, bench.scan_s)
         if cell.contracts_in_s(bench.supply_V, bench.cold_C) >= held_s:
             raise NoTableError(_why_not(cell, cells, thermal, bench, limits))
     return table
@@ -363,7 +376,7 @@ def _why_not(
         )
     late_K = cell.heating_K_per_A2s * thermal.late_A2s(bench)
     room_K = cell.temperature_max_C - bench.warm_C
-    held_s = held_for_s(cell.ordinary_A(bench.supply_V), thermal)
+    held_s = held_for_s(cell.ordinary_A(bench.supply_V), thermal, bench.scan_s)
     takes_s = cell.contracts_in_s(bench.supply_V, bench.cold_C)
     if takes_s == inf:
         return (

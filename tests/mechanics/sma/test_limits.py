@@ -1,7 +1,7 @@
 """What a board's budget lets a wire come to, against wires heated step by step."""
 
 from dataclasses import replace
-from math import exp, inf, pi
+from math import exp, inf, log, pi
 
 import numpy as np
 import pytest
@@ -226,8 +226,13 @@ def test_a_dead_converter_is_counted_until_the_scan_is_too_old():
     ("current_A", "trips_s"), [(0.1, inf), (0.2, 0.7 * 1.252763), (1.0, 0.7 * 0.028988)]
 )
 def test_a_current_is_let_flow_until_the_budget_is_full(current_A, trips_s):
-    assert held_for_s(current_A, thermal()) == pytest.approx(trips_s, rel=1e-4)
+    """By the law, rounded up: the sensor of 2 A has 1024 counts, 1 % of 0.2 A."""
+    found_s = held_for_s(current_A, thermal(), 1e-3)
+    reading_s, rounded = 3.25e-3, 1.0 + 2.0 * 2.0 / 1024 / current_A
+    assert found_s <= trips_s + reading_s
     if trips_s < inf:
+        full = 0.02 / (0.7 * (rounded * current_A) ** 2 * (1.0 + 4e-6 / reading_s + 0.5e-3))
+        assert found_s >= -0.7 * log(1.0 - full) - 2.0 * reading_s
         assert current_A**2 * 0.7 * (1 - exp(-trips_s / 0.7)) == pytest.approx(0.02, rel=1e-4)
 
 
