@@ -100,3 +100,17 @@ def test_what_the_check_of_a_rig_promises_of_holding_its_board_keeps(libboard, c
         assert found_s >= promised_s - 2e-6 * SCAN_US, amps
         if found_s < 10.0:
             assert promised_s >= 0.75 * found_s, amps
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    heat_cA2ms=st.integers(2**28, 2**32 - 1),
+    tau_ms=st.integers(30, 60_000),
+    ticks=st.integers(1, 65_000),
+)
+def test_a_large_heat_cools_by_the_same_share(libboard, heat_cA2ms, tau_ms, ticks):
+    law = HeatLaw(2**31, tau_ms, 1000)
+    core = Law(rate=(2**32 - 1) // (250 * tau_ms), span_ticks=min(250 * tau_ms, 0xFFFF), gain=640)
+    heat, at = Heat(cA2ms=heat_cA2ms), ctypes.byref
+    libboard.heat_cool(at(heat), at(core), ticks)
+    assert law.after(heat_cA2ms, 0, ticks) == (heat.cA2ms, heat.rest)

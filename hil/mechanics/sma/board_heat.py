@@ -43,26 +43,26 @@ class HeatLaw:
         at_most = (x >> 16) + 1
         return x - (at_most * at_most >> 1) - (x != 0)
 
+    def after(self, heat_cA2ms: int, rest: int, n_ticks: int) -> tuple[int, int]:
+        """H that has cooled so long, and what remains of the loss below one, of 2^16."""
+        share = self.lost_share(n_ticks)
+        middle = (heat_cA2ms >> 16) * (share & 0xFFFF)
+        low = (heat_cA2ms & 0xFFFF) * (share >> 16)
+        remains = (middle & 0xFFFF) + (low & 0xFFFF) + rest
+        whole = (heat_cA2ms >> 16) * (share >> 16) + (middle >> 16) + (low >> 16)
+        return heat_cA2ms - whole - (remains >> 16), remains & 0xFFFF
+
     def trips_after_s(self, counts: int, reading_every_s: float) -> float:
         """How long a cell is on from an unused budget until the reading that trips; or infinite."""
         n_ticks = round(reading_every_s / TICK_S)
-        gain, share = self.gained_cA2ms(counts, n_ticks + 1), self.lost_share(n_ticks)
-        if (gain + 1) * ROUND <= self.heat_max_cA2ms * share:
+        gain = self.gained_cA2ms(counts, n_ticks + 1)
+        if (gain + 1) * ROUND <= self.heat_max_cA2ms * self.lost_share(n_ticks):
             return inf
         heat_cA2ms, rest = 0, 0
         most = ceil(LONG_TIME_CONSTANTS * 1e-3 * self.time_constant_ms / reading_every_s)
         for reading in range(1, most + 2):
-            loss, rest = _lost(heat_cA2ms, share, rest)
-            heat_cA2ms += gain - loss
+            heat_cA2ms, rest = self.after(heat_cA2ms, rest, n_ticks)
+            heat_cA2ms += gain
             if heat_cA2ms > self.heat_max_cA2ms:
                 return reading * reading_every_s
         return inf
-
-
-def _lost(heat_cA2ms: int, share: int, rest: int) -> tuple[int, int]:
-    """The loss, and what remains of it below one."""
-    middle = (heat_cA2ms >> 16) * (share & 0xFFFF)
-    low = (heat_cA2ms & 0xFFFF) * (share >> 16)
-    remains = (middle & 0xFFFF) + (low & 0xFFFF) + rest
-    whole = (heat_cA2ms >> 16) * (share >> 16) + (middle >> 16) + (low >> 16)
-    return whole + (remains >> 16), remains & 0xFFFF
