@@ -16,7 +16,7 @@ import pytest
 
 from hil import open_run
 from hil.__main__ import main
-from hil.devices.board import cooling, driver, listing, protocol
+from hil.devices.board import arming, driver, listing, protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.driver import CellBoard
 from hil.devices.board.native import built
@@ -127,7 +127,7 @@ def test_ctrl_c_while_wires_cool_ends_the_run_at_once_and_the_next_one_runs(
 
     out = tmp_path / "run.h5"
     with monkeypatch.context() as patched:
-        patched.setattr(cooling, "say", interrupt)
+        patched.setattr(arming, "say", interrupt)
         words = _at_the_bench(rigs, pty_board, out, stored(60_000), SHORT)
         assert main(words) == 130
     (line,) = said

@@ -35,11 +35,12 @@ def signals(path):
 def test_the_plant_sees_the_gates_that_were_commanded_a_period_before(signals):
     """What a command of tick k drives is high by tick k + 1: the exchange takes 0.7 ms.
 
-    The first gate rises 0.53 ms after its tick: high for less than half of that period.
+    The first command meets the board's main loop at any phase, and its gates rise about 0.5 ms
+    after their tick: a period of which they are high for less than half counts as off.
     """
     driven, commanded = signals["cells_driven"].values, signals.cells_commanded.values
     np.testing.assert_array_equal(driven[2:], commanded[1:-1])
-    assert not driven[:2].any()
+    assert not driven[0].any()
     assert set(driven.sum(axis=1)) == {0, 2, 6}
 
 
