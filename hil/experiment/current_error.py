@@ -52,7 +52,7 @@ def reading_error(sense: Mapping[str, Any], full_A: float, current_A: float) -> 
     offset_V = sense["offset_V"] + WARMER_K * sense.get("offset_drift_V_per_K", 0.0)
     offset_A = offset_V * sense["gain"] * full_A / FIVE_V
     shared = hypot(sense["gain_error"], shunt_error) + unnoticed_5V_error()
-    return float(min(shared + offset_A / current_A, ERROR_MAX))
+    return float(min(shared + offset_A / max(current_A, offset_A), ERROR_MAX))
 
 
 def largest_A(sense: Mapping[str, Any], full_A: float, shown_A: float) -> float:

@@ -55,10 +55,14 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
+    marked_B = superblock.marked_end_B(path)
+    size_B = path.stat().st_size  # after the mark: a recording that grows is never short
+    if size_B < marked_B:  # HDF5 would wait for its writer, as below
+        raise _incomplete(path, size_B, marked_B)
     try:
         # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes, waiting
         # for a writer. No lock: a reader must not prevent the recorder from opening the file.
-        with h5py.File(path, "r", swmr=superblock.is_marked(path), locking=False) as file:
+        with h5py.File(path, "r", swmr=marked_B > 0, locking=False) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
             refuse_hostile(file, path)
@@ -68,13 +72,17 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise  # an error of a file that the caller writes
         if part := TRUNCATED.search(str(error)):
-            raise DamagedError(
-                f"{path}: only {part[1]} of its {part[2]} bytes are here: copy the whole file again"
-            ) from None
+            raise _incomplete(path, int(part[1]), int(part[2])) from None
         raise DamagedError(
             f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
             "off; copy a bad copy again"
         ) from None
+
+
+def _incomplete(path: Path, here_B: int, all_B: int) -> DamagedError:
+    return DamagedError(
+        f"{path}: only {here_B} of its {all_B} bytes are here: copy the whole file again"
+    )
 
 
 def _other_format(found: str) -> str:

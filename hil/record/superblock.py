@@ -17,10 +17,14 @@ _SIZE_MAX = 12 + 4 * 255 + 4
 _MASK = 0xFFFFFFFF
 
 
-def is_marked(path: Path) -> bool:
-    """Whether an undamaged superblock has the mark."""
+def marked_end_B(path: Path) -> int:
+    """Where an undamaged superblock with the mark says that the file ends; 0 without them.
+
+    Its writer has written at least so far.
+    """
     with path.open("rb") as file:
-        return _marked_block(file.read(_SIZE_MAX)) is not None
+        block = _marked_block(file.read(_SIZE_MAX))
+    return 0 if block is None else int.from_bytes(block[_end_at(block)], "little")
 
 
 def clear_flags(path: Path) -> bool:
@@ -34,15 +38,20 @@ def clear_flags(path: Path) -> bool:
         if block is None:
             return False
         block[_FLAGS_AT] = 0
-        width = block[9]
-        end = slice(12 + 2 * width, 12 + 3 * width)
+        end = _end_at(block)
         size = max(int.from_bytes(block[end], "little"), os.fstat(file.fileno()).st_size)
-        block[end] = size.to_bytes(width, "little")
+        block[end] = size.to_bytes(block[9], "little")
         file.seek(0)
         file.write(bytes(block) + checksum(bytes(block)).to_bytes(4, "little"))
         file.flush()
         os.fsync(file.fileno())
     return True
+
+
+def _end_at(block: bytearray) -> slice:
+    """Place of the end-of-file address."""
+    width = block[9]
+    return slice(12 + 2 * width, 12 + 3 * width)
 
 
 def _marked_block(head: bytes) -> bytearray | None:

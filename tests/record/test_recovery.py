@@ -249,7 +249,7 @@ def test_the_recording_of_a_plain_writer_killed_in_between_is_recovered(all_on, 
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, out]).returncode == -signal.SIGKILL
-    assert superblock.is_marked(out)
+    assert superblock.marked_end_B(out)
     assert main(["verify", str(out)]) == 5
     assert main(["recover", str(out)]) == 0
     assert main(["verify", str(out)]) == 0

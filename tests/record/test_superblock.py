@@ -1,3 +1,5 @@
+import os
+
 import h5py
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 
 from hil.record import superblock
 from hil.record.layout import LIBVER
+from hil.record.read import DamagedError, open_run
 
 
 def block_of(path):
@@ -47,11 +50,23 @@ def test_a_marked_file_opens_again_once_cleared(flags, tmp_path):
     marked(path, flags)
     with pytest.raises(OSError, match=r"already open|consistency"):
         h5py.File(path, "r+")
-    assert superblock.is_marked(path)
+    assert superblock.marked_end_B(path) == len(before)
     assert superblock.clear_flags(path)
     assert path.read_bytes() == before
     assert not superblock.clear_flags(path)
-    assert not superblock.is_marked(path)
+    assert not superblock.marked_end_B(path)
+
+
+def test_a_marked_file_that_ends_before_its_writer_began_is_refused_at_once(tmp_path):
+    """HDF5 would wait for minutes for a writer that mends it."""
+    path = tmp_path / "cut.h5"
+    with h5py.File(path, "w", libver=LIBVER) as file:
+        file["x"] = np.arange(1000)
+    marked(path, 5)
+    size_B = path.stat().st_size
+    os.truncate(path, size_B - 1)
+    with pytest.raises(DamagedError, match=f"only {size_B - 1} of its {size_B} bytes are here"):
+        open_run(path)
 
 
 @settings(max_examples=200, deadline=None)
@@ -60,6 +75,6 @@ def test_whatever_is_no_sound_superblock_is_left_alone(tmp_path_factory, data, s
     path = tmp_path_factory.mktemp("any") / "file"
     path.write_bytes(b"\x89HDF\r\n\x1a\n\x03" + data if signed else data)
     before = path.read_bytes()
-    assert not superblock.is_marked(path)
+    assert not superblock.marked_end_B(path)
     assert not superblock.clear_flags(path)
     assert path.read_bytes() == before
