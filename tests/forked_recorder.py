@@ -9,6 +9,7 @@ import array
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -58,7 +59,9 @@ class ForkedRecorder:
     def poll(self) -> int | None:
         return self._wait(os.WNOHANG)
 
-    def communicate(self) -> tuple[None, str]:
+    def communicate(self, timeout: float) -> tuple[None, str]:
+        if not select.select([self._stderr], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("recorder", timeout)
         with self._stderr:
             text = self._stderr.read()
         self._wait(0)
@@ -79,7 +82,10 @@ def use() -> None:
     from hil.record import sink
 
     sink.subprocess = types.SimpleNamespace(
-        Popen=ForkedRecorder, DEVNULL=subprocess.DEVNULL, PIPE=subprocess.PIPE
+        Popen=ForkedRecorder,
+        DEVNULL=subprocess.DEVNULL,
+        PIPE=subprocess.PIPE,
+        TimeoutExpired=subprocess.TimeoutExpired,
     )
 
 

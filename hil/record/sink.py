@@ -14,10 +14,12 @@ from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
 from hil.platform.processes import APART, PYTHON
+from hil.platform.terminal import say
 from hil.record.raw_samples import RawSamples
 from hil.record.rescue import KEPT_IN
 
 START_TIMEOUT_S = 30.0
+SAY_EVERY_S = 10.0
 DISK_FLOOR_B = 64 * 2**20
 CHECK_EVERY = 64  # rows; fewer where they are longer than a flush
 STDERR = 2  # also where a program around Python has put another object in its place
@@ -190,8 +192,16 @@ class Sink(RingSink):
         self._last_words()
 
     def _last_words(self) -> str:
-        """The last line that the recorder printed; blocks until it has ended."""
-        if self._said is None:
-            self._said = self._process.communicate()[1]
+        """The last line that the recorder printed; waits until it has ended, and says for what."""
+        while self._said is None:
+            try:
+                self._said = self._process.communicate(timeout=SAY_EVERY_S)[1]
+            except subprocess.TimeoutExpired:
+                say(
+                    f"recorder: process {self.pid} has not ended, of {self.path.name} "
+                    f"{self.tap.recorded} rows are written: look whether it is stopped, or its "
+                    "disk stands still; what was written is kept if it is killed",
+                    file=sys.stderr,
+                )
         lines = self._said.strip().splitlines()
         return lines[-1] if lines else "was killed"

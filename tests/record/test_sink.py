@@ -26,7 +26,7 @@ class Process:
         self.asked += 1
         return self.returncode
 
-    def communicate(self):
+    def communicate(self, timeout):
         assert self.ended or self.returncode is not None or self.tap.closed, "it would wait forever"
         self.returncode = self.returncode or 0
         return None, self.words
@@ -238,9 +238,9 @@ def test_the_tap_is_there_until_its_recorder_has_ended(started):
     run = started()
     there, communicate = [], run.process.communicate
 
-    def noted():
+    def noted(timeout):
         there.append(run.sink.tap.path.exists())
-        return communicate()
+        return communicate(timeout)
 
     run.process.communicate = noted
     run.sink.drain()
