@@ -60,7 +60,8 @@ static uint8_t refusal(const struct board *board)
 }
 
 /* The result of a set command, which may have tripped the guard. */
-static uint8_t set(struct board *board, uint16_t arming, uint8_t *duty_per_255, uint8_t valid_for_ms)
+static uint8_t set_duties(struct board *board, uint16_t arming, uint8_t *duty_per_255,
+                          uint8_t valid_for_ms)
 {
     if (valid_for_ms == 0)
         return RESULT_bad_value;
@@ -84,7 +85,7 @@ static uint8_t serve_set_mask(struct board *board, const uint8_t *payload)
     uint16_t left = command.cells_on;
     for (uint8_t i = 0; i < WIRE_CELLS_MAX; i++, left >>= 1)
         duty_per_255[i] = (left & 1u) != 0 ? DUTY_ON : 0;
-    return set(board, command.arming, duty_per_255, command.valid_for_ms);
+    return set_duties(board, command.arming, duty_per_255, command.valid_for_ms);
 }
 
 static bool are_readable(const uint8_t *duty_per_255)
@@ -101,7 +102,7 @@ static uint8_t serve_set_duties(struct board *board, const uint8_t *payload)
     wire_unpack_set_duties(payload, &command);
     if (!are_readable(command.duty_per_255))
         return RESULT_bad_value;
-    return set(board, command.arming, command.duty_per_255, command.valid_for_ms);
+    return set_duties(board, command.arming, command.duty_per_255, command.valid_for_ms);
 }
 
 /* A draw takes 20 us on an 8-bit processor: skip it if its outcome has no effect. */
@@ -136,7 +137,7 @@ static uint8_t serve_broadcast(struct board *board, const uint8_t *payload)
     bool served = board->tick_served && command.tick <= board->served_tick;
     if (!served)
         draw_cells(board, &command, duty_per_255);
-    uint8_t result = set(board, command.arming, duty_per_255, command.valid_for_ms);
+    uint8_t result = set_duties(board, command.arming, duty_per_255, command.valid_for_ms);
     if (result == RESULT_done && !served) {
         board->served_tick = command.tick;
         board->tick_served = true;

@@ -26,7 +26,7 @@ struct heat_law heat_law(const struct wire_limits *limits)
     };
 }
 
-static void set(struct heat *heat, uint32_t cA2ms)
+static void set_sum(struct heat *heat, uint32_t cA2ms)
 {
     heat->cA2ms = cA2ms;
     heat->not_cA2ms = ~cA2ms;
@@ -47,7 +47,7 @@ bool heat_is_kept(const struct heat *heat)
 void heat_start(struct heat *heat, uint32_t cA2ms, uint16_t now_ticks)
 {
     *heat = (struct heat){.counted_ticks = now_ticks};
-    set(heat, cA2ms);
+    set_sum(heat, cA2ms);
     set_cooled(heat, now_ticks);
 }
 
@@ -106,7 +106,7 @@ static uint32_t gained(const struct heat_law *law, uint16_t counts, uint16_t n)
 static void add(struct heat *heat, uint32_t gain)
 {
     uint32_t room = UINT32_MAX - heat->cA2ms;
-    set(heat, heat->cA2ms + (gain < room ? gain : room));
+    set_sum(heat, heat->cA2ms + (gain < room ? gain : room));
 }
 
 void heat_add(struct heat *heat, const struct heat_law *law, uint16_t counts)
@@ -146,6 +146,6 @@ void heat_cool(struct heat *heat, const struct heat_law *law, uint16_t now_ticks
     uint32_t rest = (uint32_t)(uint16_t)middle + (uint16_t)low + heat->rest;
     uint32_t loss = product(high, share_high) + (middle >> 16) + (low >> 16) + (rest >> 16);
     heat->rest = (uint16_t)rest;
-    set(heat, heat->cA2ms - loss);
+    set_sum(heat, heat->cA2ms - loss);
     set_cooled(heat, now_ticks);
 }

@@ -73,7 +73,7 @@ COUNTED = [
     ("core/cell.c", "    heat_cool(&cell->heat, law, now_ticks);\n    heat_add(", "    heat_add("),
     ("core/cell.c", "    heat_add(&cell->heat, law, cell->on_counts);\n", ""),
     ("core/heat.c", "counts + 1u", "counts / 2u"),
-    ("core/heat.c", "    set(heat, heat->cA2ms - loss);", "    (void)loss;"),
+    ("core/heat.c", "    set_sum(heat, heat->cA2ms - loss);", "    (void)loss;"),
     (
         "core/heat.c",
         "heat->cA2ms - loss);\n    set_cooled(heat, now_ticks);\n",
