@@ -297,7 +297,7 @@ def python() -> str:
     """Signatures and docstrings of the public names, from `hil` and its public modules."""
     from hil import models, ophyd
     from hil.devices.latest import LatestReading
-    from hil.experiment.load import Config
+    from hil.experiment.loaded import Experiment
     from hil.plugins.code import Facts, Now
     from hil.runs import session
 
@@ -308,7 +308,7 @@ def python() -> str:
             ("hil.runs.session.run", session.run),
             ("hil.simulate", hil.simulate),
             ("hil.open_run", hil.open_run),
-            ("hil.experiment.load.Config", Config),
+            ("hil.experiment.loaded.Experiment", Experiment),
         ],
         "Models": [
             ("hil.models.CellArray", models.CellArray),

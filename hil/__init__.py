@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-    from hil.experiment.load import Config
+    from hil.experiment.loaded import Experiment
 
 __all__ = ["load", "open_run", "run", "simulate"]
 
 
-def load(path: str | Path, sets: tuple[str, ...] = ()) -> Config:
+def load(path: str | Path, sets: tuple[str, ...] = ()) -> Experiment:
     """Read and validate an experiment's configuration; see `hil.experiment.load`."""
     from hil.experiment.load import load as load_config
 
     return load_config(path, sets)
 
 
-def run(config: Config | str | Path, **options: Any) -> Path:
+def run(config: Experiment | str | Path, **options: Any) -> Path:
     """Run an experiment and return the recording's path; options as `hil.runs.session.run`.
 
     Raises
     ------
     hil.errors.ConfigError, hil.errors.DeviceError
     """
-    from hil.experiment.load import Config
+    from hil.experiment.loaded import Experiment
     from hil.runs import session
 
-    return session.run(config if isinstance(config, Config) else load(config), **options).path
+    return session.run(config if isinstance(config, Experiment) else load(config), **options).path
 
 
 def simulate(
-    config: Config | str | Path, seed: int = 0, *, sets: tuple[str, ...] = ()
+    config: Experiment | str | Path, seed: int = 0, *, sets: tuple[str, ...] = ()
 ) -> xr.Dataset:
     """Simulate an experiment in memory: the dataset of a run with this seed, without a file.
 
@@ -51,10 +51,10 @@ def simulate(
     ------
     hil.errors.ConfigError, hil.errors.DeviceError
     """
-    from hil.experiment.load import Config
+    from hil.experiment.loaded import Experiment
     from hil.runs.simulate import simulate as simulate_run
 
-    return simulate_run(config if isinstance(config, Config) else load(config, sets), seed)
+    return simulate_run(config if isinstance(config, Experiment) else load(config, sets), seed)
 
 
 def open_run(path: str | Path) -> xr.Dataset:

@@ -257,11 +257,12 @@ class Motion:
     """
 
     def __init__(self, about: About) -> None:
-        from hil.experiment.load import system_from_toml
+        from hil.experiment.load import model_from_toml
 
         if about.figure is None or not about.figure.moving:
             raise ConfigError(f"{about.path}: its figure has no masses that move")
-        self._system = system_from_toml(about.path, dict(about.settings), MOTION_S)
+        model = model_from_toml(about.path, dict(about.settings))
+        self._system = model.system(period_s=MOTION_S)
         self._inputs = np.zeros(len(self._system.inputs))
         outputs = list(self._system.outputs)
         self.names = [name for name in outputs if name.endswith("_m")]

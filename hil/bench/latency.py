@@ -10,7 +10,7 @@ devices state for one edge give the offsets between them (`hil.bench.offsets`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hil.bench.offsets import edges_of, offsets
 from hil.errors import ConfigError, DeviceError, StopError
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -48,18 +48,13 @@ class _Wire:
         self.y[self._signal] = self._level if drive[0] >= 0.5 else 0.0
 
 
-@dataclass(frozen=True)
-class _WiredBack(Config):
-    """A configuration whose simulated plant is the wire."""
-
-    def system(self, *, plant: bool = False) -> System:
-        system = super().system(plant=plant)
-        if not plant:
-            return system
-        signal = list(system.outputs).index(self.force_signal)
-        guard = self.tables.guard
-        most_N = min(guard.force_jump_max_N or 1.0, guard.force_max_N or 1.0)
-        return _Wire(system, signal, SHARE * most_N)
+def _wired_back(config: Experiment) -> System:
+    """The wire from the first cell's gate to the force channel, as the simulated plant."""
+    system = config.system(plant=True)
+    signal = list(system.outputs).index(config.force_signal)
+    guard = config.tables.guard
+    most_N = min(guard.force_jump_max_N or 1.0, guard.force_max_N or 1.0)
+    return _Wire(system, signal, SHARE * most_N)
 
 
 class _Relay:
@@ -131,7 +126,7 @@ class _Edges(assembly.NoSink):
             raise DeviceError(f"loop-back: {text}")
 
 
-def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> dict[str, Any]:
+def measure(config: Experiment, backend: Mapping[str, str], duration_s: float) -> dict[str, Any]:
     """Latency of the whole stack; times in s.
 
     Raises
@@ -145,12 +140,11 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
         raise ConfigError(
             f"{config.path}: --loopback switches a cell and reads a force: give a rig with both"
         )
-    if not on_bench:
-        config = _WiredBack(**{f.name: getattr(config, f.name) for f in fields(Config)})
     period_s = config.tables.loop.period_s
     learn_ticks = round(LEARN_S / period_s)
     n_ticks = 2 * learn_ticks + round(duration_s / period_s)
-    built = assembly.build(config, 0, backend)
+    plant = None if on_bench else _wired_back(config)
+    built = assembly.build(config, 0, backend, plant=plant)
     relay = _Relay(learn_ticks, layout.index(layout.force))
     pipeline = replace(built, control=relay)
     edges = _Edges(pipeline.frame, n_ticks)
@@ -185,7 +179,7 @@ def measure(config: Config, backend: Mapping[str, str], duration_s: float) -> di
 
 
 def _offsets(
-    config: Config, layout: RigLayout, rows: NDArray[np.void], learn_ticks: int
+    config: Experiment, layout: RigLayout, rows: NDArray[np.void], learn_ticks: int
 ) -> dict[str, Any]:
     """Offset of every channel that follows the gate, to the device that switches it."""
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from hil import bundled_configs
 from hil.bench.table import as_table
-from hil.experiment.load import load_built
-from hil.experiment.registry import system_kind
+from hil.experiment.load import load_model
 from hil.systems.array.fmu.export import TARGETS, export
 from hil.systems.fmu.description import described
 from hil.systems.fmu.system import UnitSystem
@@ -34,9 +33,9 @@ def measure(folder: Path) -> dict[str, Any]:
     import fmpy
 
     file = folder / "unit.fmu"
-    table, model = load_built(bundled_configs.root() / "configs" / "miga6" / "rig.toml")
-    export(model, system_kind(table).activation(table), PERIOD_S, file)
-    took_s = _steps(file, model.cell_names)
+    rig = load_model(bundled_configs.root() / "configs" / "miga6" / "rig.toml")
+    export(rig.model, rig.activation(), PERIOD_S, file)
+    took_s = _steps(file, rig.model.cell_names)
     began = time.perf_counter()
     fmpy.simulate_fmu(
         str(file), fmi_type="CoSimulation", stop_time=SIMULATED_S, step_size=PERIOD_S,

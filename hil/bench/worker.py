@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil import bundled_configs
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.loop.clock import RealClock
 from hil.loop.frame import Frame
 from hil.loop.stopwatch import STAGES
@@ -61,7 +62,7 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
     return said
 
 
-def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
     pipeline = assembly.build(config, 0)
     times = _Times(pipeline.frame, config.n_ticks)
     rehearsal.compile_tick(config)
@@ -76,7 +77,7 @@ def _dropped(config: Config) -> tuple[float, NDArray[np.float64], dict[str, Any]
     return clock.started_s, rows, {"granted": trial.granted, "stages_s": stages_s}
 
 
-def _recorded(config: Config, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+def _recorded(config: Experiment, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
     result = session.run(config, clock="real", out=path, force=True)
     run = open_run(path)
     rows = np.stack([run[name].values for name in ("t_s", "late_s", "busy_s")], axis=1)

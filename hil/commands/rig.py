@@ -195,12 +195,12 @@ def _bring_up(args: argparse.Namespace) -> int:
 
 def _protecting_limits(args: argparse.Namespace) -> int:
     from hil.experiment.board_limits import limits_as_toml
-    from hil.experiment.load import load_protections
+    from hil.experiment.load import load_rig
     from hil.mechanics.sma.limits import NoTableError
 
     if args.what != "limits" or args.port or args.port_option or args.set:
         raise ConfigError("hil board: --from RIG works only with limits, without PORT or --set")
-    boards = load_protections(args.from_rig, complete=True)
+    boards = load_rig(args.from_rig, complete=True).protections
     described = [board for board in boards if board.cells]
     if not described:
         raise ConfigError(
@@ -227,13 +227,13 @@ def _protecting_limits(args: argparse.Namespace) -> int:
 
 def _parts(args: argparse.Namespace) -> int:
     from hil.experiment import board_parts
-    from hil.experiment.load import load_protections
+    from hil.experiment.load import load_rig
 
     rig = args.port or args.from_rig
     if rig is None or args.port_option or args.set:
         raise ConfigError("hil board bom: give a RIG.toml, without PORT or --set")
     kind: board_parts.Kind = "modules" if args.modules else "board"
-    boards = load_protections(rig, complete=True)
+    boards = load_rig(rig, complete=True).protections
     if not boards:
         raise ConfigError(
             f'{rig}: has no driver board: add [devices.NAME] with kind = "cell_board"'

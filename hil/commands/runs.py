@@ -190,11 +190,12 @@ def _injection(path: Path) -> Any:
 def check(args: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
-    from hil.calibration.files import load_any, overlaps
-    from hil.experiment import board_limits
-    from hil.experiment.load import doubts_of, load, load_loop_protections, load_protections
+    from hil.calibration.files import Calibration, Source, overlaps
+    from hil.experiment import board_limits, loop_limits
+    from hil.experiment.load import interchangeable
+    from hil.experiment.loaded import Experiment, LoadedRig
     from hil.experiment.plan import energise_plan
-    from hil.runs.calibration_status import statuses_of_file
+    from hil.runs.calibration_status import statuses_of
     from hil.runs.check import check as check_file
 
     today = datetime.now(UTC).date()
@@ -202,32 +203,27 @@ def check(args: argparse.Namespace) -> int:
     checked, records = [], []
     for path in args.files:
         try:
-            kind = check_file(path, args.set)
+            kind, content = check_file(path, args.set)
             entry: dict[str, Any] = {"file": str(path), "kind": kind}
             if args.strict:
                 lines = [
                     f"{path}: {line}"
-                    for status in statuses_of_file(path, kind, args.set, today)
+                    for status in statuses_of(content, today)
                     for line in status.refused(on_bench=True)
                 ]
                 faults += dict.fromkeys(lines)
-            if kind in ("rig", "experiment"):
-                if kind == "experiment":
-                    boards = load(path, args.set).protections()
-                else:
-                    boards = load_protections(path, args.set)
-                wires, doubts = load_loop_protections(path, args.set)
-                entry["wires"] = [*board_limits.as_text(boards), *wires]
-                unknown = [] if args.strict else [*board_limits.doubts(boards), *doubts]
-                entry["warnings"] = [*doubts_of(path, args.set), *(f"{path}: {x}" for x in unknown)]
-            if args.energise_plan and kind == "experiment":
-                entry["energise_plan"] = energise_plan(load(path, args.set))
+            if isinstance(content, LoadedRig):
+                wires = loop_limits.as_text(content.loop_protections)
+                entry["wires"] = [*board_limits.as_text(content.protections), *wires]
+                unknown = [] if args.strict else [f"{path}: {x}" for x in content.protection_doubts]
+                entry["warnings"] = [*content.doubts, *interchangeable(content), *unknown]
+            if args.energise_plan and isinstance(content, Experiment):
+                entry["energise_plan"] = energise_plan(content)
             checked.append(entry)
-            if kind == "calibration record":
-                record = load_any(path, named_by=str(path))
-                records.append(record)
-                entry["valid_until"] = record.record.act.valid_until.isoformat()
-                entry["expired"] = record.expired(today)
+            if isinstance(content, Calibration | Source):
+                records.append(content)
+                entry["valid_until"] = content.record.act.valid_until.isoformat()
+                entry["expired"] = content.expired(today)
         except ConfigError as error:
             faults.append(str(error))
     faults += overlaps(records)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from hil.devices.board import protocol
 from hil.experiment import board_limits, loop_limits
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of, supplies_of
 
 
-def energise_plan(config: Config) -> list[str]:
+def energise_plan(config: Experiment) -> list[str]:
     """Lines for the supplies, then for each switching time or the controller's bounds."""
     then = "the boards test their wires" if boards_of(config.tables.devices) else "the first tick"
     supplies = [
@@ -24,12 +24,12 @@ def energise_plan(config: Config) -> list[str]:
         f"{supply.current_A:g} A from arming until a trip or the end"
         for name, supply in supplies_of(config.tables.devices).items()
     ]
-    switches = loop_limits.plan(config.loop_protections(), config.tables)
-    boards = board_limits.plan(config.protections())
+    switches = loop_limits.plan(config.loop_protections, config.tables)
+    boards = board_limits.plan(config.protections)
     return [*supplies, *boards, *switches, *config.controller.plan(config.run)]
 
 
-def cells_beyond(config: Config) -> list[tuple[str, str]]:
+def cells_beyond(config: Experiment) -> list[tuple[str, str]]:
     """Check the number of cells on in a schedule; returns (key, text) of the first excess."""
     tables, switches = config.tables, config.controller.switches
     if switches is None:

@@ -1,6 +1,6 @@
-"""Errors of calculations, with the file or `--set` that the value came from."""
+"""Errors with the file or `--set` that the value came from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite, log10
 from typing import Any
@@ -36,3 +36,18 @@ def _numbers(table: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
             yield from _numbers(value, (*path, n))
     elif isinstance(table, int | float) and table and isfinite(table):
         yield path, table
+
+
+def raise_all(merged: Merged, faults: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigError with one line for each (key, text); nothing if there is none."""
+    if lines := as_lines(merged, faults):
+        raise ConfigError("\n".join(lines))
+
+
+def as_lines(merged: Merged, faults: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each (key, text), with its file."""
+    return [one_line(f"{merged.origin(_keys(key))}: {key}: {text}") for key, text in faults]
+
+
+def _keys(dotted: str) -> list[str | int]:
+    return [part.split(" =")[0] for part in dotted.split(".")]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration, Source, parse_any, transducers_of
 from hil.errors import ConfigError, one_line
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
@@ -120,7 +120,7 @@ class Recorded:
 
     path: Path
     run: xr.Dataset
-    config: Config
+    config: Experiment
     calibrations: dict[str, dict[str, Any]]
     data: RunData
 
@@ -196,7 +196,7 @@ def read_run(path: Path, *, displacements: bool = False) -> Recorded:
 
 
 def _measured_channel(
-    path: Path, run: xr.Dataset, config: Config, displacements: bool
+    path: Path, run: xr.Dataset, config: Experiment, displacements: bool
 ) -> tuple[str, str, str, Literal["N", "m"]]:
     """Channel, column, signal and unit."""
     force = force_channel(config.tables)
@@ -213,7 +213,7 @@ def _measured_channel(
     raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel{or_what}")
 
 
-def _ambient_C(run: xr.Dataset, config: Config) -> float:
+def _ambient_C(run: xr.Dataset, config: Experiment) -> float:
     table = config.tables.ambient
     if table is None or table.ambient_channel is None:
         return float("nan")
@@ -247,7 +247,7 @@ def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.ui
     return np.ascontiguousarray(states[at], dtype=np.uint8)
 
 
-def _moves_m(run: xr.Dataset, config: Config, row: NDArray[np.int64]) -> Array:
+def _moves_m(run: xr.Dataset, config: Experiment, row: NDArray[np.int64]) -> Array:
     """Where outputs commanded every driven point; without an output a point stays at 0."""
     driven = [f"{name}.x_m" for name in config.model.driven]
     moves = np.zeros((row[-1], len(driven)))
@@ -261,7 +261,7 @@ def _moves_m(run: xr.Dataset, config: Config, row: NDArray[np.int64]) -> Array:
 
 
 def _reading(
-    run: xr.Dataset, config: Config, records: dict[str, Calibration], name: str
+    run: xr.Dataset, config: Experiment, records: dict[str, Calibration], name: str
 ) -> Reading:
     """Of the channel of this name."""
     device = device_of(config.tables.devices, name)

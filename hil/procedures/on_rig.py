@@ -4,7 +4,6 @@ A procedure's run is an ordinary run: it is recorded, has the rig's limits and t
 boards, and is rehearsed before a bench is used. Nothing is switched without the guard.
 """
 
-import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from hil.calibration.files import Calibration, Source, parse_any
 from hil.calibration.sources import Sourced
 from hil.config.files import read_merged
 from hil.errors import ConfigError, StopError
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import valid_rows
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Frame
@@ -46,12 +46,14 @@ class RigUsed:
     backend: str = "sim"
     sets: tuple[str, ...] = ()
 
-    def resting(self) -> Config:
+    def resting(self) -> Experiment:
         """The experiment of the file, or a rig with cells at rest."""
         merged = read_merged(self.path, self.sets).table
         return load(self.path, self.sets) if "experiment" in merged else self.config([], 1.0)
 
-    def config(self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1) -> Config:
+    def config(
+        self, pulses: list[tuple[float, float]], duration_s: float, cell: int = 1
+    ) -> Experiment:
         """An experiment in which one cell is on during every (on_s, off_s) pulse."""
         if "arrays" not in read_merged(self.path, self.sets).table.get("model", {}):
             raise ConfigError(
@@ -73,7 +75,7 @@ class RigUsed:
         ]
         return load(self.path, [*self.sets, *own])
 
-    def run(self, config: Config, out: Path, seed: int) -> Path:
+    def run(self, config: Experiment, out: Path, seed: int) -> Path:
         """Run it; returns the recording. Raises ConfigError if the run is not complete."""
         result = session.run(config, backend=self.backend, seed=seed, out=out, force=True)
         if result.outcome != "complete":
@@ -105,7 +107,7 @@ class _ColumnSink(assembly.NoSink):
 
 
 def at_rest(
-    config: Config, backend: str, seed: int, columns: Sequence[str], duration_s: float
+    config: Experiment, backend: str, seed: int, columns: Sequence[str], duration_s: float
 ) -> dict[str, float]:
     """Means of some columns while the rig is not armed: all cells off, outputs idle.
 
@@ -181,8 +183,14 @@ class OneCell:
         return float(np.sqrt(g @ self.springs.covariance @ g))
 
 
-def one_cell(config: Config) -> OneCell:
-    """The cell of a one-cell rig; ConfigError for another rig, or springs without a record."""
+def one_cell(config: Experiment, sources: Sequence[Sourced]) -> OneCell:
+    """The cell of a one-cell rig, its springs' record among these sources of its tables.
+
+    Raises
+    ------
+    ConfigError
+        Another rig, or springs without a record.
+    """
     from hil.systems.array.build import build_cell
 
     if config.kind.force_signal is None or config.model.n_cells != 1:
@@ -196,7 +204,7 @@ def one_cell(config: Config) -> OneCell:
         raise ConfigError(f"{config.path}: model.points: both ends must be fixed")
     (cell,) = array.cell
     k_se, k_ae = getattr(cell, "k_se_N_per_m", None), getattr(cell, "k_ae_N_per_m", None)
-    named = [s.source for s in config.sources if s.table.endswith(".cell")]
+    named = [s.source for s in sources if s.table.endswith(".cell")]
     springs = [s for s in named if {"k_se_N_per_m", "k_ae_N_per_m"} <= set(s.names)]
     if k_se is None or k_ae is None or not springs:
         raise ConfigError(
@@ -240,10 +248,10 @@ def cell_of_recording(path: Path) -> OneCell:
         source = parse_any(path, kept["record"])
         if isinstance(source, Source):
             sources += [Sourced(table, source) for table in kept["tables"]]
-    return one_cell(dataclasses.replace(config, sources=sources))
+    return one_cell(config, sources)
 
 
-def plant_truth(kind: str, config: Config) -> dict[str, float]:
+def plant_truth(kind: str, config: Experiment) -> dict[str, float]:
     """True values of the simulated rig, by the names of the record."""
     found: dict[str, float] = {}
     if config.kind.force_signal is not None and kind in ("damping", "activation", "cell_force"):

@@ -248,7 +248,7 @@ def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
     if asked.rig is not None:
         used = RigUsed(asked.rig, asked.backend, act.rig_sets)
         config = used.config(*settings.schedule())
-        cell = one_cell(config) if procedure.cell else None
+        cell = one_cell(config, config.sources) if procedure.cell else None
         recording = out.with_suffix(".h5")
         step = Step("recording", "the rig runs by itself", "")
         done = gather([step], journal, lambda s, i: str(used.run(config, recording, asked.seed)))

@@ -6,8 +6,8 @@ from typing import Any
 
 from hil.errors import ConfigError, ModelError
 from hil.experiment.kind import Description, ModelAsked
-from hil.experiment.load import array_of, load_boards, load_built, period_of
-from hil.experiment.registry import loaded, system_kind
+from hil.experiment.load import load_model, load_rig
+from hil.experiment.registry import loaded
 
 
 def described(
@@ -32,14 +32,16 @@ def described(
     ConfigError
         The file is invalid, or its model does not support `order` or `out`.
     """
-    table, model = load_built(path, sets)
-    if order is not None or out is not None:
-        array_of(path, table, model)
-    kind = system_kind(table)
-    boards = load_boards(path, sets) if with_boards else {}
-    asked = ModelAsked(
-        model, kind.activation(table), period_of(path, sets), order, out, fmi, boards
-    )
+    file = load_model(path, sets)
+    kind, table = file.kind, file.tables.model
+    model = file.models[0] if order is None and out is None else file.model
+    boards = load_rig(path, sets).boards if with_boards else {}
+    if with_boards and not boards:
+        raise ConfigError(
+            f"{path}: --board: the rig has no driver board: leave --board out, or add "
+            '[devices.board] with kind = "cell_board"'
+        )
+    asked = ModelAsked(model, kind.activation(table), file.period_s, order, out, fmi, boards)
     description = Description({}, [])
     if kind.description is not None:
         try:

@@ -118,7 +118,7 @@ class RunTables(RigTables):
 
 
 class RigConfig(Protocol):
-    """The configuration that a rig is built from: `hil.experiment.load.Config`."""
+    """The configuration that a rig is built from: `hil.experiment.loaded.Experiment`."""
 
     @property
     def path(self) -> Path: ...

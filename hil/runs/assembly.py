@@ -13,7 +13,7 @@ from hil.devices.injection import Injection
 from hil.errors import ConfigError, PluginError
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.kind import ControlInputs
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop import duty, guard, loop
 from hil.loop import requests as inputs
 from hil.loop.channels import RigLayout
@@ -80,7 +80,7 @@ class Pipeline:
 
 
 def build(
-    config: Config,
+    config: Experiment,
     seed: int,
     backends: Mapping[str, str] | None = None,
     injection: Injection | None = None,
@@ -114,7 +114,7 @@ def build(
 
 
 def parts_of(
-    config: Config,
+    config: Experiment,
     pipeline: Pipeline,
     clock: Clock,
     sink: RowSink,

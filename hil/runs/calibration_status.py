@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from hil.calibration.files import Calibration, Record, Source, load_any, may_be_of, overlaps
 from hil.calibration.sources import BRING_UP, Sourced
@@ -12,6 +13,7 @@ from hil.devices.board.identity import serial_of
 from hil.errors import ConfigError, DeviceError
 from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
+from hil.experiment.loaded import LoadedModel, LoadedRig
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of
 from hil.rig.tables import CellBoardTable, DeviceTable
@@ -169,51 +171,41 @@ def _serial(identity: protocol.Message, board: CellBoardTable) -> str:
         return "none"
 
 
-def statuses_of_file(
-    path: Path, kind: str, sets: Sequence[str], today: date
-) -> list[CalibrationStatus]:
-    """Status of the calibrations that a valid file names, or of a calibration itself.
+def status_of_rig(
+    rig: LoadedRig, today: date, on_bench: Collection[str] | None = None
+) -> CalibrationStatus:
+    """Status of a rig's calibrations, and of what protects its wires.
 
     Parameters
     ----------
-    kind : as `hil.runs.check.check` returns it
-
-    Raises
-    ------
-    ConfigError
-        As `hil.runs.check.check`.
+    on_bench : names of the devices that are on the bench; by default all
     """
-    from hil.experiment.load import (
-        load,
-        load_calibrations,
-        load_loop_protections,
-        load_protections,
-    )
-    from hil.runs.campaign.plan import load_campaign  # imported late: both load calibrations
+    devices = rig.tables.devices
+    real = devices if on_bench is None else on_bench
+    boards = [board for board in rig.protections if board.name in real]
+    loops = [one for one in rig.loop_protections if one.name in real]
+    unprotected = [*doubts(boards), *loop_limits.doubts(loops, rig.tables)]
+    missing = not_brought_up(devices, rig.sources, real)
+    return status_of(devices, rig.records, rig.sources, today, unprotected, missing)
 
-    if kind == "map of an import":
-        return []
-    if kind == "calibration record":
-        return [_status(load_any(path, named_by=str(path)), today)]
-    if kind == "campaign":
-        configs = list(load_campaign(path).configs.values())
-    elif kind == "experiment":
-        configs = [load(path, sets)]
-    else:
-        unsafe: list[str] = []
-        if kind == "rig":
-            unsafe = [*doubts(load_protections(path, sets)), *load_loop_protections(path, sets)[1]]
-        devices, records, sources = load_calibrations(path, sets)
-        missing = not_brought_up(devices, sources, devices)
-        return [status_of(devices, records, sources, today, unsafe, missing)]
-    return [
-        status_of(
-            c.tables.devices, c.records, c.sources, today,
-            [*doubts(c.protections()), *loop_limits.doubts(c.loop_protections(), c.tables)],
-            not_brought_up(c.tables.devices, c.sources, c.tables.devices),
-        )
-        for c in configs
-    ]  # fmt: skip
+
+def statuses_of(content: Any, today: date) -> list[CalibrationStatus]:
+    """Status of the calibrations that a checked file names, or of a calibration itself.
+
+    Parameters
+    ----------
+    content : of `hil.runs.check.Checked`
+    """
+    match content:
+        case LoadedRig():
+            return [status_of_rig(content, today)]
+        case LoadedModel():
+            return [status_of({}, {}, content.sources, today)]
+        case Calibration() | Source():
+            return [_status(content, today)]
+        case None:
+            return []
+    return [status_of_rig(config, today) for config in content.configs.values()]
 
 
 def _status(found: Record, today: date) -> CalibrationStatus:

@@ -2,19 +2,29 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from hil.calibration.files import load_any
+from hil.calibration.files import Record, load_any
 from hil.config.files import read_merged, read_toml
 from hil.errors import ConfigError
 from hil.experiment import board_limits
-from hil.experiment.load import check_model, check_rig, load, raise_all
+from hil.experiment.load import check_rig, load, load_model
+from hil.experiment.loaded import Experiment, LoadedModel
 from hil.experiment.plan import cells_beyond
-from hil.runs.campaign.plan import load_campaign
+from hil.experiment.source_checks import raise_all
+from hil.runs.campaign.plan import Campaign, load_campaign
 from hil.runs.imports.importing import read_map
 
 
-def check(path: str | Path, sets: Iterable[str] = ()) -> str:
-    """Validate a file of any kind; returns the name of its kind.
+class Checked(NamedTuple):
+    """A valid file: the name of its kind, and what it describes; None for the map of an import."""
+
+    kind: str
+    content: LoadedModel | Record | Campaign | None
+
+
+def check(path: str | Path, sets: Iterable[str] = ()) -> Checked:
+    """Validate a file of any kind.
 
     Raises
     ------
@@ -23,24 +33,26 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> str:
     """
     path = Path(path)
     if "act" in read_toml(path):
-        load_any(path, named_by=str(path))
-        return "calibration record"
+        return Checked("calibration record", load_any(path, named_by=str(path)))
     if "campaign" in read_toml(path):
-        load_campaign(path)
-        return "campaign"
+        return Checked("campaign", load_campaign(path))
     if "sources" in read_toml(path):
         read_map(path)
-        return "map of an import"
-    merged = read_merged(path, sets)
-    if "experiment" in merged.table or "controller" in merged.table:
-        config = load(path, sets)
-        boards = board_limits.protections(config.tables, config.models[0])
-        raise_all(merged, [*cells_beyond(config), *board_limits.faults(boards)])
-        if config.excuses:
-            raise ConfigError("\n".join(config.excuses))
-        return "experiment"
-    if merged.table.keys() <= {"model", "plant"}:
-        check_model(merged)
-        return "model"
-    check_rig(merged)
-    return "rig"
+        return Checked("map of an import", None)
+    table = read_merged(path, sets).table
+    if "experiment" in table or "controller" in table:
+        return Checked("experiment", _experiment(path, sets))
+    if table.keys() <= {"model", "plant"}:
+        model = load_model(path, sets)
+        _ = model.models, model.sources
+        return Checked("model", model)
+    return Checked("rig", check_rig(path, sets))
+
+
+def _experiment(path: Path, sets: Iterable[str]) -> Experiment:
+    """Load an experiment, and check what only a bench would refuse."""
+    loaded = load(path, sets)
+    raise_all(loaded.merged, [*cells_beyond(loaded), *board_limits.faults(loaded.protections)])
+    if loaded.excuses:
+        raise ConfigError("\n".join(loaded.excuses))
+    return loaded

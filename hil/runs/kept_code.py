@@ -14,7 +14,8 @@ import xarray as xr
 
 from hil.calibration.files import transducers_of
 from hil.errors import ConfigError, one_line
-from hil.experiment.load import Config, from_toml
+from hil.experiment.load import from_toml
+from hil.experiment.loaded import Experiment
 from hil.experiment.registry import named
 from hil.plugins import trust
 from hil.record.read import calibrations_of, experiment_of, open_run, plugins_of
@@ -94,7 +95,7 @@ def kept_code(path: Path) -> list[KeptCode]:
     ]
 
 
-def config_of(path: Path, run: xr.Dataset, code: Mapping[str, str] | None = None) -> Config:
+def config_of(path: Path, run: xr.Dataset, code: Mapping[str, str] | None = None) -> Experiment:
     """The configuration of a recording, with its user code loaded.
 
     Parameters

@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 
 from hil.errors import ConfigError, one_line
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
@@ -162,7 +162,7 @@ def _sum(total: dict[str, Any], more: Mapping[str, Any]) -> None:
             total[key] = (total[key] or 0) + more[key]
 
 
-def logbook_of(config: Config, backends: Mapping[str, str]) -> Logbook | None:
+def logbook_of(config: Experiment, backends: Mapping[str, str]) -> Logbook | None:
     """The logbook of a run; None if its rig names no specimen."""
     specimen = config.tables.specimen
     if specimen is None:
@@ -172,7 +172,7 @@ def logbook_of(config: Config, backends: Mapping[str, str]) -> Logbook | None:
     return Logbook(config.logbook, specimen.serial, simulated=not real)
 
 
-def wires_of(config: Config) -> dict[str, Wire]:
+def wires_of(config: Experiment) -> dict[str, Wire]:
     """The energy method of every cell."""
     specimen, system = config.tables.specimen, config.system()
     wires = {}
@@ -197,7 +197,7 @@ class Recorded:
 
 
 @contextlib.contextmanager
-def kept(book: Logbook | None, config: Config, path: Path) -> Iterator[Recorded]:
+def kept(book: Logbook | None, config: Experiment, path: Path) -> Iterator[Recorded]:
     """Write the begin of a run before the block, and its counts after, whatever its outcome.
 
     The block may change the path of the recording from which it is counted.

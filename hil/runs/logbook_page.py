@@ -6,7 +6,7 @@ from typing import Any
 
 from hil.config.files import read_merged
 from hil.errors import ConfigError, one_line
-from hil.experiment.load import LOGBOOK
+from hil.experiment.loaded import LOGBOOK
 from hil.platform.provenance import user
 from hil.runs.logbook import Logbook, books_in, opening
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.experiment.registry import system_kind
 from hil.loop import requests
 from hil.loop.clock import VirtualClock
@@ -30,7 +30,7 @@ BUDGET_SHARE = 0.5  # of a period: budget of plug-in code whose table has no `bu
 HUNG_REHEARSED_S = 10.0  # timeout of a call; a first call may compile
 
 
-def compile_tick(config: Config) -> None:
+def compile_tick(config: Experiment) -> None:
     """JIT-compile everything before the run, on a separate simulated rig.
 
     Runs two ticks and as many more as the estimator needs for its first force sample and the
@@ -49,13 +49,13 @@ def run_simulated(context: LoopContext) -> str:
         return trial.run()
 
 
-def _longest_wait_s(config: Config) -> float:
+def _longest_wait_s(config: Experiment) -> float:
     """Time after which every stage has run once, also those that do not run at every tick."""
     waits_s = config.controller.longest_wait_s, config.kind.observer_wait_s
     return max(wait_s(config.tables) for wait_s in waits_s)
 
 
-def rehearse(config: Config, seed: int) -> None:
+def rehearse(config: Experiment, seed: int) -> None:
     """Run the first REHEARSED_TICKS of an experiment on a simulated rig, before any device opens.
 
     Raises
@@ -77,7 +77,7 @@ def rehearse(config: Config, seed: int) -> None:
         )
 
 
-def time_foreign(config: Config) -> list[str]:
+def time_foreign(config: Experiment) -> list[str]:
     """Time the steps of systems that run code of others, before a run on the real clock.
 
     Raises
@@ -111,7 +111,7 @@ def _step_s(system: System) -> float:
     return float(np.quantile(durations_s, 0.99))
 
 
-def rehearse_plugins(config: Config, seed: int) -> list[str]:
+def rehearse_plugins(config: Experiment, seed: int) -> list[str]:
     """Time plug-in code on a simulated rig, before any device opens.
 
     The same ticks run two to PASSES_MAX times. The cost of a tick is the minimum over the passes,
@@ -150,7 +150,7 @@ def rehearse_plugins(config: Config, seed: int) -> list[str]:
     return lines
 
 
-def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[np.float64]:
+def _stage_times_s(config: Experiment, seed: int, names: Sequence[str]) -> NDArray[np.float64]:
     """(n_ticks, n_stages) durations of the stages in a rehearsal [s]; ConfigError if it failed."""
     n_ticks = min(config.n_ticks, TIMED_TICKS)
     rehearsed = build(config, seed)
@@ -164,7 +164,7 @@ def _stage_times_s(config: Config, seed: int, names: Sequence[str]) -> NDArray[n
 
 
 def _within_budget(
-    config: Config,
+    config: Experiment,
     key: str,
     plugin: plugin_code.Plugin,
     stage_s: NDArray[np.float64],

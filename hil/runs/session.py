@@ -14,8 +14,7 @@ from typing import Any
 from hil.calibration import sources
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, DeviceError, ModelError, StopError, one_line
-from hil.experiment import board_limits, loop_limits
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop import guard
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock, sees_sleep
 from hil.loop.context import LoopContext
@@ -40,7 +39,7 @@ from hil.rig.instruments import GATES
 from hil.rig.rig import Rig, parse_backend
 from hil.runs import logbook as logbooks
 from hil.runs.assembly import Pipeline, build, parts_of
-from hil.runs.calibration_status import CalibrationStatus, not_brought_up, status_of, strangers
+from hil.runs.calibration_status import CalibrationStatus, status_of_rig, strangers
 from hil.runs.opened import interrupted_by_signals, stop_on_signals
 from hil.runs.rehearsal import compile_tick, rehearse, rehearse_plugins, time_foreign
 from hil.runs.trial import Trial
@@ -58,7 +57,7 @@ class Result:
 
 
 def run(
-    config: Config,
+    config: Experiment,
     *,
     clock: str | None = None,
     backend: str = "sim",
@@ -163,7 +162,7 @@ def run(
 
 
 def refuse_run(
-    config: Config,
+    config: Experiment,
     backends: Mapping[str, str],
     clock: str,
     seed: int,
@@ -187,7 +186,9 @@ def refuse_run(
     )
 
 
-def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> CalibrationStatus:
+def status_now(
+    config: Experiment, backends: Mapping[str, str], *, strict: bool
+) -> CalibrationStatus:
     """Status of a configuration's calibrations today, and of board limits on the bench.
 
     Raises
@@ -195,24 +196,21 @@ def status_now(config: Config, backends: Mapping[str, str], *, strict: bool) -> 
     ConfigError
         `strict` is set and the status has findings that it refuses.
     """
-    boards = [board for board in config.protections() if backends[board.name] == "bench"]
-    loops = [one for one in config.loop_protections() if backends[one.name] == "bench"]
-    doubts = [*board_limits.doubts(boards), *loop_limits.doubts(loops, config.tables)]
-    unprotected = [f"{config.path}: {line}" for line in doubts]
-    on_bench = "bench" in backends.values()
     real = {name for name, kind in backends.items() if kind == "bench"}
-    new = not_brought_up(config.tables.devices, config.sources, real)
-    status = status_of(
-        config.tables.devices, config.records, config.sources, _today(), unprotected,
-        [f"{config.path}: {line}" for line in new],
-    )  # fmt: skip
+    status = status_of_rig(config, _today(), real)
+    status = replace(
+        status,
+        unprotected=[f"{config.path}: {line}" for line in status.unprotected],
+        not_brought_up=[f"{config.path}: {line}" for line in status.not_brought_up],
+    )
+    on_bench = bool(real)
     if strict and (refused := status.refused(on_bench=on_bench)):
         raise ConfigError(f"--strict: {'; '.join(refused)}")
     return status
 
 
 def _with_strangers(
-    status: CalibrationStatus, config: Config, rig: Rig, *, strict: bool
+    status: CalibrationStatus, config: Experiment, rig: Rig, *, strict: bool
 ) -> CalibrationStatus:
     """The status with the boards that are not those of their bring-up, as they report themselves.
 
@@ -230,7 +228,9 @@ def _with_strangers(
     return replace(status, not_brought_up=[*status.not_brought_up, *found])
 
 
-def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict[str, str], str]:
+def where_it_runs(
+    config: Experiment, backend: str, clock: str | None
+) -> tuple[dict[str, str], str]:
     """Backend of every device, and the clock: real when a device is on the bench, else virtual.
 
     Raises
@@ -249,7 +249,7 @@ def where_it_runs(config: Config, backend: str, clock: str | None) -> tuple[dict
 
 
 def _run_recorded(
-    config: Config,
+    config: Experiment,
     path: Path,
     pipeline: Pipeline,
     clock_name: str,
@@ -358,7 +358,7 @@ def _recovered(path: Path) -> str:
 
 def note_start(
     parts: LoopContext,
-    config: Config,
+    config: Experiment,
     calibration: Iterable[tuple[str, str]],
     timed: Iterable[str],
 ) -> None:
@@ -424,7 +424,7 @@ def _awake(clock_name: str, sink: Sink) -> Iterator[None]:
         yield
 
 
-def output_path(config: Config, out: str | Path | None, force: bool) -> Path:
+def output_path(config: Experiment, out: str | Path | None, force: bool) -> Path:
     """Path of the recording; ConfigError if it cannot be written or exists already."""
     if out is None:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
@@ -460,7 +460,7 @@ def _exists_already(path: Path) -> ConfigError:
 
 
 def contents_of(
-    config: Config,
+    config: Experiment,
     pipeline: Pipeline,
     where: Mapping[str, str | int],
     more: Mapping[str, str | int | float],
@@ -511,7 +511,7 @@ def _create(path: Path, contents: layout.Contents, force: bool) -> str:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
 
 
-def trust_code(config: Config, command: str) -> list[str]:
+def trust_code(config: Experiment, command: str) -> list[str]:
     """Trust the user's code of this run for a replay; returns a line if that cannot be stored."""
     try:
         for used in config.plugins.values():
@@ -524,7 +524,7 @@ def trust_code(config: Config, command: str) -> list[str]:
     return []
 
 
-def _sources(config: Config) -> dict[str, dict[str, str]]:
+def _sources(config: Experiment) -> dict[str, dict[str, str]]:
     """The user's code of a run, in the form that the recording stores."""
     return {
         key: {
@@ -538,7 +538,7 @@ def _sources(config: Config) -> dict[str, dict[str, str]]:
     }
 
 
-def model_arrays(config: Config) -> dict[str, Any]:
+def model_arrays(config: Experiment) -> dict[str, Any]:
     """The twin as `/model` of the recording: names, and matrices if it is linear."""
     table, model = config.tables.model, config.models[0]
     names: dict[str, Any] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}
@@ -548,7 +548,7 @@ def model_arrays(config: Config) -> dict[str, Any]:
     return names | config.kind.recorded(table, model)
 
 
-def _ambient(config: Config) -> dict[str, str | float]:
+def _ambient(config: Experiment) -> dict[str, str | float]:
     """The ambient temperature as recording attributes; a measured one is in its column."""
     table = config.tables.ambient
     if table is None:

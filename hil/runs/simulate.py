@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, one_line
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop.clock import StallingClock, VirtualClock
 from hil.mechanics.system import System
 from hil.record.memory import MemorySink
@@ -30,7 +30,7 @@ BACKEND, CLOCK = "sim", "virtual"
 
 
 def simulate(
-    config: Config,
+    config: Experiment,
     seed: int = 0,
     *,
     injection: Injection | None = None,

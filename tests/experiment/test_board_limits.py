@@ -9,7 +9,7 @@ from hil.__main__ import main
 from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.errors import ConfigError
-from hil.experiment.load import load, load_protections
+from hil.experiment.load import load, load_rig
 from hil.mechanics.sma.board_heat import SCAN_LEAST_S
 from hil.mechanics.sma.limits import Thermal, held_for_s
 from hil.runs import assembly
@@ -115,22 +115,22 @@ def test_a_scan_is_as_long_as_the_commands_that_a_run_sends_make_it(rigs):
     """Of a rig alone nobody knows what a run sends: it may broadcast, or modulate."""
     sets = ["devices.board.every=1"]
     alone, masks = (
-        load_protections(rigs / "wires4/rig.toml", sets)[0].bench.scan_s,
-        load(rigs / "wires4/hold.toml", sets).protections()[0].bench.scan_s,
+        load_rig(rigs / "wires4/rig.toml", sets).protections[0].bench.scan_s,
+        load(rigs / "wires4/hold.toml", sets).protections[0].bench.scan_s,
     )
     assert masks == scan_s("set_mask", 1e-3, 4, 100)
     assert alone == scan_s("broadcast", 1e-3, 4, 100)
     assert alone > masks
     # `every` above 1 is refused with a broadcast
     for every in (2, 5):
-        there = load_protections(rigs / "wires4/rig.toml", [f"devices.board.every={every}"])[0]
+        there = load_rig(rigs / "wires4/rig.toml", [f"devices.board.every={every}"]).protections[0]
         assert there.bench.scan_s == scan_s("set_duties", every * 1e-3, 4, 100)
 
 
 def test_a_run_that_modulates_is_checked_with_the_scan_of_duties(rigs):
     for every in (1, 4):
         board = load(rigs / "wires4/modulate.toml", [f"devices.board.every={every}"])
-        assert board.protections()[0].bench.scan_s == scan_s("set_duties", every * 1e-3, 4, 100)
+        assert board.protections[0].bench.scan_s == scan_s("set_duties", every * 1e-3, 4, 100)
 
 
 def test_check_reckons_with_the_broadcasts_of_an_experiment(rigs, hil):
@@ -214,13 +214,13 @@ def test_the_wire_of_a_board_is_described_in_its_own_table(rigs, hil):
     text = path.read_text()
     end = text.index("[devices.daq]")
     path.write_text(text[:end] + WIRE + text[end:])
-    protection = load_protections(path)[0]
+    protection = load_rig(path).protections[0]
     assert [cell.cell for cell in protection.cells] == [f"muscle.{n}" for n in range(1, 7)]
     out = hil("check", path)[1] + hil("check", path)[2]
     assert "supply_current_max_A" in out or "could heat the wire" in out
     limited = path.read_text().replace(WIRE, f"supply_current_max_A = 0.5\n{WIRE}")
     path.write_text(limited)
-    assert load_protections(path)[0].bench.supply_A == 0.5
+    assert load_rig(path).protections[0].bench.supply_A == 0.5
 
 
 def test_every_shipped_rig_passes_its_check(hil):

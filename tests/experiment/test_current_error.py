@@ -9,7 +9,7 @@ import pytest
 from hil.devices.board import protocol
 from hil.experiment.board_limits import leak_A
 from hil.experiment.current_error import catalogue, reading_error, unnoticed_5V_error
-from hil.experiment.load import load_protections
+from hil.experiment.load import load_rig
 from hil.mechanics.sma.limits import Thermal, peak
 
 RIGS = ("wires4", "stage", "isotonic", "spring_bias")
@@ -54,7 +54,7 @@ def test_the_largest_current_of_a_cell_that_is_off_is_what_is_read_as_the_limit(
 @pytest.mark.parametrize("rig", RIGS)
 def test_a_bundled_board_protects_its_wires_with_the_error_of_its_bill(rig, configs):
     """8 V less 3 % over 50.4 Ohm are 154 mA, 2.2 V over 12.6 Ohm 169 mA."""
-    (board,) = load_protections(configs / rig / "rig.toml")
+    (board,) = load_rig(configs / rig / "rig.toml").protections
     least_A = 0.97 * (8.0 / 50.4 if rig == "wires4" else 2.2 / 12.6)
     full_A = 1e-3 * board.limits["current_full_scale_mA"]
     error = reading_error(catalogue()["sense"], full_A, least_A)
@@ -67,7 +67,7 @@ def test_a_bundled_board_protects_its_wires_with_the_error_of_its_bill(rig, conf
 
 
 def test_another_sensor_has_another_error():
-    (board,) = load_protections("configs/wires4/rig.toml")
+    (board,) = load_rig("configs/wires4/rig.toml").protections
     coarse = board.with_full_scale(2000)
     assert coarse.bench.current_error - board.bench.current_error == pytest.approx(
         0.0019 / (0.97 * 8.0 / 50.4), rel=1e-3

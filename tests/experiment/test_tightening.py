@@ -341,9 +341,9 @@ def test_heat_that_is_computed_counts_with_as_much_as_the_supply_may_be_off(chan
 def test_the_time_that_heat_may_be_too_high_counts_as_heat(rigs):
     """100 ms more until the lines are low; the budget has that less."""
     path = rigs / "miga6_lines/rig.toml"
-    (before,) = load(path.with_name("all_on.toml")).loop_protections()
+    (before,) = load(path.with_name("all_on.toml")).loop_protections
     path.write_text(path.read_text() + "\n[guard.hold_s]\ncell_energy_high = 0.1\n")
-    (after,) = load(path.with_name("all_on.toml")).loop_protections()
+    (after,) = load(path.with_name("all_on.toml")).loop_protections
     for cell, budget in before.budgets.items():
         late_K = 0.1 * budget.heats_K_per_s
         assert after.budgets[cell].rise_max_K == pytest.approx(budget.rise_max_K - late_K)

@@ -11,7 +11,7 @@ from hil.__main__ import main
 from hil.devices.board import protocol
 from hil.devices.board.resistance import Chain
 from hil.experiment.board_limits import Protection, as_text, doubts
-from hil.experiment.load import load_protections
+from hil.experiment.load import load_rig
 from hil.experiment.unnoticed import on_min_mA
 from hil.mechanics.sma.limits import Bench, CellWire
 from hil.mechanics.sma.wire import SmaWire
@@ -160,7 +160,7 @@ def test_an_arduino_reads_no_current_that_could_be_too_low():
 
 @pytest.mark.parametrize("rig", ["wires4", "stage", "isotonic", "spring_bias"])
 def test_the_wires_of_a_bundled_rig_bear_every_reading_that_is_too_low(rig, configs, capsys):
-    (board,) = load_protections(configs / rig / "rig.toml")
+    (board,) = load_rig(configs / rig / "rig.toml").protections
     assert board.limits["sense_every_ms"] == 100
     assert all(one.protected for one in board.unnoticed())
     assert doubts([board]) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firmware.boards import NativeBoard
 from firmware.test_heat import Heat
 from hil.devices.board import protocol
-from hil.experiment.load import load_protections
+from hil.experiment.load import load_rig
 from hil.mechanics.sma.board_heat import TICK_S, HeatLaw
 from hil.mechanics.sma.limits import Thermal, held_for_s
 
@@ -90,7 +90,7 @@ def held_on_s(libboard, limits, amps, at_most_s):
 @pytest.mark.parametrize("name", RIGS)
 def test_what_the_check_of_a_rig_promises_of_holding_its_board_keeps(libboard, configs, name):
     """Every current that its limits let pass, and closely around where holding ends."""
-    one = load_protections(configs / name / "rig.toml")[0]
+    one = load_rig(configs / name / "rig.toml").protections[0]
     thermal, scan_s = Thermal.of(one.limits), one.bench.scan_s
     settles_A = (thermal.heat_max_A2s / thermal.time_constant_s) ** 0.5
     near = [settles_A * (1.0 + 0.002 * k) for k in range(-8, 9)]

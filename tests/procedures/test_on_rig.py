@@ -29,12 +29,14 @@ PERIOD_S, NOISE_N = 0.005, 0.002
 
 @pytest.fixture(scope="module")
 def miga(configs):
-    return one_cell(hil.load(configs / "miga1/pulse.toml"))
+    config = hil.load(configs / "miga1/pulse.toml")
+    return one_cell(config, config.sources)
 
 
 @pytest.fixture(scope="module")
 def silicone(configs):
-    return one_cell(hil.load(configs / "silicone1/pulse.toml"))
+    config = hil.load(configs / "silicone1/pulse.toml")
+    return one_cell(config, config.sources)
 
 
 def recorded(monkeypatch, force_N, t_s, on, off):

@@ -15,7 +15,7 @@ from hil.devices.board.driver import BoardPlace, CellBoard
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
 from hil.errors import DeviceError
-from hil.experiment.load import load, load_protections
+from hil.experiment.load import load, load_rig
 from hil.loop.channels import RigLayout
 from hil.runs import session
 from rows import row_of
@@ -131,7 +131,7 @@ def test_the_limits_for_its_wires_assume_the_largest_current_of_an_intact_cell(a
     for name in ("experiment", "controller"):
         del table[name]
     (rigs / "wires4/rig_arduino.toml").write_text(tomli_w.dumps(table))
-    (board,) = load_protections(rigs / "wires4/rig_arduino.toml")
+    (board,) = load_rig(rigs / "wires4/rig_arduino.toml").protections
     wanted = board.wanted()
     assert wanted["current_max_mA"] == ceil(1e3 * 1.03 * 8.0 / (4 * 0.1 * 113.0))
     held_on = type(board)(

@@ -50,7 +50,7 @@ def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs, tmp_pa
              if not line.startswith(("force_residual_max_N", "force_rise_min_N"))]  # fmt: skip
     path.write_text("\n".join(lines))
     experiment = path.with_name(f"{RIGS[rig]}.toml")
-    (board,) = load(experiment).protections()
+    (board,) = load(experiment).protections
     error = board.bench.current_error
     gains = random.uniform(1.0 - error, 1.0 + error, CELLS[rig])
     ohms = 1.0 + random.uniform(-0.1 + error, 0.1 - error)

@@ -16,7 +16,7 @@ import xarray as xr
 from scipy.constants import g
 
 from hil.errors import ConfigError, ModelError
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.identification.wire_loops.loops import Loop, loop_of, read
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
@@ -126,7 +126,7 @@ def _of_weight(path: Path, run: xr.Dataset) -> Array:
     return np.column_stack([both, np.full(len(both), stress_MPa)])
 
 
-def _reading(path: Path, run: xr.Dataset, config: Config, signal: str) -> Array:
+def _reading(path: Path, run: xr.Dataset, config: Experiment, signal: str) -> Array:
     """Readings of the channel that measures a signal."""
     names = [name for name, of in signals_of(config.tables.devices).items() if of == signal]
     if not names:

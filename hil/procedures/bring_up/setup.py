@@ -8,9 +8,8 @@ from hil.devices.board import protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.errors import ConfigError, remedy
 from hil.experiment import board_limits
-from hil.experiment.load import load_calibrations, load_protections
+from hil.experiment.load import load_rig
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
-from hil.rig.instruments import boards_of
 
 HELD_SHARE = 1.1  # of the budget that this current uses up: the board rounds up
 LOAD_SHARE = 1.1  # of the least current that a gate may have on, for a load
@@ -124,7 +123,8 @@ def of_rig(
         The rig is not valid, has no such board, does not say what a wire draws, or its limits
         would let a wire overheat.
     """
-    found = load_protections(path, sets)
+    rig = load_rig(path, sets)
+    found = rig.protections
     names = [one.name for one in found]
     if board is not None and board not in names:
         raise ConfigError(f"--board {board}: {path} has no such board{remedy(board, names)}")
@@ -133,7 +133,7 @@ def of_rig(
         raise ConfigError(f"{path}: {what}")
     one = next(p for p in found if board in (None, p.name))
     board_limits.refuse(path, [one])
-    table = boards_of(load_calibrations(path, sets)[0])[one.name]
+    table = rig.boards[one.name]
     rig_V = one.bench.supply_V
     if supply_V is not None and 0.0 < rig_V * (1.0 + SUPPLY_ERROR) < supply_V:
         raise ConfigError(

@@ -21,7 +21,8 @@ from pydantic import Field
 
 from hil.config.table import Positive, Table
 from hil.errors import ConfigError, writing
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import known_before
 from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
@@ -254,7 +255,7 @@ def _refuse_other(values: Values, subject: Subject, out: Path) -> None:
         write_whole(path, text)
 
 
-def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Config:
+def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experiment:
     """The configuration of a run of so many cycles."""
     period_s = values.heat_s + values.cool_s
     steps: list[dict[str, Any]] = []

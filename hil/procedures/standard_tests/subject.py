@@ -9,7 +9,8 @@ import tomli_w
 
 from hil.config.files import read_toml
 from hil.errors import ConfigError, writing
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.platform.whole_files import write_whole
 from hil.rig.instruments import channels_of, signals_of
 
@@ -31,7 +32,7 @@ class Subject:
     """
 
     rig: Path
-    config: Config
+    config: Experiment
     displacement: str
     force: str
     temperature: str

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.runs import session
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.plan import Campaign, Trial
@@ -30,7 +30,7 @@ def end_line(
     trial: Trial,
     attempt: int,
     file: Path,
-    config: Config,
+    config: Experiment,
     result: session.Result,
     figures: dict[str, Any],
     took_s: float,

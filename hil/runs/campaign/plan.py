@@ -14,7 +14,8 @@ import numpy as np
 from hil.config.files import Merged, read_toml
 from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.runs.campaign.tables import TAKEN, CampaignTables
 
 Combination = tuple[str, tuple[tuple[str, Any], ...]]
@@ -64,9 +65,9 @@ class Campaign:
     path: Path
     tables: CampaignTables
     trials: Sequence[Trial]
-    configs: Mapping[Combination, Config] = field(repr=False)
+    configs: Mapping[Combination, Experiment] = field(repr=False)
 
-    def config(self, trial: Trial) -> Config:
+    def config(self, trial: Trial) -> Experiment:
         return self.configs[trial.combination]
 
     def sets(self, trial: Trial) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.errors import ConfigError, DeviceError, one_line
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.platform.parallel import Scheduler
 from hil.platform.provenance import software
@@ -72,7 +72,7 @@ class Bench:
         self._made_of: Any = None
         self._system: System | None = None
 
-    def system(self, config: Config) -> System | None:
+    def system(self, config: Experiment) -> System | None:
         """The plant in the state after the last trial; None if each trial has a new plant."""
         if not self._carries_on:
             return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from hil.errors import ConfigError, StopError
 from hil.experiment.board_limits import thermal_cells
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop import guard
 from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Column
@@ -58,7 +58,7 @@ def conditions(tables: Sequence[ConditionTable]) -> list[Condition]:
 
 
 def check_columns(
-    where: str, tables: CampaignTables, config: Config, columns: Sequence[Column]
+    where: str, tables: CampaignTables, config: Experiment, columns: Sequence[Column]
 ) -> list[str]:
     """Errors of conditions and measures that this configuration does not support.
 
@@ -89,7 +89,7 @@ def check_columns(
 
 
 def wait(
-    config: Config,
+    config: Experiment,
     tables: CampaignTables,
     *,
     clock: str | None,
@@ -123,7 +123,7 @@ def wait(
 
 
 def _run_loop(
-    config: Config,
+    config: Experiment,
     until: WaitCondition,
     clock: str | None,
     backend: str,
@@ -148,7 +148,7 @@ def _run_loop(
     return trial.outcome, faults or ([stopped_by] if stopped_by else [])
 
 
-def _assume_hot(config: Config, pipeline: Pipeline) -> None:
+def _assume_hot(config: Experiment, pipeline: Pipeline) -> None:
     """Start the twin's wires at their maximum temperature: their history is unknown."""
     if isinstance(pipeline.estimator, HotStart):
         cells = config.model.cell_names

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hil.calibration import sources
 from hil.errors import ConfigError
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT
@@ -45,7 +45,7 @@ class Imported:
 
 def write(
     path: Path,
-    config: Config,
+    config: Experiment,
     pipeline: Pipeline,
     columns: Mapping[str, NDArray[Any]],
     mapped: MapTable,

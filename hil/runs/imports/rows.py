@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.loop.channels import RigLayout
 from hil.loop.frame import CELL_UNKNOWN, units
 from hil.mechanics.arrays import Array
@@ -32,7 +32,7 @@ class Rows:
 
     def __init__(
         self,
-        config: Config,
+        config: Experiment,
         layout: RigLayout,
         sources: Mapping[str, Opened],
         ticks_s: Array,

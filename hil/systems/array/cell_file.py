@@ -37,8 +37,9 @@ def load_cell(path: Path) -> LikeCells:
 
 
 def _of_model(path: Path) -> LikeCells:
-    model, force_on_N = load_model(path)
-    laws = [cell for array in model.arrays.values() for cell in array.cells]
-    if len({law.static for law in laws}) > 1 or len(set(force_on_N.tolist())) > 1:
+    file = load_model(path)
+    laws = [cell for array in file.model.arrays.values() for cell in array.cells]
+    force_on_N = {law.force_on_N for law in file.activation()}
+    if len({law.static for law in laws}) > 1 or len(force_on_N) > 1:
         raise ConfigError(f"{path}: its cells differ: give a file with one [cell] for all places")
-    return LikeCells(laws[0], float(force_on_N[0]))
+    return LikeCells(laws[0], force_on_N.pop())

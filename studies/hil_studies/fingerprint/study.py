@@ -16,7 +16,8 @@ from pydantic import Field
 
 from hil import bundled_configs
 from hil.config.table import Table
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.mechanics.arrays import Array
 from hil.pages.study import check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, mark_simulated, styled_figure
@@ -146,7 +147,7 @@ def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) 
     return force_N
 
 
-def _group_steps(config: Config, duration_s: float) -> dict[int, tuple[Array, float]]:
+def _group_steps(config: Experiment, duration_s: float) -> dict[int, tuple[Array, float]]:
     """Return, for groups 1..g on, the response from rest and the static force."""
     model, activation = config.model, config.activation()
     force_on_N = np.array([a.force_on_N for a in activation])
@@ -187,7 +188,7 @@ def _draw_groups(steps: dict[int, tuple[Array, float]]) -> Figure:
     return figure
 
 
-def _draw_run(config: Config, path: Path, seed: int) -> Figure:
+def _draw_run(config: Experiment, path: Path, seed: int) -> Figure:
     """Run an experiment on the simulated rig; draw measured and simulated force, cells below."""
     session.run(config, seed=seed, out=path, force=True)
     recording = open_run(path)
@@ -208,7 +209,7 @@ def _draw_run(config: Config, path: Path, seed: int) -> Figure:
     return figure
 
 
-def _effort(name: str, config: Config) -> dict[str, Any]:
+def _effort(name: str, config: Experiment) -> dict[str, Any]:
     """Compare the user's effort and the computing time with equations written by hand.
 
     By hand, the user writes one equation per state and one term per non-zero coefficient. With

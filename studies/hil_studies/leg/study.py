@@ -17,7 +17,7 @@ from pydantic import Field
 from hil.config.table import Table
 from hil.control.build import build_signal
 from hil.control.tables import SignalsReferenceTable
-from hil.experiment.load import Config
+from hil.experiment.loaded import Experiment
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import FAULT, MEASURED, MODEL, REFERENCE, styled_figure
@@ -159,7 +159,7 @@ def _thesis(scenario: str, controller: str, sensing: Sensing, values: Values) ->
     return simulate(system, "toe", _target(config), READINGS[controller], sensing)
 
 
-def _target(config: Config) -> Array:
+def _target(config: Experiment) -> Array:
     follows = config.tables.reference
     assert isinstance(follows, SignalsReferenceTable)
     signal = build_signal(follows.signals["height"])
@@ -167,7 +167,7 @@ def _target(config: Config) -> Array:
     return np.array([signal.at(k * config.tables.loop.period_s) for k in range(n)])
 
 
-def _instruments(scenario: str, controller: str, values: Values) -> Config:
+def _instruments(scenario: str, controller: str, values: Values) -> Experiment:
     robust = controller == "robust"
     delay_s = values.delay_s if values.delay_s is not None else (LATE_S if robust else 1e-3)
     noise_m = values.noise_m if values.noise_m is not None else (NOISE_M if robust else 5e-6)

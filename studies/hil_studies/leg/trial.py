@@ -13,7 +13,8 @@ from hil.control.build import build_signal
 from hil.control.tables import SignalsReferenceTable
 from hil.devices.sim.daq import SimOutput
 from hil.errors import ModelError
-from hil.experiment.load import Config, load
+from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.loop.clock import VirtualClock
 from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
@@ -36,12 +37,12 @@ class _Rows(assembly.NoSink):
         return True
 
 
-def configuration(scenario: str, sets: Sequence[str]) -> Config:
+def configuration(scenario: str, sets: Sequence[str]) -> Experiment:
     """Return a bundled scenario with changes."""
     return load(root() / f"configs/leg/{scenario}.toml", list(sets))
 
 
-def run_trial(config: Config, seed: int = 0) -> Trace:
+def run_trial(config: Experiment, seed: int = 0) -> Trace:
     """Run the experiment on the virtual clock; return the leg's true motion.
 
     Raises
@@ -58,7 +59,7 @@ def run_trial(config: Config, seed: int = 0) -> Trace:
     return true_motion(config, np.array(rows.outputs))
 
 
-def true_motion(config: Config, commanded: Array) -> Trace:
+def true_motion(config: Experiment, commanded: Array) -> Trace:
     """Simulate the plant with these commands, (N, outputs) in the order of the rig."""
     plant = config.system(plant=True)
     tables = config.tables

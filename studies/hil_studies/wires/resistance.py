@@ -24,7 +24,7 @@ from hil.devices.board import protocol
 from hil.devices.board.resistance import FULL_COUNTS, Chain
 from hil.errors import ModelError
 from hil.experiment.board_limits import thermal_cells
-from hil.experiment.load import load_built
+from hil.experiment.load import load_model
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.observer import ResistanceObserver
 from hil.mechanics.sma.resistance import Resistivity
@@ -275,7 +275,8 @@ def _own(out: Path, values: Values) -> dict[str, Any]:
 def _wire(values: Values) -> SmaWire:
     if not values.rig:
         return SmaWire(n_wires=values.n_wires, supply_V=values.supply_V)
-    cells = thermal_cells(*load_built(values.rig))
+    rig = load_model(values.rig)
+    cells = thermal_cells(rig.tables.model, rig.models[0])
     if values.cell not in cells:
         named = ", ".join(cells) or "none"
         raise ModelError(

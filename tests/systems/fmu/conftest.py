@@ -4,8 +4,7 @@ from functools import cache, partial
 
 import pytest
 
-from hil.experiment.load import load_built
-from hil.experiment.registry import system_kind
+from hil.experiment.load import load_model
 from hil.systems.array.fmu.export import HERE, export
 from systems.fmu.units import FAULTS, PERIOD_S, with_unit
 
@@ -14,8 +13,8 @@ from systems.fmu.units import FAULTS, PERIOD_S, with_unit
 def made(configs, tmp_path_factory):
     """Units of the array of miga6: sound, with a fault after 50 steps, or with C of somebody."""
     folder = tmp_path_factory.mktemp("units")
-    table, model = load_built(configs / "miga6/rig.toml")
-    cells = system_kind(table).activation(table)
+    loaded = load_model(configs / "miga6/rig.toml")
+    model, cells = loaded.model, loaded.activation()
 
     @cache
     def make(fmi=3, fault=None, more=""):

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from hil.__main__ import main
 from hil.errors import ConfigError, ModelError, PluginError
-from hil.experiment.load import load, load_built
+from hil.experiment.load import load, load_model
 from hil.record.read import open_run
 from hil.runs import rehearsal
 from hil.systems.fmu import SYSTEM
@@ -24,7 +24,7 @@ from systems.fmu.units import CELLS, PERIOD_S, table
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize("interface", ["co_simulation", "model_exchange"])
 def test_a_unit_moves_as_the_matrix_exponential_says(interface, fmi, made, configs):
-    model = load_built(configs / "miga6/rig.toml")[1]
+    model = load_model(configs / "miga6/rig.toml").model
     n, duty = len(model.states), np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     u = 4.0 * duty
     whole = np.zeros((n + 1, n + 1))

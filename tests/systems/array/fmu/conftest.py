@@ -7,8 +7,7 @@ import pytest
 
 from fmu_unit import PERIOD_S, Unit
 from hil.experiment.kind import ModelAsked
-from hil.experiment.load import load_boards, load_built
-from hil.experiment.registry import system_kind
+from hil.experiment.load import load_model, load_rig
 from hil.systems.array.description import boards_of
 from hil.systems.array.fmu import export
 
@@ -21,9 +20,9 @@ def built(tmp_path_factory):
     def build(file, fmi=3, period_s=PERIOD_S, sets=(), with_boards=False):
         key = (str(file), file.read_text(), fmi, period_s, tuple(sets), with_boards)
         if key not in made:
-            table, model = load_built(file, sets)
-            cells = system_kind(table).activation(table)
-            tables = load_boards(file, sets) if with_boards else {}
+            loaded = load_model(file, sets)
+            model, cells = loaded.model, loaded.activation()
+            tables = load_rig(file, sets).boards if with_boards else {}
             boards = boards_of(ModelAsked(model, cells, period_s, boards=tables))
             path = folder / f"{len(made)}.fmu"
             with pytest.MonkeyPatch.context() as patch:

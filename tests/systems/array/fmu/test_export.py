@@ -12,8 +12,7 @@ from fmpy.validation import validate_fmu
 
 from fmu_unit import PERIOD_S
 from hil.__main__ import main
-from hil.experiment.load import load_built
-from hil.experiment.registry import system_kind
+from hil.experiment.load import load_model
 from hil.record.read import open_run
 from hil.systems.array.fmu.export import TARGETS, export
 
@@ -115,7 +114,7 @@ def test_model_exchange_and_co_simulation_agree(rig, fmi, built, configs):
 def test_an_external_force_moves_a_free_point_as_scipy_computes(fmi, built, opened, tmp_path):
     file = tmp_path / "hanging.toml"
     file.write_text(HANGING)
-    model = load_built(file)[1]
+    model = load_model(file).model
     force = model.inputs.index("load.F_N")
     system = scipy.signal.StateSpace(model.A, model.B[:, [force]], model.C, model.D[:, [force]])
     steps = np.arange(400)
@@ -196,8 +195,8 @@ def test_the_sources_in_the_unit_compile_without_warnings(built, configs, tmp_pa
 
 @pytest.mark.slow
 def test_equal_arrays_have_equal_tokens_and_others_have_not(configs, tmp_path):
-    table, model = load_built(configs / "miga6/rig.toml")
-    cells = system_kind(table).activation(table)
+    loaded = load_model(configs / "miga6/rig.toml")
+    model, cells = loaded.model, loaded.activation()
     other = [replace(cells[0], force_on_N=5.0), *cells[1:]]
     tokens = []
     for name, activation in (("a", cells), ("b", cells), ("c", other)):

@@ -10,8 +10,7 @@ import pytest
 
 from fmu_unit import PERIOD_S
 from hil.__main__ import main
-from hil.experiment.load import load_built
-from hil.experiment.registry import system_kind
+from hil.experiment.load import load_model
 from hil.mechanics.sma import stressed, wire
 from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
@@ -155,8 +154,8 @@ def test_co_simulation_repeats_the_wires_of_a_runs_twin(
 
 
 def system_of(file, sets=()):
-    table, model = load_built(file, sets)
-    return ArraySystem(model, system_kind(table).activation(table), PERIOD_S)
+    loaded = load_model(file, sets)
+    return ArraySystem(loaded.model, loaded.activation(), PERIOD_S)
 
 
 @pytest.mark.slow_beyond(1)
@@ -205,8 +204,7 @@ def test_the_strain_is_that_of_the_law(built, opened, configs):
 
     The tension is solved to 1e-3 (1 + its pull) newton, 0.1 MPa; at 37 per TPa that is 4e-6.
     """
-    table, _ = load_built(configs / "wires4/rig.toml")
-    cell = system_kind(table).activation(table)[0]
+    cell = load_model(configs / "wires4/rig.toml").activation()[0]
     law, wires = cell.loaded.law, cell.wire
     area_m2 = wires.n_wires * np.pi * wires.diameter_m**2 / 4.0
     softer = 1.0 / law.modulus_M_Pa - 1.0 / law.modulus_A_Pa
