@@ -1,12 +1,30 @@
+import fcntl
+import os
+
 import pytest
 
 from firmware.boards import AvrBoard, NativeBoard, load, make, need_avr
 
 
 @pytest.fixture(scope="session")
-def firmware_build(tmp_path_factory):
+def build(tmp_path_factory):
+    """Builds targets of the firmware for all workers of this session: the first one compiles."""
+    session = tmp_path_factory.getbasetemp()
+    folder = (session.parent if "PYTEST_XDIST_WORKER" in os.environ else session) / "firmware"
+    folder.mkdir(exist_ok=True)
+
+    def targets(*names):
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return make(folder, *names)
+
+    return targets
+
+
+@pytest.fixture(scope="session")
+def firmware_build(build):
     """A folder with libboard.so and board_pty."""
-    return make(tmp_path_factory.mktemp("firmware"), "host")
+    return build("host")
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +45,10 @@ def armed(board):
 
 
 @pytest.fixture(scope="session")
-def avr_build(tmp_path_factory):
+def avr_build(build):
     """A folder with the ATmega328P image and the library that runs it."""
     need_avr()
-    return make(tmp_path_factory.mktemp("avr"), "avr", "emulate")
+    return build("avr", "emulate")
 
 
 @pytest.fixture
