@@ -164,7 +164,7 @@ def shown(kind, ticks, onset):
 
 
 @pytest.mark.parametrize("kind", HOLDABLE)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 4 // 5, deadline=None)
 @given(ticks=rhythms(), onset=st.integers(2, 40), hold=st.integers(0, 20))
 def test_a_trip_comes_within_hold_and_age_whichever_readings_are_lost(kind, ticks, onset, hold):
     bench, tripped = Bench(kind, onset, hold), None
@@ -173,11 +173,12 @@ def test_a_trip_comes_within_hold_and_age_whichever_readings_are_lost(kind, tick
             tripped = tick[0]
     begins = shown(kind, ticks, onset)
     assert tripped == first([k for k, _, _ in ticks], begins + hold)
-    limit = COMMANDS.get(kind, 0) + (FROZEN + AGE + 1) * (kind == "sensor_frozen")  # two readings
+    limit = COMMANDS.get(kind, 0) + FROZEN * (kind == "sensor_frozen")
+    limit += (AGE + 1) * (kind in ("sensor_frozen", "current_untrue"))  # two readings
     assert tripped <= onset + limit + hold + (0 if kind in COMMANDS else AGE) + 2 * LATE_MAX
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(ticks=rhythms(), ends=st.integers(0, 60))
 def test_a_channel_without_readings_is_stale_though_its_device_answers(ticks, ends):
     bench, last = Bench(), -1
