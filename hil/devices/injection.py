@@ -36,6 +36,9 @@ class Injection:
 
     def __init__(self, faults: Sequence[FaultTable]) -> None:
         self._faults = list(faults)
+        self._of: dict[str, list[FaultTable]] = {}
+        for fault in faults:
+            self._of.setdefault(fault.kind, []).append(fault)
         self._tick_of: dict[int, float] = {}  # time of a fault that lasts one tick, by its index
         self._once: list[tuple[FaultTable, Callable[[], None]]] = []
         self.t_s = 0.0
@@ -57,10 +60,10 @@ class Injection:
 
     def every(self, kind: str, device: str | None = None) -> Iterator[FaultTable]:
         """All active faults of this kind."""
-        for fault in self._faults:
+        for fault in self._of.get(kind, ()):
             over_s = math.inf if fault.for_s is None else fault.at_s + fault.for_s
             here = device is None or fault.device in (None, device)
-            if fault.kind == kind and here and fault.at_s - 1e-9 <= self.t_s < over_s - 1e-9:
+            if here and fault.at_s - 1e-9 <= self.t_s < over_s - 1e-9:
                 yield fault
 
     def at_start(self, kind: str, action: Callable[[], None]) -> None:

@@ -9,25 +9,24 @@ from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.errors import DeviceError
 from hil.experiment.load import load
-from hil.runs import session
+from hil.runs.simulate import simulate
 
 RIGS = {"wires4": "hold", "isotonic": "pulse", "spring_bias": "pulse", "stage": "pull"}
 CELLS = {"wires4": 4, "isotonic": 1, "spring_bias": 1, "stage": 1}
 ARRAY = {"wires4": "muscle", "isotonic": "wire", "spring_bias": "wire", "stage": "wire"}
 ON_S = 0.3
-# 20 % low, half, 21 mA of 0.4 A, 25 mA of 0.17 A.
-LOW = [0.8, 0.5, 21.0 / 400.0, 25.0 / 170.0]
+# 20 % low, 21 mA of 0.4 A, half, 25 mA of 0.17 A.
+LOW = [0.8, 21.0 / 400.0, 0.5, 25.0 / 170.0]
 
 
-def ran(path, out, sets, faults=()):
+def ran(path, sets, faults=()):
     """A run of an experiment; its outcome, its end and the texts of its faults."""
     injection = Injection([FaultTable(**fault) for fault in faults])
-    result = session.run(load(path, sets), out=out, injection=injection, backend="sim")
-    run = open_run(out)
+    run = simulate(load(path, sets), injection=injection)
     texts = [str(text) for text, level in zip(run.event_text.values, run.event_level.values,
                                               strict=True) if level == "fault"]  # fmt: skip
     tripped = run.t_s.values[run.fault_bits.values != 0]
-    return result.outcome, float(tripped[0]) if len(tripped) else None, texts
+    return run.attrs["outcome"], float(tripped[0]) if len(tripped) else None, texts
 
 
 def steps(random, cells, duration_s):
@@ -40,9 +39,10 @@ def steps(random, cells, duration_s):
     return f"controller.steps=[{{t_s=0.05, on='all'}}, {', '.join(rows)}]"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.slow_beyond(len(RIGS))
 @pytest.mark.parametrize("rig", RIGS)
-def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs, tmp_path):
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs):
     """The rig's own model is compared too, and would find a plant that is so different."""
     random = np.random.default_rng([seed, *map(ord, rig)])
     path = rigs / rig / "rig.toml"
@@ -66,25 +66,24 @@ def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs, tmp_pa
               for i, gain in enumerate(gains)]  # fmt: skip
     sets += ["experiment.duration_s=4.0", "controller.kind='schedule'",
              steps(random, CELLS[rig], 4.0)]  # fmt: skip
-    outcome, _, texts = ran(experiment, tmp_path / "run.h5", sets, faults)
+    outcome, _, texts = ran(experiment, sets, faults)
     assert (outcome, texts) == ("complete", [])
 
 
-@pytest.mark.parametrize("gain", LOW)
+@pytest.mark.slow_beyond(2 * len(RIGS))
 @pytest.mark.parametrize("rig", RIGS)
-def test_a_current_that_reads_low_is_noticed_at_arming_and_while_running(
-    rig, gain, configs, tmp_path
-):
+@pytest.mark.parametrize("gain", LOW)
+def test_a_current_that_reads_low_is_noticed_at_arming_and_while_running(rig, gain, configs):
     """At most a quarter of a second after: two readings of resistance, or two scans."""
     experiment = configs / rig / f"{RIGS[rig]}.toml"
-    sets = ["experiment.duration_s=2.0", "controller.kind='schedule'",
+    sets = ["experiment.duration_s=1.3", "controller.kind='schedule'",
             f"controller.steps=[{{t_s={ON_S}, on='all'}}]"]  # fmt: skip
     fault = {"kind": "current_gain", "value": gain}
     with pytest.raises(DeviceError, match="current_low") as refused:
-        ran(experiment, tmp_path / "armed.h5", sets, [{**fault, "at_s": 0.0}])
+        ran(experiment, sets, [{**fault, "at_s": 0.0}])
     assert len(str(refused.value).splitlines()) == 1
     at_s = 1.0
-    outcome, when_s, texts = ran(experiment, tmp_path / "run.h5", sets, [{**fault, "at_s": at_s}])
+    outcome, when_s, texts = ran(experiment, sets, [{**fault, "at_s": at_s}])
     assert outcome == "tripped"
     assert at_s <= when_s <= at_s + 0.25
     assert any("current_low" in text or "resistance_out_of_range" in text for text in texts)
@@ -105,13 +104,13 @@ def test_a_room_of_45_degC_is_refused_before_anything_is_on(rig, configs, tmp_pa
 
 
 @pytest.mark.parametrize("air_C", [60.0, 110.0])
-def test_a_wire_in_a_chamber_that_its_model_states_runs_on(air_C, configs, tmp_path):
+def test_a_wire_in_a_chamber_that_its_model_states_runs_on(air_C, configs):
     """Its austenite has a sixth less resistance, more than the tolerance of a cold wire."""
     wire = [f"{part}.arrays.wire.activation.{key}"
             for part in ("model", "plant")
             for key in (f"ambient_C={air_C}", "austenite_Ohm_per_m=105.0")]  # fmt: skip
     off = ["experiment.duration_s=1.5", "controller.steps=[{t_s=0.0, off='all'}]"]
-    outcome, _, texts = ran(configs / "stage/pull.toml", tmp_path / "run.h5", wire + off)
+    outcome, _, texts = ran(configs / "stage/pull.toml", wire + off)
     assert (outcome, texts) == ("complete", [])
 
 
@@ -142,14 +141,14 @@ LIGHT = [f"{part}.arrays.muscle.activation.clamp_capacity_J_per_K=0.0005"
     ],
 )
 def test_what_only_the_wires_state_shows_to_be_untrue_trips(
-    name, fault, on_s, within_s, sets, configs, tmp_path
+    name, fault, on_s, within_s, sets, configs
 ):
     """A cold wire that reads as austenite; a clamp, 200 times as light, that does not warm."""
     at_s = 1.0
     sets = [*sets, "experiment.duration_s=2.5", f"controller.steps=[{{t_s={on_s}, on='all'}}]"]
     faults = [{**fault, "cell": 2, "at_s": at_s}]
     path = configs / "wires4/hold.toml"
-    outcome, when_s, texts = ran(path, tmp_path / "run.h5", sets, faults)
+    outcome, when_s, texts = ran(path, sets, faults)
     assert outcome == "tripped"
     assert at_s <= when_s <= at_s + within_s
     [text] = texts
