@@ -7,7 +7,8 @@ TRIAL = "hil/runs/trial.py"
 
 def calls(path, method):
     """Names of the objects whose `method` this module calls, such as `pipeline.rig`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)) if f".{method}(" in text else ():
         call = node.func if isinstance(node, ast.Call) else None
         if isinstance(call, ast.Attribute) and call.attr == method:
             yield ast.unparse(call.value)

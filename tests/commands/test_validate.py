@@ -179,8 +179,8 @@ def test_criteria_that_are_none_are_refused_before_the_run(table, configs, capsy
 def test_bad_input_is_one_line(runs, configs, tmp_path, capsys):
     slider = tmp_path / "slider.h5"
     hil.run(hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.5"]), out=slider)
-    other = tmp_path / "array14.h5"
-    hil.run(hil.load(configs / "array14/pid.toml", ["experiment.duration_s=0.5"]), out=other)
+    other = tmp_path / "silicone1.h5"
+    hil.run(hil.load(configs / "silicone1/pulse.toml", ["experiment.duration_s=0.5"]), out=other)
     nothing = tmp_path / "nothing.toml"
     nothing.write_text("[acceptance]\nrms = 1.0\n")
     for words, line in (

@@ -342,7 +342,7 @@ def energy(board):
 
     Of a current the count above counts: 0.4 % more heat, and rounding up of every turn.
     """
-    for limit_ms in (99, 100, 101):
+    for limit_ms in (99, 100, 101)[:: board.every]:
         heat = limit_ms * 10_000
         board.limit(heat_max_cA2ms=4_000_000_000, heat_time_constant_ms=1)
         board.limit(heat_max_cA2ms=heat, heat_time_constant_ms=1)

@@ -135,7 +135,8 @@ def _heats(chip):
     ]
 
 
-@pytest.mark.parametrize("bits", [[17], [16, 12], [9, 8]])
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("bits", [[16, 12], [17], [9, 8]])
 def test_on_the_chip_bits_of_heat_that_are_cleared_are_noticed(chip, bits):
     chip.limit(heat_max_cA2ms=1_000_000, heat_time_constant_ms=600)
     chip.recover()

@@ -145,7 +145,7 @@ def test_the_heat_budget_is_never_below_that_of_the_wire(whole_core):
     assert _heat_is_proven(build, "997")
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("change", CHANGES["heat"], ids=lambda change: change[1].strip()[:30])
 def test_the_proof_of_the_heat_budget_fails_on_broken_arithmetic(broken_core, change):
     build = _break(broken_core, "heat.c", *change, broken_core / "build/heat_steps")

@@ -220,6 +220,7 @@ def test_an_isolated_cell_is_pulsed_no_more(any_board):
     assert 4 not in {cell for cell, *_ in any_board.sensed(100_000, cells_on=0)}
 
 
+@pytest.mark.slow_beyond(1)  # the chip's cells cool for 44 s
 def test_the_heat_of_pulses_counts(any_board):
     """20 pulses a second of 300 us at 0.5 A: 0.25 A2 0.3 ms each, in 5 s without loss."""
     any_board.limit(

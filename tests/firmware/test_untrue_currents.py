@@ -18,7 +18,7 @@ from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
 
-GAINS = np.append(np.random.default_rng(11).uniform(0.05, 1.0, 23), 1.0)
+GAINS = np.append(np.random.default_rng(11).uniform(0.05, 1.0, 11), 1.0)
 STEP_US, COMMAND_MS, LONG_S = 500, 5, 12.0
 NOTICED_S = 0.03  # two scans of 4 ms, and a command every 5 ms
 

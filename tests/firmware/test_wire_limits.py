@@ -26,10 +26,10 @@ BENCH = Bench(
     cold_C=15.0, warm_C=27.0, supply_V=8.0, supply_A=0.74, scan_s=5.58e-3, current_error=0.046
 )
 TABLE = protocol.default_limits() | {"on_time_max_ms": 60000, "current_full_scale_mA": 1000}
-STEP_US, COMMAND_MS, LONG_S = 500, 5, 25.0
+STEP_US, COMMAND_MS, LONG_S = 500, 5, 12.0
 DUTY = 255
 #: The supply is shorted across a piece of the wire when this much is used up, or so late.
-NEARLY_USED_UP_PER_255, SETTLED_MS = 254, 15_000
+NEARLY_USED_UP_PER_255, SETTLED_MS = 254, 7_000
 
 
 class Attack:

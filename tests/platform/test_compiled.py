@@ -23,8 +23,8 @@ sys.exit(main())
 """
 
 
-def run(out, *start):
-    words = ["run", str(CONFIGS / "miga6/pid.toml"), "--duration", "0.3", "--seed", "3"]
+def run(out, *start, experiment="miga6/pid"):
+    words = ["run", str(CONFIGS / f"{experiment}.toml"), "--duration", "0.3", "--seed", "3"]
     return subprocess.run(
         [sys.executable, *start, *words, "--out", str(out)], capture_output=True, text=True,
         env=os.environ | {"HOME": str(out.parent)}, check=True,
@@ -61,7 +61,7 @@ sys.exit(main())
 
 
 def test_where_no_folder_for_compiled_models_can_be_written_a_run_warns(tmp_path):
-    done = run(tmp_path / "run.h5", "-c", NO_FOLDER)
+    done = run(tmp_path / "run.h5", "-c", NO_FOLDER, experiment="slider/steps")
     assert done.stdout.startswith("complete: 300 rows")
     (line,) = done.stderr.splitlines()
     assert line.startswith("warning: compiled models cannot be kept")

@@ -97,8 +97,8 @@ for how, size_B in moments:
 
 @pytest.fixture
 def short(configs, tmp_path):
-    """A recording of 500 rows."""
-    config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.5"])
+    """A recording of 200 rows."""
+    config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.2"])
     return hil.run(config, out=tmp_path / "run.h5")
 
 

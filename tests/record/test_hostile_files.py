@@ -128,15 +128,15 @@ def bomb(file):
     """40 GB of zeros in about 40 MB: deflate packs them a thousandfold."""
     del file["ticks/busy_s"]
     made = file["ticks"].create_dataset(
-        "busy_s", shape=(5 * 10**9,), dtype="f8", chunks=(10**8,), compression="gzip"
+        "busy_s", shape=(5 * 10**9,), dtype="f8", chunks=(10**6,), compression="gzip"
     )
     with h5py.File("packed", "w", driver="core", backing_store=False) as other:
         source = other.create_dataset(
-            "x", shape=(10**8,), dtype="f8", chunks=(10**8,), compression="gzip"
+            "x", shape=(10**6,), dtype="f8", chunks=(10**6,), compression="gzip"
         )
         source[0] = 0.0
         _, chunk = source.id.read_direct_chunk((0,))
-    for at in range(0, 5 * 10**9, 10**8):
+    for at in range(0, 5 * 10**9, 10**6):
         made.id.write_direct_chunk((at,), chunk)
 
 
@@ -148,7 +148,7 @@ def many_cells(file):
 
 
 def one_thing_under_many_names(file):
-    for i in range(20_000):
+    for i in range(1_000):
         file[f"ticks/x{i}_N"] = file["ticks/force_measured_N"]
 
 

@@ -340,8 +340,8 @@ PATIENT = (
     "devices.supply.obey_max_s=3.0",
 )
 BENCH = ("--backend", "supply=bench,board=sim,daq=sim")
-# A minute, until somebody ends it; with fewer ticks, since all are rehearsed.
-LASTING = (*BENCH, "--duration", "60", "--set", "loop.period_s=0.005")
+# Half a minute, until somebody ends it; with fewer ticks, since all are rehearsed.
+LASTING = (*BENCH, "--duration", "30", "--set", "loop.period_s=0.005")
 
 
 def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path, capsys):

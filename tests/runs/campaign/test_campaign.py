@@ -507,6 +507,7 @@ def test_killed_in_a_trial_it_goes_on_with_that_trial(write, hil):
     assert whole.sizes["tick"] == 5000
 
 
+@pytest.mark.slow
 def test_a_rehearsal_that_is_killed_goes_on_too_and_stays_one(write, hil):
     path = write(factors={"gain": GAIN, "length": LONG})
     words = ("--rehearse", "--out", "tried")

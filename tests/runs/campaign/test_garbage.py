@@ -36,7 +36,7 @@ def refuses_politely(path, text):
             assert line.isprintable()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_day_with_a_random_change_is_refused_politely_or_planned(day, data):
     path, table = day

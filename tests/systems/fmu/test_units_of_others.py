@@ -174,7 +174,8 @@ def refused_first(words, capsys):
 
 def test_what_this_user_ran_here_replays_without_a_question(made, rig_with, trusted, tmp_path):
     out = tmp_path / "mine.h5"
-    assert main(["run", str(rig_with(made(), key="model")), "--out", str(out)]) == 0
+    run = ["run", str(rig_with(made(), key="model")), "--duration", "0.3", "--out", str(out)]
+    assert main(run) == 0
     assert main(["replay", str(out)]) == 0
 
 
