@@ -11,13 +11,15 @@ def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the configuration of an old recording with the defaults of its version.
 
     A sigmoid without `law` was the unscaled one, and the first of several force channels in the
-    file was controlled; steps in contact were taken whole. New recordings have these keys. Tables
-    get their present names.
+    file was controlled; steps in contact were taken whole; wires under stress held it over a
+    period. New recordings have these keys. Tables get their present names.
     """
     made = renamed(copy.deepcopy(dict(table)))
     for activation in _activations(made):
         if activation.get("kind") == "sigmoid":
             activation.setdefault("law", "unscaled")
+        elif activation.get("kind") == "sma":
+            activation.setdefault("coupling", "held")
     forces, loop = _force_channels(made), made.get("loop")
     if len(forces) > 1 and isinstance(loop, dict):
         loop.setdefault("force_channel", forces[0])

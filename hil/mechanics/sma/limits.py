@@ -162,7 +162,8 @@ class CellWire:
         """How long its gate must be on, from cold, for CONTRACTED; infinite: it never is."""
         fed = replace(self.wire, supply_V=supply_V, ambient_C=air_C)
         law, knots_C = wire_laws([fed])[0], np.array(self.own_branches.working_C)
-        T_C, xi = settled(law, knots_C, AS_TABULATED, air_C, 0.0)
+        per_xi = fed.latent_J_per_m / fed.capacity_J_per_m_K
+        T_C, xi, _ = settled(knots_C, AS_TABULATED, per_xi, air_C, 0.0)
         step_s = fed.capacity_J_per_m_K / fed.loss_W_per_m_K / STEPS_A_TIME_CONSTANT
         for n in range(LONGEST_TIME_CONSTANTS * STEPS_A_TIME_CONSTANT):
             if xi >= CONTRACTED:

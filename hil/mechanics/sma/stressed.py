@@ -2,9 +2,9 @@
 
 `hil.mechanics.sma.stress` has the law and `hil.mechanics.sma.wire` the heat balance of a metre of
 wire. Every branch is tabulated as the temperatures at PIECES + 1 equally spaced fractions of its
-distribution, TAIL of which is cut off at either end, and is a line in between. Stress is held over
-a period. So a step has closed forms as the thermal law's has, goes from knot to knot, and depends
-on the period by nothing but the stress.
+distribution, TAIL of which is cut off at either end, and is a line in between. `advance` holds the
+stress. So a step has closed forms as the thermal law's has, goes from knot to knot, and depends on
+its length by nothing but the stress, which `hil.systems.array.model.wire_step` lets change.
 
 Where stress has moved a branch across the wire's state, the wire transforms at once and without
 exchange of heat, C dT = -L dxi, until it is on the branch again.
@@ -151,26 +151,42 @@ def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def settled(law, c, place, T, xi):  # type: ignore[no-untyped-def]
-    """(T, xi) on or between the branches, as a jump of stress leaves them: no heat is exchanged."""
-    per_xi = law[L_AT] / law[C_AT]
+def moves(c, place, strain, T, heating):  # type: ignore[no-untyped-def]
+    """K per pascal by which stress moves a branch where it is at T; `strain` is the stroke's."""
+    at, of = (0, 0) if heating else (OF_BRANCH, 2)
+    share = c[at + SHARE_AT]
+    middle_K = ((1.0 - share) + share * c[PHI_AT] * strain) * c[at + PER_PA_AT]
+    return middle_K + c[at + WIDENS_AT] * (T - place[of])
+
+
+@njit(cache=True)
+def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
+    """(T, xi) on or between the branches, as a jump of stress leaves them, and the branch's width.
+
+    No heat is exchanged: dT = -per_xi dxi, with per_xi the latent heat over the heat capacity. The
+    width is that of the branch that the wire is on, in K per unit of xi: negative for the cooling
+    branch, 0 between the two and at the ends.
+    """
+    on = 0.0
     while xi < 1.0:
         meets, width, limit = _ahead(c, place, xi, True)
         if T <= meets:
             break
         change = (T - meets) / (width + per_xi)
         if change < limit - xi:
-            return T - per_xi * change, xi + change
+            return T - per_xi * change, xi + change, width
         T, xi = T - per_xi * (limit - xi), limit
+        on = width if xi < 1.0 else 0.0
     while xi > 0.0:
         meets, width, limit = _ahead(c, place, xi, False)
         if T >= meets:
             break
         change = (T - meets) / (width + per_xi)
         if change > limit - xi:
-            return T - per_xi * change, xi + change
+            return T - per_xi * change, xi + change, -width
         T, xi = T - per_xi * (limit - xi), limit
-    return T, xi
+        on = -width if xi > 0.0 else 0.0
+    return T, xi, on
 
 
 @njit(cache=True)
@@ -185,7 +201,7 @@ def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-d
         xi > 0.0 and T < _ahead(c, place, xi, False)[0]
     )
     if moved:  # a call costs more than the rest of most steps
-        T, xi = settled(law, c, place, T, xi)
+        T, xi, _ = settled(c, place, law[L_AT] / law[C_AT], T, xi)
     E2 *= heats(law, T, xi)
     while remaining > 0.0:
         r = r_M + dr * xi

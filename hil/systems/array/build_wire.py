@@ -47,7 +47,7 @@ def loaded_wire(
         )
     law = law_of(table, wire)
     return at_rest(law, wire, stress_Pa(wire, table.pretension_N)), Loaded(
-        law, table.pretension_N, float(k_ae)
+        law, table.pretension_N, float(k_ae), table.coupling == "implicit"
     )
 
 

@@ -1,6 +1,7 @@
 """Checks of a rig or an experiment with a cellular array; each finding is a (key, text) pair."""
 
 from collections import Counter
+from math import floor
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hil.rig.run_tables import RigTables
 from hil.rig.tables import ActuatorTable
 from hil.systems.array.build import (
     LEVEL_MIN,
+    build_activation,
     cell_indices,
     recruited_force_N,
     wires_of,
@@ -27,6 +29,8 @@ from hil.systems.array.build import (
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.build_recruitment import reachable_N, unknown_cells
 from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.system import EXACT_ORDER_MAX
+from hil.systems.array.model.wire_load import STEPS_MAX, period_max_s, steps_per_period
 from hil.systems.array.tables_recruitment import GroupsTable
 
 RIG_ORDER_MAX = 2000
@@ -39,6 +43,7 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
     if model.floating:
         names = ", ".join(model.floating[0][:4])
         yield "model", f"no support holds {names}: fix a point or repair the broken cells around it"
+    yield from _check_period(tables, model)
     measured = signals_of(tables.devices)
     forces = force_channels(tables.devices)
     if forces and tables.guard.force_max_N is None:
@@ -56,6 +61,20 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
         cell = signal.removesuffix(".wire_C")
         if cell != signal and cell not in wired:
             yield f"channel '{channel}'", f"signal = '{signal}': '{cell}' has no wire in [model]"
+
+
+def _check_period(tables: RigTables, model: CellArray) -> Found:
+    """Check that wires under stress can follow the period of the loop."""
+    loaded = [one.loaded for one in build_activation(tables.model) if one.loaded is not None]
+    if not loaded or not 0 < len(model.states) <= EXACT_ORDER_MAX:
+        return
+    period_s = tables.loop.period_s
+    if steps_per_period(model, loaded, period_s) > STEPS_MAX:
+        yield (
+            "loop.period_s",
+            f"{period_s:g} s is too long for wires under stress in an array whose oscillations "
+            f"are this fast: give at most {floor(1e6 * period_max_s(model)) * 1e-6:g} s",
+        )
 
 
 def can_be_run(run: SystemRun) -> bool:

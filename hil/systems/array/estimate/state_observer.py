@@ -143,7 +143,8 @@ class ArrayObserver:
         """Advance `n_periods` periods with these cells on, or with these duties."""
         for _ in range(n_periods):
             self.twin.step(cells, inputs)
-            self._stepper.step(*self.twin.u)
+            for u in self.twin.path:
+                self._stepper.step(*u)
 
     def correct(self, force_N: float) -> None:
         """Correct state and disturbance with a reading of the current force."""

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.errors import ConfigError, ModelError, one_line, writing
-from hil.mechanics.discrete import Discrete, discretise
 from hil.platform.whole_files import whole
 from hil.systems.array.fmu import wires
 from hil.systems.array.fmu.variables import (
@@ -171,10 +170,9 @@ def _content(
 ) -> _Content:
     boards = boards or NO_BOARDS
     variables = variables_of(model, cells, boards.names)
-    discrete = discretise(model.A, model.B, model.C, model.D, period_s)
-    numbers, indices = wires.arrays(model, cells, discrete, period_s)
+    numbers, indices = wires.arrays(model, cells, period_s)
     arrays = [
-        *_arrays(model, cells, discrete, variables),
+        *_arrays(model, cells, variables),
         *(("double", name, *_in_c(rows)) for name, rows in (numbers | boards.numbers).items()),
         *(("int", name, *_in_c(rows)) for name, rows in (indices | boards.indices).items()),
     ]
@@ -198,7 +196,7 @@ def _headers() -> Path:
 
 
 def _arrays(
-    model: CellArray, cells: Sequence[CellActivation], discrete: Discrete, variables: Variables
+    model: CellArray, cells: Sequence[CellActivation], variables: Variables
 ) -> list[tuple[str, str, str, str]]:
     """Type, name, size and values of every array of `data.h`."""
     unit_N, shown = np.eye(model.n_cells), list(outputs_of(model))
@@ -208,9 +206,6 @@ def _arrays(
         "B": model.B,
         "C": model.C[shown],
         "D": model.D[shown],
-        "AD": discrete.Ad,
-        "B0": discrete.B0,
-        "B1": discrete.B1,
         "REST_PER_N": np.array(at_rest).T.reshape(len(model.states), model.n_cells),
         "FORCE_ON_N": [cell.force_on_N for cell in cells],
         "RATE_PER_S": np.array([cell.rates_per_s for cell in cells]).T,

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from hil.mechanics.arrays import Array
-from hil.mechanics.discrete import Discrete
+from hil.mechanics.discrete import discretise
 from hil.mechanics.sma import clamp, resistance, stressed, wire
 from hil.systems.array.fmu.variables import SUPPLY_MAX_V
 from hil.systems.array.model import wire_load as loaded
+from hil.systems.array.model import wire_step
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.system import ArraySystem
@@ -22,8 +23,8 @@ PLACES = {
                 "MOVES_AT")),
         (stressed, ("HEATING_AT", "COOLING_AT", "MIDDLE_AT", "PER_PA_AT", "SHARE_AT", "WIDENS_AT",
                     "OF_BRANCH", "H_MAX_AT", "MORE_AT", "RATE_AT", "SOFTER_AT", "PHI_AT")),
-        (loaded, ("AREA_AT", "PULL_AT", "FORCE_ON_AT", "K_AE_AT", "REST_AT", "GAIN_AT",
-                  "NEWTON_STEPS")),
+        (wire_step, ("AREA_AT", "PULL_AT", "FORCE_ON_AT", "K_AE_AT", "REST_AT", "GAIN_AT",
+                     "IMPLICIT_AT", "HELD_STEPS", "NEWTON_STEPS", "SWEEPS_MAX")),
     )
     for name in names
 } | {
@@ -34,16 +35,20 @@ PLACES = {
 NUMBERS = {
     "AT_KNOT": stressed.AT_KNOT,
     "ON_BRANCH_K": stressed.ON_BRANCH_K,
-    "SOLVED": loaded.SOLVED,
+    "HELD_SOLVED": wire_step.HELD_SOLVED,
+    "CLOSE": wire_step.CLOSE,
+    "SOLVED": wire_step.SOLVED,
     "SUPPLY_MAX_V": SUPPLY_MAX_V,
 }
 
 
 def arrays(
-    model: CellArray, cells: Sequence[CellActivation], discrete: Discrete, period_s: float
+    model: CellArray, cells: Sequence[CellActivation], period_s: float
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the arrays of numbers and of indices, by their names in C."""
     system = ArraySystem(model, cells, period_s)
+    discrete = discretise(model.A, model.B, model.C, model.D, period_s / system.steps)
+    coupled = system.loaded is not None and system.loaded.kernel.coupled
     bank, clamps = system.wires, clamp.Clamps(system.wires.cells, system.wires.clamp_C, period_s)
     where = np.array([n for n, cell in enumerate(cells) if cell.has_wire], dtype=int)
     under_stress = [n for n in where if cells[n].loaded is not None]
@@ -55,11 +60,14 @@ def arrays(
     ]
     strain = np.array([law[wire.STRAIN_AT] for law in bank.laws]) * (1.0 - bank.xi[where])
     for n, f_N, (own, _) in zip(under_stress, tension_N, rows, strict=True):
-        h, _ = stressed.stroke(own, f_N / own[loaded.AREA_AT])
+        h, _ = stressed.stroke(own, f_N / own[wire_step.AREA_AT])
         strain[np.searchsorted(where, n)] = (1.0 - bank.xi[n]) * h
     at_rest = [bank.T_C[where], bank.xi[where], strain, bank.resistance_Ohm[where],
                np.zeros(len(where))]  # fmt: skip
     numbers = {
+        "AD": discrete.Ad,
+        "B0": discrete.B0,
+        "B1": discrete.B1,
         "LAW": bank.laws.reshape(len(where), PLACES["N_LAW"]),
         "WIRE_AT_REST": np.array(at_rest),
         "FORCE_AT_REST_N": system.activation.F_N[where],
@@ -70,6 +78,8 @@ def arrays(
         "STRETCH_PER": np.transpose([per for _, per in rows]) if rows else np.zeros((1, 0)),
     }
     return numbers, {
+        "STEPS_OF_PERIOD": np.array([system.steps]),
+        "COUPLED": np.array([int(coupled)]),
         "CELL_OF_WIRE": where,
         "WIRE_OF_LOADED": np.searchsorted(where, under_stress).astype(int),
     }

@@ -8,10 +8,10 @@ from hil.mechanics.discrete import LinearStepper, advanced
 from hil.mechanics.sma.wire import step_wires
 from hil.systems.array.model.activation import switched
 from hil.systems.array.model.system import NO_INPUTS, ArraySystem
-from hil.systems.array.model.wire_load import step_loaded
+from hil.systems.array.model.wire_step import StressedWires, step_loaded
 
 NOTHING = np.zeros((0, 0))
-NO_WIRES = (NOTHING, np.zeros(0), np.zeros((2, 0), dtype=np.int64), *(NOTHING,) * 3, np.zeros(0))
+NO_WIRES = StressedWires(0.0, False, np.zeros((2, 0), dtype=np.int64), *(NOTHING,) * 5, np.zeros(0))
 STILL = np.zeros((2, 0))
 
 
@@ -39,10 +39,9 @@ def response(
         d, now = linear.discrete, system.activation
         matrices = d.Ad, d.B0, d.B1, d.C, d.D
         all_states = linear.x, np.empty_like(linear.x), linear.y, now.F_before_N, now.F_N
-        loaded = NO_WIRES if system.loaded is None else system.loaded.arrays
-        _run_wires(
-            cells, system.period_s, now.wires.arrays, loaded, matrices, all_states, output, y
-        )
+        loaded = NO_WIRES if system.loaded is None else system.loaded.kernel
+        wires = (now.wires.arrays, system.period_s / system.steps, loaded, system.steps)
+        _run_wires(cells, wires, matrices, all_states, output, y)
         return y
     y[0] = system.y[output]
     for k, on in enumerate(cells, start=1):
@@ -66,15 +65,15 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _run_wires(  # type: ignore[no-untyped-def]
-    cells, h, wires, loaded, matrices, states, output, ys
-):
+def _run_wires(cells, wires, matrices, states, output, ys):  # type: ignore[no-untyped-def]
+    unloaded, h, loaded, steps = wires
     Ad, B0, B1, C, D = matrices
     x, x_next, y, F_before, F = states
     ys[0] = y[output]
     for k in range(len(cells)):
-        step_wires(cells[k], h, wires, F_before, F)
-        if len(loaded[6]):
-            step_loaded(cells[k], h, x, loaded, F_before, F, STILL)
-        advanced(Ad, B0, B1, C, D, x, x_next, F_before, F, y)
+        for _ in range(steps):
+            step_wires(cells[k], h, unloaded, F_before, F)
+            if len(loaded.own):
+                step_loaded(cells[k], x, loaded, F_before, F, STILL)
+            advanced(Ad, B0, B1, C, D, x, x_next, F_before, F, y)
         ys[k + 1] = y[output]

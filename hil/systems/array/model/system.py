@@ -11,8 +11,9 @@ from hil.mechanics.system import Drive
 from hil.systems.array.model.activation import Activation, CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
-from hil.systems.array.model.wire_load import LoadedWires
+from hil.systems.array.model.wire_load import LoadedWires, steps_per_period
 from hil.systems.array.model.wire_rest import at_rest
+from hil.systems.array.model.wire_step import step_loaded
 
 EXACT_ORDER_MAX = 200
 NO_INPUTS: NDArray[np.float64] = np.zeros(0)
@@ -24,7 +25,8 @@ class ArraySystem:
     """Steps an array by one period: cell drives in, forces and positions out.
 
     Up to EXACT_ORDER_MAX states, the step uses the matrix exponential. Larger arrays use a series
-    that is summed cell by cell; `hil.systems.array.model.sparse_step` gives its error. The state is
+    that is summed cell by cell; `hil.systems.array.model.sparse_step` gives its error. Wires under
+    stress divide the period into steps (`hil.systems.array.model.wire_load`). The state is
     `activation.theta`, `activation.wires` and `linear.x`. A run starts in equilibrium at the
     temperature of the air, as come from the cold, with driven points at 0. External forces stay at
     zero.
@@ -32,7 +34,9 @@ class ArraySystem:
     Attributes
     ----------
     inputs : `point.x_m` for every driven point; it moves there evenly within a period
-    u : inputs of the linear model at the beginning and at the end of the last period
+    steps : number of steps of a period
+    u : inputs of the linear model at the beginning and at the end of the last step
+    path : `u` of every step of the last period
     """
 
     def __init__(
@@ -45,7 +49,16 @@ class ArraySystem:
         self.period_s = period_s
         self.cell_names = model.cell_names
         self.outputs = model.outputs
-        self.activation = Activation(activation, period_s)
+        under_stress = [
+            (n, cell.wire, cell.loaded, cell.force_on_N)
+            for n, cell in enumerate(activation)
+            if cell.loaded is not None
+        ]
+        self.steps = 1
+        if len(model.states) <= EXACT_ORDER_MAX:
+            self.steps = steps_per_period(model, [one[2] for one in under_stress], period_s)
+        self._step_s = period_s / self.steps
+        self.activation = Activation(activation, self._step_s)
         self.wires = self.activation.wires
         warm = at_rest(model, activation)
         if warm is not None:
@@ -58,12 +71,10 @@ class ArraySystem:
         self.u = self.activation.F_before_N, self.activation.F_N
         if n_moves:
             self.u = np.zeros(model.n_cells + n_moves), np.zeros(model.n_cells + n_moves)
+        self.path = [self.u]
+        if self.steps > 1:
+            self.path = [(u.copy(), u.copy()) for u in self.u[:1] * self.steps]
         self.linear = self.stepper()
-        under_stress = [
-            (n, cell.wire, cell.loaded, cell.force_on_N)
-            for n, cell in enumerate(activation)
-            if cell.loaded is not None
-        ]
         self.loaded: LoadedWires | None = None
         if under_stress:
             self.loaded = LoadedWires(model, under_stress, self.linear, self.wires)
@@ -75,12 +86,12 @@ class ArraySystem:
         return self.model.discrete(self.period_s)
 
     def stepper(self) -> Stepper:
-        """Return a new stepper of the linear part, cold and in equilibrium."""
+        """Return a new stepper of the linear part by steps, cold and in equilibrium."""
         rest = self._rest_N
         x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
         if len(x0) <= EXACT_ORDER_MAX:
             at_rest = np.concatenate([rest, np.zeros(len(self._moves[0]))])
-            return LinearStepper(self.discrete(), x0, at_rest)
+            return LinearStepper(self.model.discrete(self._step_s), x0, at_rest)
         return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)
 
     @property
@@ -93,19 +104,29 @@ class ArraySystem:
 
         Without `inputs` driven points stay where they are.
         """
-        if self.inputs:
-            self._move(inputs if len(inputs) else self._moves[1][::2])
-        self.activate(drive)
-        if self.inputs:
-            self._fill()
-        self.linear.step(*self.u)
+        moves = self._path_m(inputs) if self.inputs else None
+        for k in range(self.steps):
+            if moves is not None:
+                self._move(moves[k])
+            self.activate(drive)
+            if moves is not None:
+                self._fill()
+            self.linear.step(*self.u)
+            if self.steps > 1:
+                self.path[k][0][:], self.path[k][1][:] = self.u
+
+    def _path_m(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where the driven points are at the end of every step of a period, a row each."""
+        start_m = self._moves[1][::2]
+        end_m = inputs if len(inputs) else start_m.copy()
+        return end_m[None] if self.steps == 1 else np.linspace(start_m, end_m, self.steps + 1)[1:]
 
     def _move(self, inputs: NDArray[np.float64]) -> None:
-        """Move the driven points from where they are, at a constant velocity."""
+        """Move the driven points from where they are, at a constant velocity, over a step."""
         before, after = self._moves
         before[::2] = after[::2]
         after[::2] = inputs
-        before[1::2] = after[1::2] = (after[::2] - before[::2]) / self.period_s
+        before[1::2] = after[1::2] = (after[::2] - before[::2]) / self._step_s
 
     def _fill(self) -> None:
         """Put the cells' forces and the motion together."""
@@ -121,10 +142,10 @@ class ArraySystem:
         return found
 
     def activate(self, drive: Drive) -> None:
-        """Advance the cells' forces by one period; `step` then moves the array."""
+        """Advance the cells' forces by one step; `step` then moves the array."""
         now = self.activation
         now.step(drive)
         if self.loaded is not None:
-            self.loaded.step(
-                drive, self.period_s, self.linear.x, now.F_before_N, now.F_N, self._moves
+            step_loaded(
+                drive, self.linear.x, self.loaded.kernel, now.F_before_N, now.F_N, self._moves
             )

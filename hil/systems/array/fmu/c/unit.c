@@ -5,6 +5,8 @@
 
 #include "wire.h"
 
+#define STEP_S (PERIOD_S / STEPS_OF_PERIOD[0])
+
 static double lowest(size_t cell) { return -STOP[0][cell]; }
 
 static double highest(size_t cell) { return STOP[1][cell]; }
@@ -181,7 +183,7 @@ static void step_free_wires(struct unit *unit)
         if (KIND[n] != THERMAL)
             continue;
         double *xi = &unit->wire[AUSTENITE][w];
-        wire_advance(unit->law[w], unit->drive[n], &unit->wire[WIRE_C][w], xi, PERIOD_S);
+        wire_advance(unit->law[w], unit->drive[n], &unit->wire[WIRE_C][w], xi, STEP_S);
         measure_wire(unit, w, unit->law[w][STRAIN_AT] * (1.0 - *xi));
         unit->F_N[n] = unit->force_on_N[n] * *xi;
     }
@@ -194,40 +196,112 @@ static void add_stretch(size_t first, const double *values, size_t n, double *st
             stretch_m[k] += STRETCH_PER[first + j][k] * values[j];
 }
 
-/* Wires under stress, with the tension that the array gives them: hil.systems.array.model.wire_load. */
+/* Between the steps of hil.systems.array.model.wire_step: what the heat of a wire has left of it. */
+struct heated {
+    double T, xi;          /* of the wire */
+    double trial, began;   /* T and xi from which it settles */
+    double per_xi, strain; /* latent heat over heat capacity; of its martensite */
+};
+
+/* hil.systems.array.model.wire_step._heat */
+static struct heated heat(const struct unit *unit, size_t i)
+{
+    size_t w = WIRE_OF_LOADED[i];
+    const double *c = OWN[i], *law = unit->law[w];
+    double duty = unit->drive[CELL_OF_WIRE[w]], stress = unit->tension_N[i] / c[AREA_AT], slope, place[4];
+    struct heated now = {.T = unit->wire[WIRE_C][w], .xi = unit->wire[AUSTENITE][w]};
+    now.began = now.xi;
+    stressed_stroke(c, stress, &slope);
+    stressed_places(c, stress, slope, place);
+    stressed_advance(law, c, place, duty, &now.T, &now.xi, STEP_S);
+    double r = law[R_M_AT] + law[DR_AT] * now.xi;
+    double latent = law[L_AT] + 0.5 * STEP_S * duty * law[E2_AT] * law[DR_AT] / (r * r);
+    now.per_xi = latent / (law[C_AT] + 0.5 * STEP_S * law[G_AT]);
+    now.trial = now.T + now.per_xi * (now.xi - now.began);
+    return now;
+}
+
+/* hil.systems.array.model.wire_step._settle */
+static double settle(const double *c, struct heated *now, double f, double slope)
+{
+    double place[4];
+    stressed_places(c, f / c[AREA_AT], slope, place);
+    now->T = now->trial;
+    now->xi = now->began;
+    double width = stressed_settled(c, place, now->per_xi, &now->T, &now->xi);
+    if (width == 0.0)
+        return 0.0;
+    double moves = stressed_moves(c, place, now->strain, now->T, width > 0.0);
+    return moves / (c[AREA_AT] * (fabs(width) + now->per_xi));
+}
+
+/* hil.systems.array.model.wire_step._follow */
+static void follow(struct heated *now, double less)
+{
+    double xi = fmin(1.0, fmax(0.0, now->xi - less));
+    now->T -= now->per_xi * (xi - now->xi);
+    now->xi = xi;
+}
+
+/* hil.systems.array.model.wire_step._force */
+static double pull(const double *c, struct heated *now, double *tension, double stretch_m)
+{
+    double area = c[AREA_AT], on = c[FORCE_ON_AT], k_ae = c[K_AE_AT];
+    double eases = 1.0 + k_ae * c[GAIN_AT], known = c[PULL_AT] + k_ae * stretch_m;
+    bool held = c[IMPLICIT_AT] == 0.0;
+    double close = held ? HELD_SOLVED * (1.0 + c[PULL_AT]) : CLOSE * (on + c[PULL_AT]);
+    double f = *tension, low = 0.0, high = INFINITY, slope;
+    now->strain = stressed_stroke(c, f / area, &slope);
+    for (int k = 0; k < (held ? HELD_STEPS : NEWTON_STEPS); k++) {
+        double loses = held ? 0.0 : settle(c, now, f, slope);
+        double share = (1.0 - now->xi) * on / c[REST_AT];
+        double off = f - known - eases * (on - share * now->strain);
+        double lost = eases * on / c[REST_AT] * loses * now->strain;
+        double change = off / (1.0 + eases * share * slope / area + lost), before = f;
+        f = fmax(0.0, f - change);
+        if (!held) {
+            *(off > 0.0 ? &high : &low) = before;
+            if (f < low || f > high)
+                f = 0.5 * (low + high);
+            follow(now, loses * (f - before));
+        }
+        if (fabs(change) < close || f == before)
+            break;
+        now->strain = stressed_stroke(c, f / area, &slope);
+    }
+    *tension = f;
+    return (f - known) / eases;
+}
+
+/* Wires under stress, with the tension that the array gives them: hil.systems.array.model.wire_step. */
 static void step_loaded_wires(struct unit *unit, const double *before_N)
 {
-    enum { AFTER = N_LINEAR + N_CELLS };
     double stretch_m[ROOM(N_LOADED)] = {0};
-    add_stretch(0, unit->state, N_LINEAR, stretch_m);
-    add_stretch(N_LINEAR, before_N, N_CELLS, stretch_m);
-    add_stretch(AFTER, unit->F_N, N_CELLS, stretch_m);
-    add_stretch(AFTER + N_CELLS, unit->external, N_EXTERNAL, stretch_m);
-    add_stretch(AFTER + N_CELLS + N_EXTERNAL, unit->external, N_EXTERNAL, stretch_m);
-    for (size_t i = 0; i < N_LOADED; i++) {
-        size_t w = WIRE_OF_LOADED[i], n = CELL_OF_WIRE[w];
-        const double *c = OWN[i];
-        double area = c[AREA_AT], pull = c[PULL_AT], k_ae = c[K_AE_AT], force_on = c[FORCE_ON_AT];
-        double f = unit->tension_N[i], slope, strain = stressed_stroke(c, f / area, &slope), place[4];
-        double *xi = &unit->wire[AUSTENITE][w];
-        stressed_places(c, f / area, slope, place);
-        stressed_advance(unit->law[w], c, place, unit->drive[n], &unit->wire[WIRE_C][w], xi, PERIOD_S);
-        double share = (1.0 - *xi) * force_on / c[REST_AT], eases = 1.0 + k_ae * c[GAIN_AT];
-        double known = pull + k_ae * stretch_m[i];
-        for (int k = 0; k < NEWTON_STEPS; k++) {
-            double off = f - known - eases * (force_on - share * strain);
-            double change = off / (1.0 + eases * share * slope / area);
-            f = fmax(0.0, f - change);
-            if (fabs(change) < SOLVED * (1.0 + pull))
-                break;
-            strain = stressed_stroke(c, f / area, &slope);
+    struct heated now[ROOM(N_LOADED)];
+    add_stretch(N_CELLS, unit->state, N_LINEAR, stretch_m);
+    add_stretch(N_CELLS + N_LINEAR, before_N, N_CELLS, stretch_m);
+    add_stretch(0, unit->F_N, N_CELLS, stretch_m);
+    add_stretch(2 * N_CELLS + N_LINEAR, unit->external, N_EXTERNAL, stretch_m);
+    add_stretch(2 * N_CELLS + N_LINEAR + N_EXTERNAL, unit->external, N_EXTERNAL, stretch_m);
+    for (size_t i = 0; i < N_LOADED; i++)
+        now[i] = heat(unit, i);
+    bool solved = false;
+    for (int sweep = 0; !solved && sweep < (COUPLED[0] ? SWEEPS_MAX : 1); sweep++) {
+        solved = true;
+        for (size_t i = 0; i < N_LOADED; i++) {
+            size_t n = CELL_OF_WIRE[WIRE_OF_LOADED[i]];
+            double force = pull(OWN[i], &now[i], &unit->tension_N[i], stretch_m[i]), change = force - unit->F_N[n];
+            for (size_t k = 0; k < N_LOADED; k++) /* the other wires feel it */
+                stretch_m[k] += STRETCH_PER[n][k] * change;
+            unit->F_N[n] = force;
+            solved = solved && fabs(change) <= SOLVED * (OWN[i][FORCE_ON_AT] + OWN[i][PULL_AT]);
         }
-        unit->tension_N[i] = f;
-        measure_wire(unit, w, (1.0 - *xi) * strain);
-        double force = (f - known) / eases, change = force - unit->F_N[n];
-        for (size_t k = 0; k < N_LOADED; k++) /* the wires that follow feel it */
-            stretch_m[k] += STRETCH_PER[AFTER + n][k] * change;
-        unit->F_N[n] = force;
+    }
+    for (size_t i = 0; i < N_LOADED; i++) {
+        size_t w = WIRE_OF_LOADED[i];
+        unit->wire[WIRE_C][w] = now[i].T;
+        unit->wire[AUSTENITE][w] = now[i].xi;
+        measure_wire(unit, w, (1.0 - now[i].xi) * now[i].strain);
     }
 }
 
@@ -241,18 +315,17 @@ static void step_clamps(struct unit *unit)
     }
 }
 
-void unit_step(struct unit *unit)
+/* Cells, wires and array over one step. */
+static void step_array(struct unit *unit)
 {
     double before_N[ROOM(N_CELLS)], next[ROOM(N_LINEAR)];
-    feed_wires(unit);
-    drive_cells(unit);
     for (size_t n = 0; n < N_CELLS; n++) {
         before_N[n] = unit->F_N[n];
         if (KIND[n] == STEP)
             before_N[n] = unit->on[n] ? unit->force_on_N[n] : 0.0;
         if (!is_sigmoid(n))
             continue;
-        double change = PERIOD_S * (unit->on[n] ? RATE_PER_S[0][n] : -RATE_PER_S[1][n]);
+        double change = STEP_S * (unit->on[n] ? RATE_PER_S[0][n] : -RATE_PER_S[1][n]);
         theta(unit)[n] = fmin(highest(n), fmax(lowest(n), theta(unit)[n] + change));
     }
     activate(unit);
@@ -269,6 +342,14 @@ void unit_step(struct unit *unit)
         next[i] = sum;
     }
     memcpy(unit->state, next, N_LINEAR * sizeof *next);
+}
+
+void unit_step(struct unit *unit)
+{
+    feed_wires(unit);
+    drive_cells(unit);
+    for (int k = 0; k < STEPS_OF_PERIOD[0]; k++)
+        step_array(unit);
     find_stops(unit);
     unit_outputs(unit);
     step_clamps(unit);

@@ -127,10 +127,16 @@ static struct ahead ahead(const double *c, const double place[4], double xi, boo
     return (struct ahead){here, (here - end) / part * STRESSED_PIECES, (double)j / STRESSED_PIECES};
 }
 
-/* On or between the branches, as a jump of stress leaves a wire: no heat is exchanged. */
-static void settle(const double *law, const double *c, const double place[4], double *T, double *xi)
+double stressed_moves(const double *c, const double place[4], double strain, double T, bool heating)
 {
-    double per_xi = law[L_AT] / law[C_AT];
+    const double *of = heating ? c : c + OF_BRANCH;
+    double share = of[SHARE_AT], middle_K = ((1.0 - share) + share * c[PHI_AT] * strain) * of[PER_PA_AT];
+    return middle_K + of[WIDENS_AT] * (T - place[heating ? 0 : 2]);
+}
+
+double stressed_settled(const double *c, const double place[4], double per_xi, double *T, double *xi)
+{
+    double on = 0.0;
     for (int rises = 1; rises >= 0; rises--) {
         while (rises ? *xi < 1.0 : *xi > 0.0) {
             struct ahead at = ahead(c, place, *xi, rises);
@@ -140,10 +146,14 @@ static void settle(const double *law, const double *c, const double place[4], do
             bool within = rises ? change < left : change > left;
             *T -= per_xi * (within ? change : left);
             *xi = within ? *xi + change : at.limit;
+            on = rises ? at.width : -at.width;
             if (within)
-                return;
+                return on;
+            if (rises ? *xi >= 1.0 : *xi <= 0.0)
+                on = 0.0;
         }
     }
+    return on;
 }
 
 void stressed_advance(const double *law, const double *c, const double place[4], double duty, double *temperature,
@@ -152,7 +162,7 @@ void stressed_advance(const double *law, const double *c, const double place[4],
     double C = law[C_AT], L = law[L_AT], G = law[G_AT], T_a = law[T_A_AT], dr = law[DR_AT];
     if ((*fraction < 1.0 && *temperature > ahead(c, place, *fraction, true).here) ||
         (*fraction > 0.0 && *temperature < ahead(c, place, *fraction, false).here))
-        settle(law, c, place, temperature, fraction);
+        stressed_settled(c, place, law[L_AT] / law[C_AT], temperature, fraction);
     double T = *temperature, xi = *fraction, E2 = law[E2_AT] * heats(law, T, xi);
     while (remaining > 0.0) {
         double r = law[R_M_AT] + dr * xi, P = duty * E2 / r, q = P - G * (T - T_a);

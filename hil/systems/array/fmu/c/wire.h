@@ -3,6 +3,8 @@
 #ifndef WIRE_H
 #define WIRE_H
 
+#include <stdbool.h>
+
 /* hil.mechanics.sma.wire.advance: temperature and austenite fraction after a time at a constant duty. */
 void wire_advance(const double *law, double duty, double *T, double *xi, double remaining);
 
@@ -18,5 +20,11 @@ void stressed_places(const double *c, double stress, double slope, double place[
 /* hil.mechanics.sma.stressed.advance */
 void stressed_advance(const double *law, const double *c, const double place[4], double duty, double *T, double *xi,
                       double remaining);
+
+/* hil.mechanics.sma.stressed.settled; returns the width of the branch that the wire is on. */
+double stressed_settled(const double *c, const double place[4], double per_xi, double *T, double *xi);
+
+/* hil.mechanics.sma.stressed.moves */
+double stressed_moves(const double *c, const double place[4], double strain, double T, bool heating);
 
 #endif

@@ -1,0 +1,191 @@
+"""The compiled step of wires under stress: heat, stress and force, solved together.
+
+`hil.systems.array.model.wire_load` has the equations. The heat balance of a step is solved in
+closed form at the stress of its beginning, and gives T* and xi*. What a stress that changes evenly
+over the step moves, is of first order in that change. With half of it on the average over h,
+
+    (C + h G / 2) (T - T*) + (L + h P' / 2) (xi - xi*) = 0,    P' = -dP/dxi
+
+are the states that the wire's heat allows at the end of the step. Of these it has the one between
+its branches at the stress of the end that is nearest to where it began: xi stays or follows a
+branch (`hil.mechanics.sma.stressed.settled`). So T, xi, stress and force of the end fulfil every
+equation, however far stress has moved the branches, and the error is of second order in h.
+
+A wire with `coupling = "held"` keeps T* and xi*, whatever its stress has become: the law of older
+recordings, of first order, which rings where a wire pulls a mass.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.compiled import njit
+from hil.mechanics.arrays import Array
+from hil.mechanics.sma.stressed import N_CONSTANTS, advance, moves, places, settled, stroke
+from hil.mechanics.sma.wire import (
+    C_AT,
+    CELL_OHM_M_AT,
+    CELL_V_AT,
+    DR_AT,
+    E2_AT,
+    G_AT,
+    L_AT,
+    R_M_AT,
+    ohm_per_m_of,
+)
+
+AREA_AT, PULL_AT, FORCE_ON_AT, K_AE_AT, REST_AT, GAIN_AT, IMPLICIT_AT = range(
+    N_CONSTANTS, N_CONSTANTS + 7
+)
+HELD_STEPS, NEWTON_STEPS, SWEEPS_MAX = 5, 30, 30
+HELD_SOLVED = (
+    1e-3  # of a newton and of the pull of rest: what is left is of the order of its square
+)
+CLOSE = 1e-4  # of the force of a contraction and of the pull of rest; likewise
+SOLVED = 1e-7  # the same, of the change by a sweep over coupled wires, which leaves a share of it
+TENSION, T_AT, XI_AT, TRIAL_AT, BEGAN_AT, PER_XI_AT, STRAIN_AT, N_LOADS = range(8)
+
+
+class StressedWires(NamedTuple):
+    """The m wires under stress of a model with N cells.
+
+    Attributes
+    ----------
+    h : step, s
+    coupled : whether the force of a wire stretches another one within a step
+    at : (2, m) array, index of a wire's cell, and of its row in `laws`
+    own : (m, N_CONSTANTS + 7) array, constants of each (`wire_load.constants`)
+    laws, state : of `hil.mechanics.sma.wire.SmaWires`
+    stretch_per : (K, m) array
+        Stretches after a step per force after it, state, force before, motion of driven points
+        before and after. Wires are columns, for vector instructions.
+    loads : (m, N_LOADS) array
+        Tension of a wire's cell, its T and xi; T and xi from which it settles; latent heat over
+        heat capacity; strain of its martensite.
+    free : (m,) array, stretches after the step with the other wires' forces as they are
+    """
+
+    h: float
+    coupled: bool
+    at: NDArray[np.int64]
+    own: Array
+    laws: Array
+    state: Array
+    stretch_per: Array
+    loads: Array
+    free: Array
+
+
+@njit(cache=True)
+def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untyped-def]
+    """Advance wires by a step, with these duties held, from the state x of the array.
+
+    `motion` has position and velocity of every driven point, before and after the step. F_before
+    and F (N,) are the cells' forces.
+    """
+    at, own, loads, free, per = wires.at, wires.own, wires.loads, wires.free, wires.stretch_per
+    state, laws = wires.state, wires.laws
+    for n in at[0]:
+        F_before[n] = F[n]
+    free[:] = 0.0
+    _add(per, len(F), x, free)
+    _add(per, len(F) + len(x), F_before, free)
+    _add(per, 0, F, free)
+    _add(per, 2 * len(F) + len(x), motion[0], free)
+    _add(per, 2 * len(F) + len(x) + motion.shape[1], motion[1], free)
+    for i in range(len(own)):
+        n, load = at[0, i], loads[i]
+        load[T_AT], load[XI_AT] = state[0, n], state[1, n]
+        _heat(laws[at[1, i]], own[i], load, _duty(drive[n]), wires.h)
+    for _ in range(SWEEPS_MAX if wires.coupled else 1):
+        solved = True
+        for i in range(len(own)):
+            n, c = at[0, i], own[i]
+            force = _force(c, loads[i], free[i])
+            change = force - F[n]
+            for k in range(len(free)):  # the other wires feel it
+                free[k] += per[n, k] * change
+            F[n] = force
+            solved = solved and abs(change) <= SOLVED * (c[FORCE_ON_AT] + c[PULL_AT])
+        if solved:
+            break
+    for i in range(len(own)):
+        n, law, load = at[0, i], laws[at[1, i]], loads[i]
+        T, xi = load[T_AT], load[XI_AT]
+        ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(law, T, xi, (1.0 - xi) * load[STRAIN_AT])
+        state[0, n], state[1, n] = T, xi
+        state[2, n], state[3, n] = _duty(drive[n]) * law[CELL_V_AT] / ohm, ohm
+
+
+@njit(cache=True)
+def _duty(of_cell):  # type: ignore[no-untyped-def]
+    return min(1.0, float(of_cell)) if of_cell > 0 else 0.0
+
+
+@njit(cache=True)
+def _add(per, first, values, into):  # type: ignore[no-untyped-def]
+    """Add to `into` what these values move every wire; row by row, without a sum to reorder."""
+    for j in range(len(values)):
+        for k in range(len(into)):
+            into[k] += per[first + j, k] * values[j]
+
+
+@njit(cache=True)
+def _heat(law, c, load, duty, h):  # type: ignore[no-untyped-def]
+    """Solve the heat balance of a wire at the stress of the beginning."""
+    stress, began = load[TENSION] / c[AREA_AT], load[XI_AT]
+    _, slope = stroke(c, stress)
+    T, xi = advance(law, c, places(c, stress, slope), duty, load[T_AT], began, h)
+    r = law[R_M_AT] + law[DR_AT] * xi
+    latent = law[L_AT] + 0.5 * h * duty * law[E2_AT] * law[DR_AT] / (r * r)
+    per_xi = latent / (law[C_AT] + 0.5 * h * law[G_AT])
+    load[T_AT], load[XI_AT] = T, xi
+    load[TRIAL_AT], load[BEGAN_AT], load[PER_XI_AT] = T + per_xi * (xi - began), began, per_xi
+
+
+@njit(cache=True)
+def _force(c, load, free):  # type: ignore[no-untyped-def]
+    """Solve a wire's tension, f - known - eases F(f) = 0, which rises with f; return F."""
+    area, on, k_ae = c[AREA_AT], c[FORCE_ON_AT], c[K_AE_AT]
+    eases, known = 1.0 + k_ae * c[GAIN_AT], c[PULL_AT] + k_ae * free
+    held = c[IMPLICIT_AT] == 0.0
+    close = HELD_SOLVED * (1.0 + c[PULL_AT]) if held else CLOSE * (on + c[PULL_AT])
+    f, low, high = load[TENSION], 0.0, np.inf
+    strain, slope = stroke(c, f / area)
+    for _ in range(HELD_STEPS if held else NEWTON_STEPS):
+        loses = 0.0 if held else _settle(c, load, f, strain, slope)
+        share = (1.0 - load[XI_AT]) * on / c[REST_AT]
+        off = f - known - eases * (on - share * strain)
+        lost = eases * on / c[REST_AT] * loses * strain
+        change = off / (1.0 + eases * share * slope / area + lost)
+        before, f = f, max(0.0, f - change)
+        if not held:
+            low, high = (low, before) if off > 0.0 else (before, high)
+            if not low <= f <= high:
+                f = 0.5 * (low + high)
+            _follow(load, loses * (f - before))
+        if abs(change) < close or f == before:
+            break
+        strain, slope = stroke(c, f / area)
+    load[TENSION], load[STRAIN_AT] = f, strain
+    return (f - known) / eases
+
+
+@njit(cache=True)
+def _settle(c, load, f, strain, slope):  # type: ignore[no-untyped-def]
+    """Settle a wire at the tension f; return how much less austenite a newton more leaves."""
+    place, per_xi = places(c, f / c[AREA_AT], slope), load[PER_XI_AT]
+    T, xi, width = settled(c, place, per_xi, load[TRIAL_AT], load[BEGAN_AT])
+    load[T_AT], load[XI_AT] = T, xi
+    if width == 0.0:
+        return 0.0
+    return moves(c, place, strain, T, width > 0.0) / (c[AREA_AT] * (abs(width) + per_xi))
+
+
+@njit(cache=True)
+def _follow(load, less):  # type: ignore[no-untyped-def]
+    """Let a wire follow the last change of its tension along its branch."""
+    xi = min(1.0, max(0.0, load[XI_AT] - less))
+    load[T_AT] -= load[PER_XI_AT] * (xi - load[XI_AT])
+    load[XI_AT] = xi

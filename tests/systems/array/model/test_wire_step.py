@@ -1,0 +1,262 @@
+"""The step of wires under stress, held against steps that are far finer."""
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hil
+from hil.errors import ConfigError
+from hil.experiment.load import load
+from hil.experiment.recorded import as_it_meant
+from hil.mechanics.sma.stress import Branch, StressLaw
+from hil.mechanics.sma.stressed import row, stroke
+from hil.mechanics.sma.wire import SmaWire
+from hil.runs.replay import replay
+from hil.systems.array.model import cells
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.network import Point
+from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import DAMPED, RADIANS_MAX, Loaded, stress_Pa
+
+CONFIGS = Path(__file__).parents[4] / "configs"
+FINE_S = 2e-5
+GOAL = 0.005  # of the range of a run
+SHIPPED = ("wires4/pulse", "isotonic/pulse", "spring_bias/pulse", "stage/pull")
+PERIODS_S = (0.001, 0.01, 0.1, 1.0)
+RANDOM = range(40)
+
+
+@lru_cache
+def shipped(name, *, plant):
+    """Model and activation of a bundled rig, of its twin or of its plant."""
+    system = load(CONFIGS / f"{name}.toml").system(plant=plant)
+    return system.model, tuple(system.cells)
+
+
+def held(rig):
+    """The same rig by the older law, which holds the stress over a step."""
+    model, wires = rig
+    return model, tuple(replace(one, loaded=replace(one.loaded, implicit=False)) for one in wires)
+
+
+def duties(n_cells, seed, every_s, end_s):
+    """At random for every_s each, after all cells were on and then off."""
+    random = np.random.default_rng(seed)
+    table = random.choice([0.0, 0.3, 0.7, 1.0], size=(round(end_s / every_s), n_cells))
+    table[: len(table) // 4], table[len(table) // 4 : len(table) // 2] = 1.0, 0.0
+    return lambda t_s: table[int(t_s / every_s + 1e-9)]
+
+
+def still(t_s):
+    return 0.0
+
+
+def followed(rig, period_s, at_s, drive, end_s, moved_m=still):
+    """Forces, positions and austenite of a rig at every at_s."""
+    system = ArraySystem(*rig, period_s)
+    rows = []
+    for k in range(round(end_s / period_s)):
+        moves_m = np.full(len(system.inputs), moved_m((k + 1) * period_s))
+        system.step(drive(k * period_s), moves_m)
+        if (k + 1) % round(at_s / period_s) == 0:
+            rows.append(np.concatenate([system.y, system.wires.xi]))
+    return np.array(rows)
+
+
+def errors(rig, found, expected, weight_N=0.0):
+    """Largest error of every quantity over its range; a hanging weight is added to its force's."""
+    names = [*rig[0].outputs, *("xi" for _ in rig[1])]
+    ranges = np.ptp(expected, axis=0)
+    ranges += [weight_N * name.endswith("_N") for name in names]
+    moved = ranges > 1e-9
+    return np.abs(found - expected).max(axis=0)[moved] / ranges[moved]
+
+
+@lru_cache
+def fine(name, plant, end_s):
+    """The run of a shipped rig by fine steps; every 1 ms."""
+    rig = shipped(name, plant=plant)
+    return followed(rig, FINE_S, 0.001, duties(len(rig[1]), 1, 1.0, end_s), end_s)
+
+
+@pytest.mark.slow_beyond(2)
+@pytest.mark.parametrize(
+    ("name", "plant"), [(name, plant) for plant in (False, True) for name in SHIPPED[::-1]]
+)
+def test_plant_and_twin_of_a_shipped_rig_are_those_of_a_fine_step(name, plant):
+    rig, end_s = shipped(name, plant=plant), 4.0
+    expected, drive = fine(name, plant, end_s), duties(len(rig[1]), 1, 1.0, end_s)
+    for period_s in PERIODS_S:
+        found = followed(rig, period_s, period_s, drive, end_s)
+        every = round(period_s / 0.001)
+        assert errors(rig, found, expected[every - 1 :: every]).max() < GOAL
+
+
+def test_the_older_law_has_the_same_limit_and_is_of_first_order():
+    """It shares the branches with the present one, but neither the solution nor the step."""
+    rig, end_s = shipped("spring_bias/pulse", plant=False), 2.0
+    drive = duties(1, 1, 0.5, end_s)
+    expected = followed(rig, FINE_S, 0.01, drive, end_s)
+    off = [
+        errors(rig, followed(held(rig), period_s, 0.01, drive, end_s), expected).max()
+        for period_s in (1e-3, 5e-5, 2.5e-5)
+    ]
+    assert off[0] > 0.002
+    assert off[2] < 0.0006
+    assert 1.5 < off[1] / off[2] < 2.6
+
+
+@pytest.mark.parametrize("name", ["spring_bias/pulse", "wires4/pulse"])
+def test_half_the_step_leaves_a_quarter_of_the_error(name):
+    rig, end_s = shipped(name, plant=False), 1.5
+    drive = duties(1, 1, 0.375, end_s)
+    finest = [followed(rig, h, 0.125, drive, end_s) for h in (1e-4, 5e-5)]
+    expected = finest[1] + (finest[1] - finest[0]) / 3.0
+    off = []
+    for period_s in (1e-3, 2.5e-4):
+        found = followed(rig, period_s, 0.125, drive, end_s)
+        off.append(np.sqrt((errors(rig, found, expected) ** 2).mean()))
+    assert off[0] / off[1] > 8.0  # 16 for a quarter of the step
+
+
+def test_a_driven_point_moves_evenly_through_the_steps_of_a_period():
+    rig, drive = shipped("stage/pull", plant=False), duties(1, 1, 0.5, 2.0)
+
+    def ramps_m(t_s):
+        return 0.001 * abs((t_s + 0.2) % 0.4 - 0.2)
+
+    expected = followed(rig, 1e-4, 0.1, drive, 2.0, ramps_m)
+    found = followed(rig, 0.1, 0.1, drive, 2.0, ramps_m)
+    assert errors(rig, found, expected).max() < GOAL
+
+
+def test_a_wire_that_moves_a_mass_does_not_ring_at_a_period_of_10_ms():
+    """The older law did, from one period to the next, by 0.17 of 0.45 N after the wires cool."""
+    rig, end_s = shipped("spring_bias/pulse", plant=True), 4.0
+    drive, off = duties(1, 1, 1.0, end_s), slice(110, 170)
+
+    def rings_N(force_N):
+        return np.abs(np.diff(force_N[off], 2)).max()
+
+    true_N = rings_N(fine("spring_bias/pulse", True, end_s)[9::10, 0])
+    now_N, before_N = (rings_N(followed(one, 0.01, 0.01, drive, end_s)[:, 0])
+                       for one in (rig, held(rig)))  # fmt: skip
+    assert now_N == pytest.approx(true_N, rel=0.02)
+    assert before_N > 5.0 * true_N
+
+
+def a_rig(seed):
+    """Wires of any thickness in cells, masses and springs at random, and the weight they hold."""
+    random = np.random.default_rng(seed)
+
+    def between(low, high):
+        return float(np.exp(random.uniform(np.log(low), np.log(high))))
+
+    texts = ("-:1 | &1:-1", "-:4 | &F:-1", "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
+             "-:2 | &1:1 &2:1 | &3:-1", "-:1 | &1:1 | &1:1 | &1:-1")  # fmt: skip
+    text, load = texts[random.integers(len(texts))], random.choice(["fixed", "weight", "spring"])
+    d_mm, n_wires = random.choice([0.05, 0.1, 0.15, 0.25]), int(random.integers(1, 5))
+    wire = SmaWire(
+        length_m=random.uniform(0.05, 0.2), n_wires=n_wires, diameter_m=1e-3 * d_mm,
+        convection_W_per_m2_K=125.0 * (0.1 / d_mm) ** 0.6,
+        martensite_Ohm_per_m=1.26 / d_mm**2, austenite_Ohm_per_m=1.13 / d_mm**2,
+    )  # fmt: skip
+    hot_W_per_m = wire.capacity_J_per_m_K * 150.0 / between(0.1, 0.6)
+    field = np.sqrt(hot_W_per_m * wire.martensite_Ohm_per_m)
+    wire = replace(wire, supply_V=float(field * wire.length_m * n_wires))
+    law = StressLaw(
+        Branch(random.uniform(70, 85), random.uniform(6e6, 1e7), random.uniform(0.8, 3.0), 8.2,
+               -3.9, 0.52, random.uniform(0.0, 2e-9)),
+        Branch(random.uniform(48, 60), random.uniform(6e6, 9e6), random.uniform(0.8, 3.0), 8.0,
+               -3.4, 0.52, 0.8e-9),
+        stroke_min=0.02, stroke_max=0.047, stroke_rate_per_Pa=1.2e-8,
+        modulus_A_Pa=70e9, modulus_M_Pa=28e9,
+    )  # fmt: skip
+    one_m2 = 1.0 / stress_Pa(wire, 1.0)
+    rest_Pa, modulus_Pa = random.uniform(50e6, 200e6), random.choice([10e9, 20e9, 40e9, 60e9])
+    k_ae = modulus_Pa * one_m2 * n_wires / wire.length_m
+    on_N = k_ae * stroke(row(law), rest_Pa)[0] * wire.length_m
+    share_max = 700e6 * one_m2 * n_wires / on_N  # of a blocked contraction, by the strength
+    k_se = min(k_ae * between(0.05, 10.0), k_ae * share_max / max(0.01, 1.0 - share_max))
+    b, kind = k_ae * between(2e-3, 0.3), random.choice(["hill", "miga"])
+    cell = getattr(cells, kind)(
+        k_pe_N_per_m=0.01 * k_ae, k_se_N_per_m=k_se, k_ae_N_per_m=k_ae, b_N_s_per_m=b
+    )
+    points = {"end": Point("fixed"), "start": Point("fixed")}
+    if load == "weight":
+        points["start"] = Point("free", between(0.005, 1.0))
+    elif load == "spring":
+        points["start"] = Point("free", between(1e-3, 0.1), k_ae * between(0.02, 3.0))
+    array = make_array(text, cell=cell, mass_kg=between(1e-4, 0.05), start="start", end="end")
+    model = CellArray(points, {"m": array})
+    pull_N = rest_Pa * one_m2
+    one = CellActivation(on_N, "sma", wire=wire, loaded=Loaded(law, pull_N, k_ae))
+    return (model, (one,) * model.n_cells), n_wires * pull_N * (load == "weight")
+
+
+def damping(model):
+    """The least damping ratio of its oscillations."""
+    poles = np.linalg.eigvals(model.A)
+    return (-poles.real / np.abs(poles)).min()
+
+
+@pytest.mark.slow_beyond(3)
+@pytest.mark.parametrize("seed", RANDOM)
+def test_a_random_rig_has_the_forces_of_a_fine_step(seed):
+    """With at least 1 % of critical damping: less leaves vibrations whose phase is chance."""
+    rig, weight_N = a_rig(seed)
+    seeds = iter(range(1000 + 100 * seed, 1100 + 100 * seed))
+    while damping(rig[0]) < 0.01:
+        rig, weight_N = a_rig(next(seeds))
+    end_s = 2.0
+    drive = duties(len(rig[1]), seed, 0.1, end_s)
+    expected = followed(rig, FINE_S, 0.001, drive, end_s)
+    for period_s in (0.001, 0.01, 0.1):
+        every = round(period_s / 0.001)
+        found = followed(rig, period_s, period_s, drive, end_s)
+        assert errors(rig, found, expected[every - 1 :: every], weight_N).max() < GOAL
+
+
+def test_a_period_is_divided_into_steps_of_1_ms_or_of_a_part_of_the_fastest_oscillation():
+    model, wires = shipped("wires4/pulse", plant=False)
+    assert ArraySystem(model, wires, 0.001).steps == 1
+    assert ArraySystem(model, wires, 0.0011).steps == 2
+    assert ArraySystem(model, wires, 1.0).steps == 1000
+    rig, _ = a_rig(8)
+    poles = np.linalg.eigvals(rig[0].A)
+    rings = poles[(poles.imag != 0.0) & (-poles.real < DAMPED * np.abs(poles))]
+    fastest = np.abs(rings).max()
+    assert fastest > 600.0
+    assert ArraySystem(*rig, 0.01).steps == np.ceil(0.01 * fastest / RADIANS_MAX)
+
+
+LIGHT = ("model.arrays.wire.fingerprint='-:1 | &1:1 | &1:-1'",
+         "devices.board.cells=['wire.1', 'wire.2']", "model.arrays.wire.force_on_N=3.0",
+         "model.arrays.wire.cell.kind='miga'")  # fmt: skip
+
+
+def test_a_period_that_the_law_cannot_carry_is_refused_with_the_longest_that_it_can():
+    file = CONFIGS / "spring_bias/pulse.toml"
+    sets = [*LIGHT, "model.arrays.wire.mass_kg=1e-9", "loop.period_s=0.01"]
+    with pytest.raises(ConfigError) as error:
+        load(file, sets)
+    [line] = [one for one in str(error.value).splitlines() if "loop.period_s" in one]
+    longest_s = line.split("give at most ")[1].split(" s")[0]
+    load(file, [*sets[:-1], f"loop.period_s={longest_s}"])
+
+
+def test_an_older_recording_keeps_its_law_and_a_new_one_says_its_own(tmp_path):
+    sets = ["experiment.duration_s=0.5", "loop.period_s=0.01", "devices.board.every=1"]
+    config = load(CONFIGS / "spring_bias/pulse.toml", sets)
+    path = hil.run(config, out=tmp_path / "run.h5", seed=1)
+    assert replay(path) == (hil.open_run(path).sizes["tick"], None)
+    kept = config.to_toml()
+    assert 'coupling = "implicit"' in kept
+    wires = {"kind": "sma", "n_wires": 4}
+    table = {"model": {"arrays": {"a": {"activation": wires}}}}
+    [meant] = [one["activation"] for one in as_it_meant(table)["model"]["arrays"].values()]
+    assert meant == {**wires, "coupling": "held"}
