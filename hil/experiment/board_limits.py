@@ -29,8 +29,8 @@ from hil.mechanics.sma.limits import (
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.rig.instruments import boards_of, can_be_cut, supplies_of
 from hil.rig.run_tables import RigTables, RunTables
+from hil.rig.switch_tables import build_wire
 from hil.rig.tables import BoardResistanceTable, CellBoardTable
-from hil.rig.wires import build_wire
 
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"

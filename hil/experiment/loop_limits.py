@@ -18,8 +18,8 @@ from hil.mechanics.sma.loop_budget import SUPPLY_ERROR, HeatBudget, budget_of, p
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import can_be_cut, supplies_of, switching
 from hil.rig.run_tables import RigTables, RunTables
+from hil.rig.switch_tables import build_wire
 from hil.rig.tables import NidaqTable
-from hil.rig.wires import build_wire
 
 LATE_TICKS = 2  # from a look at the budget to the line low, while the loop lives
 LACKING = (

@@ -36,10 +36,8 @@ from hil.errors import ConfigError
 from hil.mechanics.system import System
 from hil.rig import instruments
 from hil.rig.calibrated import cards_of, per_tick, range_raw
-from hil.rig.kinds import Built, DeviceInputs
-from hil.rig.places import keeping_alive, places
+from hil.rig.kinds import Built, DeviceInputs, keeping_alive, stream
 from hil.rig.run_tables import RigConfig
-from hil.rig.streams import stream
 from hil.rig.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
 
 COUNTS_MAX = float(2**31 - 1)
@@ -60,8 +58,7 @@ def build(given: DeviceInputs) -> Built:
     ConfigError
         The backend does not support a setting of the card's tables.
     """
-    table = given.table
-    indices, output_index = places(table, given.layout)
+    indices, output_index = given.places()
     place = Place(indices.start, output_index)
     card: Device
     if given.backend == "sim":

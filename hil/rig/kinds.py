@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from hil.devices.base import Device
+from hil.devices.board.port import LOOK_S
 from hil.devices.injection import Injection
 from hil.devices.nidaq.emulated import EmulatedBench
 from hil.devices.rate_divider import RateDivider
 from hil.devices.sim.plant import SimPlant
 from hil.loop.channels import RigLayout
+from hil.loop.frame import unit_suffix
 from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy, installed
 from hil.rig.run_tables import RigConfig
@@ -26,7 +28,6 @@ from hil.rig.sensor_tables import (
     PhidgetTable,
     RemoteNidaqTable,
 )
-from hil.rig.streams import stream
 from hil.rig.supply_table import SupplyTable
 from hil.rig.tables import (
     CellBoardTable,
@@ -36,6 +37,7 @@ from hil.rig.tables import (
 )
 
 GROUP = "hil.device_kinds"
+NAME_ENDS = 256  # separator of names in a random stream's key; greater than any byte of a name
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,38 @@ class DeviceInputs:
         """Random generator of this device, or of a channel of it."""
         return stream(self.seed, self.name, *names)
 
+    def places(self) -> tuple[range, int]:
+        """Indices of the device's channels, which are contiguous, and index of its first output."""
+        channels, outputs = self.table.channels, self.table.outputs
+        first = self.layout.index(next(iter(channels))) if channels else 0
+        names = [f"{n}_commanded{unit_suffix(o.drives)}" for n, o in outputs.items()]
+        output = self.layout.outputs.index(names[0]) if names else 0
+        return range(first, first + len(channels)), output
+
+
+def stream(seed: int, *names: str) -> np.random.Generator:
+    """The random stream of a device, or of one of its channels, for this seed.
+
+    It depends only on the seed and the names, so other devices of the rig do not change it.
+    """
+    key = [word for name in names for word in (*name.encode(), NAME_ENDS)]
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def keeping_alive(
+    sleep_s: Callable[[float], None], keep_alive: Callable[[], None]
+) -> Callable[[float], None]:
+    """Return a sleep that calls `keep_alive` at least every LOOK_S."""
+
+    def wait_s(duration_s: float) -> None:
+        while duration_s > 0.0:
+            keep_alive()
+            sleep_s(min(duration_s, LOOK_S))
+            duration_s -= LOOK_S
+        keep_alive()
+
+    return wait_s
+
 
 def nothing_missing(backend: str) -> str:
     """Default of `DeviceKind.missing`: the device needs no extra package."""
@@ -119,24 +153,24 @@ BUILT_IN: Mapping[str, DeviceKind] = {
     ),
     "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing"),
     "imported": DeviceKind(
-        ImportedDeviceTable, "hil.rig.imported:build", "hil.rig.imported:missing"
+        ImportedDeviceTable, "hil.rig.builders:imported", "hil.rig.builders:imported_missing"
     ),
     "serial_indicator": DeviceKind(
         IndicatorTable,
-        "hil.rig.sensors:serial_indicator",
-        "hil.rig.sensors:serial_indicator_missing",
+        "hil.rig.builders:serial_indicator",
+        "hil.rig.builders:serial_indicator_missing",
     ),
-    "futek": DeviceKind(FutekTable, "hil.rig.sensors:futek", "hil.rig.sensors:futek_missing"),
+    "futek": DeviceKind(FutekTable, "hil.rig.builders:futek", "hil.rig.builders:futek_missing"),
     "labjack": DeviceKind(
-        LabJackTable, "hil.rig.sensors:labjack", "hil.rig.sensors:labjack_missing"
+        LabJackTable, "hil.rig.builders:labjack", "hil.rig.builders:labjack_missing"
     ),
     "phidget_bridge": DeviceKind(
-        PhidgetTable, "hil.rig.sensors:phidget_bridge", "hil.rig.sensors:phidget_bridge_missing"
+        PhidgetTable, "hil.rig.builders:phidget_bridge", "hil.rig.builders:phidget_bridge_missing"
     ),
     "nidaq_remote": DeviceKind(
-        RemoteNidaqTable, "hil.rig.sensors:nidaq_remote", "hil.rig.sensors:nidaq_remote_missing"
+        RemoteNidaqTable, "hil.rig.builders:nidaq_remote", "hil.rig.builders:nidaq_remote_missing"
     ),
-    "supply": DeviceKind(SupplyTable, "hil.rig.supply:build", "hil.rig.supply:missing"),
+    "supply": DeviceKind(SupplyTable, "hil.rig.builders:supply", "hil.rig.builders:supply_missing"),
 }
 PLUGIN = "hil.rig.plugin:build"  # builds the device of a class in a user's file
 

@@ -15,7 +15,6 @@ from hil.devices.sim.plant import output_index
 from hil.plugins.code import Plugin
 from hil.rig.instruments import AMBIENT
 from hil.rig.kinds import Built, DeviceInputs
-from hil.rig.places import places
 
 BUDGET_SHARE = 0.5  # default time budget of a call of user code, as a fraction of a period
 
@@ -41,7 +40,7 @@ def build(given: DeviceInputs) -> Built:
 def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     """Build the device on the bench, or a simulated one on any other backend."""
     table, name = given.table, given.name
-    indices, output = places(table, given.layout)
+    indices, output = given.places()
     divider = given.divider(indices)
     cells = [given.layout.cell_names.index(cell) for cell in table.cells_switched]
     place = PluginPlace(indices.start, output, cells)

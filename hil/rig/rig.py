@@ -32,8 +32,7 @@ from hil.record.raw_samples import RawSamples
 from hil.rig.calibrated import cards_of
 from hil.rig.cards import build_plant_card
 from hil.rig.instruments import layout_of
-from hil.rig.kinds import DeviceInputs, device_kind
-from hil.rig.places import keeping_alive
+from hil.rig.kinds import DeviceInputs, device_kind, keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
 from hil.rig.tables import DeviceTable, Role
 

@@ -1,5 +1,6 @@
 """Tables of whatever switches cells: the wires behind it, and devices other than hil's board."""
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -15,6 +16,7 @@ from hil.config.table import (
     Table,
 )
 from hil.mechanics.sma.limits import TEMPERATURE_MAX_C
+from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire
 
 WIRE = SmaWire()
@@ -106,3 +108,18 @@ class DeviceSwitchesTable(SwitchesTable):
     def names(self) -> tuple[str, ...]:
         """The cells, in the order of the file."""
         return tuple(self.cells)
+
+
+def build_wire(table: Table) -> SmaWire:
+    """Build the wire that a table describes.
+
+    Raises
+    ------
+    ValueError
+        The values are inconsistent.
+    """
+    own = {field.name for field in fields(SmaWire)}
+    given = table.model_dump(include=own, exclude_none=True)
+    if "resistivity" in given:
+        given["resistivity"] = Resistivity(**given["resistivity"])
+    return SmaWire(**given)

@@ -61,6 +61,38 @@ def test_every_folder_of_hil_is_listed(page, pytestconfig):
     assert folders - set(FILE.findall(page)) == set()
 
 
+# What stands where the page says that more of it is added.
+EXAMPLES = {
+    "a kind of system": ["pantograph", "leg"],
+    "a device": ["labjack", "cell_board", "supply"],
+    "a calibration": ["damping", "spring_constants"],
+    "a message to the board": ["set_mask"],
+    "a limit": ["force_high", "cell_on_too_long"],
+}
+
+
+def text_of(name, path):
+    """The text of a definition, or of the whole file without a name."""
+    text = path.read_text(encoding="utf-8")
+    if not name:
+        return text
+    for node in ast.walk(ast.parse(text)):
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+        if name in (getattr(node, "name", ""), *(ast.unparse(target) for target in targets)):
+            return ast.get_source_segment(text, node)
+    raise AssertionError(f"{path} has no {name}")
+
+
+@pytest.mark.parametrize("what", EXAMPLES)
+def test_what_is_there_stands_where_more_of_it_is_added(what, page, pytestconfig):
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| {what} |")]
+    name, file = re.findall(r"(?:`(\w+)(?:\(\))?` (?:in |\())?`([\w/]+\.\w+)`", row)[-1]
+    if what == "a message to the board":
+        name, file = "", "firmware/core/protocol.h"
+    text = text_of(name, pytestconfig.rootpath / file)
+    assert [example for example in EXAMPLES[what] if example not in text] == []
+
+
 def test_the_table_of_imports_is_todays(pytestconfig):
     script = pytestconfig.rootpath / "scripts/import_graph.py"
     spec = importlib.util.spec_from_file_location("import_graph", script)
