@@ -300,12 +300,16 @@ def python() -> str:
     from hil.experiment.loaded import Experiment
     from hil.plugins.code import Facts, Now
     from hil.runs import session
+    from hil.runs.plan import Plan
+    from hil.runs.recording import Output
 
     groups: dict[str, list[tuple[str, Any]]] = {
         "Run and read": [
             ("hil.load", hil.load),
             ("hil.run", hil.run),
-            ("hil.runs.session.run", session.run),
+            ("hil.runs.plan.Plan", Plan),
+            ("hil.runs.recording.Output", Output),
+            ("hil.runs.session.View", session.View),
             ("hil.simulate", hil.simulate),
             ("hil.open_run", hil.open_run),
             ("hil.experiment.loaded.Experiment", Experiment),

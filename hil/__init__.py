@@ -26,7 +26,12 @@ def load(path: str | Path, sets: tuple[str, ...] = ()) -> Experiment:
 
 
 def run(config: Experiment | str | Path, **options: Any) -> Path:
-    """Run an experiment and return the recording's path; options as `hil.runs.session.run`.
+    """Run an experiment and return the recording's path.
+
+    Parameters
+    ----------
+    options : by name, any attribute of `hil.runs.plan.Plan` (such as `seed`, `backend`),
+        `hil.runs.recording.Output` (`out`, `force`) and `hil.runs.session.View` (`progress`)
 
     Raises
     ------
@@ -35,7 +40,8 @@ def run(config: Experiment | str | Path, **options: Any) -> Path:
     from hil.experiment.loaded import Experiment
     from hil.runs import session
 
-    return session.run(config if isinstance(config, Experiment) else load(config), **options).path
+    experiment = config if isinstance(config, Experiment) else load(config)
+    return session.run(*session.from_options(experiment, options)).path
 
 
 def simulate(

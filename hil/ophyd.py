@@ -28,6 +28,7 @@ from hil.loop.frame import units
 from hil.platform.processes import PYTHON
 from hil.runs.assembly import build
 from hil.runs.campaign.figures import OF_FORCE, OF_SIGNALS, figures_of
+from hil.runs.plan import Plan
 
 WITHOUT_UNIT = "vaf"
 
@@ -139,7 +140,7 @@ def _number(table: Mapping[str, object], key: str, path: Path) -> float:
 def _figures(path: Path) -> dict[str, str]:
     """Names and units of the figures that a run of the experiment may have."""
     found = {"missed_periods": "1"}
-    for signal in signals_in(column.name for column in build(load(path), 0).frame.columns):
+    for signal in signals_in(column.name for column in build(Plan(load(path))).frame.columns):
         for figure in OF_FORCE if signal.name == "force" else OF_SIGNALS:
             unit = "1" if figure == WITHOUT_UNIT else units(signal.suffix)
             found[f"{signal.name}_{figure}"] = unit

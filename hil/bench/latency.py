@@ -9,7 +9,6 @@ Every other channel that is connected to the gate too shows the edges as well. T
 devices state for one edge give the offsets between them (`hil.bench.offsets`).
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan
 from typing import Any
@@ -21,12 +20,11 @@ from hil.bench.offsets import edges_of, offsets
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import RigLayout
-from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.mechanics.system import Drive, System
-from hil.platform import realtime
 from hil.rig.instruments import device_of, layout_of, switching
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.runs.trial import Trial
 
 LEARN_S = 0.1  # off, then on, to learn both readings of the channel
@@ -126,7 +124,7 @@ class _Edges(assembly.NoSink):
             raise DeviceError(f"loop-back: {text}")
 
 
-def measure(config: Experiment, backend: Mapping[str, str], duration_s: float) -> dict[str, Any]:
+def measure(config: Experiment, backend: str, duration_s: float) -> dict[str, Any]:
     """Latency of the whole stack; times in s.
 
     Raises
@@ -134,7 +132,7 @@ def measure(config: Experiment, backend: Mapping[str, str], duration_s: float) -
     DeviceError
         A device failed, the guard tripped, or the channel does not follow the gate.
     """
-    on_bench = "bench" in backend.values()
+    plan = Plan(config, backend)
     layout = layout_of(config.tables, config.system().cell_names)
     if not layout.force or not layout.n_cells:
         raise ConfigError(
@@ -143,13 +141,13 @@ def measure(config: Experiment, backend: Mapping[str, str], duration_s: float) -
     period_s = config.tables.loop.period_s
     learn_ticks = round(LEARN_S / period_s)
     n_ticks = 2 * learn_ticks + round(duration_s / period_s)
-    plant = None if on_bench else _wired_back(config)
-    built = assembly.build(config, 0, backend, plant=plant)
+    if not plan.on_bench:
+        plan = replace(plan, plant=_wired_back(config))
+    built = assembly.build(plan)
     relay = _Relay(learn_ticks, layout.index(layout.force))
     pipeline = replace(built, control=relay)
     edges = _Edges(pipeline.frame, n_ticks)
-    clock: Clock = RealClock(realtime.spin_s(None, period_s)) if on_bench else VirtualClock()
-    parts = replace(assembly.parts_of(config, pipeline, clock, edges), n_ticks=n_ticks)
+    parts = replace(pipeline.context(plan.new_clock(), edges), n_ticks=n_ticks)
     with Trial(parts) as trial:
         trial.self_test()
         if trial.run() == "aborted":
@@ -174,7 +172,7 @@ def measure(config: Experiment, backend: Mapping[str, str], duration_s: float) -
         "p99_periods": float(p99_s) / period_s,
         "period_s": period_s,
         "offsets": _offsets(config, layout, edges.rows, learn_ticks),
-        "backend": dict(backend),
+        "backend": dict(plan.backends),
     }
 
 

@@ -17,6 +17,8 @@ from hil.plugins.code import Plugin
 from hil.record.read import open_run
 from hil.rig.rig import Rig
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 ROUNDS = 5
 TICKS = 1000
@@ -93,7 +95,7 @@ def _compared(folder: Path, stage: str, built_in: str, own: str) -> dict[str, An
             config = load(
                 bundled_configs.root() / name, (f"experiment.duration_s={TICKS * period_s}",)
             )
-            path = session.run(config, out=folder / "own.h5", force=True).path
+            path = session.run(Plan(config), Output(out=folder / "own.h5", force=True)).path
             took[key].append(float(np.median(open_run(path)[f"{stage}_stage_s"])))
     return {"stage": stage, **{key: min(times) for key, times in took.items()}}
 

@@ -27,6 +27,8 @@ from hil.loop.stopwatch import STAGES
 from hil.platform.processes import PYTHON
 from hil.record.read import open_run
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 REPEATS = 5
 QUICK = ("start_up", "virtual_run", "real_time", "recorder")
@@ -161,7 +163,7 @@ def _virtual_run(folder: Path) -> dict[str, Any]:
     loops_s = []
     config = load(_experiment())
     for i in range(REPEATS):
-        result = session.run(config, out=folder / f"virtual{i}.h5")
+        result = session.run(Plan(config), Output(out=folder / f"virtual{i}.h5"))
         loops_s.append(result.summary["loop_s"])
     run = open_run(result.path)
     return {

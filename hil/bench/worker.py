@@ -20,9 +20,10 @@ from hil.experiment.loaded import Experiment
 from hil.loop.clock import RealClock
 from hil.loop.frame import Frame
 from hil.loop.stopwatch import STAGES
-from hil.platform import realtime
 from hil.record.read import open_run
 from hil.runs import assembly, rehearsal, session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.trial import Trial
 
 
@@ -63,11 +64,13 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
 
 
 def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
-    pipeline = assembly.build(config, 0)
+    plan = Plan(config, clock="real")
+    pipeline = assembly.build(plan)
     times = _Times(pipeline.frame, config.n_ticks)
     rehearsal.compile_tick(config)
-    clock = RealClock(realtime.spin_s(None, config.tables.loop.period_s))
-    parts = assembly.parts_of(config, pipeline, clock, times)
+    clock = plan.new_clock()
+    assert isinstance(clock, RealClock)
+    parts = pipeline.context(clock, times)
     with Trial(parts) as trial:
         trial.self_test()
         trial.run()
@@ -78,7 +81,7 @@ def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, 
 
 
 def _recorded(config: Experiment, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
-    result = session.run(config, clock="real", out=path, force=True)
+    result = session.run(Plan(config, clock="real"), Output(out=path, force=True))
     run = open_run(path)
     rows = np.stack([run[name].values for name in ("t_s", "late_s", "busy_s")], axis=1)
     timing = result.summary["timing"]

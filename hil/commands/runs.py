@@ -119,6 +119,8 @@ def run(args: argparse.Namespace) -> int:
     from hil.record import summary
     from hil.record.progress import say_compiling
     from hil.runs import session
+    from hil.runs.plan import Plan
+    from hil.runs.recording import Output
 
     if args.gui:
         require_window()
@@ -127,23 +129,24 @@ def run(args: argparse.Namespace) -> int:
         sets.append(f"experiment.duration_s={args.duration!r}")
     with say_compiling(not args.json):
         config = load(args.experiment, sets)
-        _print_usage_history(config, args.backend, args.clock)
+        plan = Plan(
+            config,
+            args.backend,
+            args.clock or ("real" if args.gui or args.foxglove else ""),
+            args.seed,
+            None if args.inject is None else _injection(args.inject),
+            strict=args.strict,
+        )
+        _print_usage_history(plan)
         for line in config.doubts:
             say(f"warning: {line}", file=sys.stderr)
-        result = session.run(
-            config,
-            clock=args.clock or ("real" if args.gui or args.foxglove else None),
-            backend=args.backend,
-            seed=args.seed,
-            out=args.out,
-            force=args.force,
+        view = session.View(
             progress=not args.json,
-            armed=not args.disarmed,
             window=args.gui,
+            armed=not args.disarmed,
             foxglove=args.foxglove,
-            strict=args.strict,
-            injection=None if args.inject is None else _injection(args.inject),
         )
+        result = session.run(plan, Output(args.out, args.force), view)
     show(
         args,
         {"file": str(result.path), **result.summary},
@@ -154,11 +157,11 @@ def run(args: argparse.Namespace) -> int:
     return INTERRUPTED if result.outcome == "aborted" else DONE
 
 
-def _print_usage_history(config: Any, backend: str, clock: str | None) -> None:
+def _print_usage_history(plan: Any) -> None:
     """Print the usage history of the specimen on the bench before the run."""
-    from hil.runs import logbook, session
+    from hil.runs import logbook
 
-    book = logbook.logbook_of(config, session.where_it_runs(config, backend, clock)[0])
+    book = logbook.logbook_of(plan.config, plan.backends)
     if book is not None:
         say(logbook.opening(book), file=sys.stderr)
 
@@ -246,6 +249,7 @@ def campaign(args: argparse.Namespace) -> int:
     from hil.platform.parallel import scheduler_of
     from hil.runs.campaign import page as campaign_page
     from hil.runs.campaign.launch import launch
+    from hil.runs.plan import Plan
 
     if args.status:
         folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
@@ -263,7 +267,7 @@ def campaign(args: argparse.Namespace) -> int:
         say=lambda text: say(text, file=sys.stderr),
     )
     config = next(iter(started.campaign.configs.values()))
-    _print_usage_history(config, args.backend, args.clock)
+    _print_usage_history(Plan(config, args.backend, args.clock or ""))
     try:
         code = started.runner.run()
     finally:

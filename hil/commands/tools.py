@@ -87,11 +87,8 @@ def doctor(args: argparse.Namespace) -> int:
     if args.loopback is not None:
         from hil.bench.latency import measure
         from hil.experiment.load import load
-        from hil.rig.rig import parse_backend
 
-        config = load(args.loopback)
-        backends = parse_backend(args.backend, config.tables)
-        measured = measure(config, backends, LOOPBACK_S)
+        measured = measure(load(args.loopback), args.backend, LOOPBACK_S)
     findings = examine(measured)
     show(args, findings, as_text(findings))
     return DONE if findings["fit"] else ANSWER_NO

@@ -21,16 +21,15 @@ from hil.errors import ConfigError, StopError
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import valid_rows
-from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Frame
 from hil.loop.requests import Stop
-from hil.platform import realtime
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import MAIN_FORCE, force_channel
-from hil.rig.rig import parse_backend
 from hil.runs import assembly, session
 from hil.runs.kept_code import config_of
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.trial import Trial
 from hil.systems.array.model.cells import Cell
 from hil.systems.array.tables import ModelTable
@@ -77,7 +76,9 @@ class RigUsed:
 
     def run(self, config: Experiment, out: Path, seed: int) -> Path:
         """Run it; returns the recording. Raises ConfigError if the run is not complete."""
-        result = session.run(config, backend=self.backend, seed=seed, out=out, force=True)
+        result = session.run(
+            Plan(config, backend=self.backend, seed=seed), Output(out=out, force=True)
+        )
         if result.outcome != "complete":
             why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
             raise ConfigError(f"{out}: the run was {result.outcome}: {why}: nothing was calibrated")
@@ -116,16 +117,15 @@ def at_rest(
     ConfigError, DeviceError
         A column is unknown, or a channel cannot be read.
     """
-    backends = parse_backend(backend, config.tables)
-    period_s = config.tables.loop.period_s
-    pipeline = assembly.build(config, seed, backends)
+    plan = Plan(config, backend, seed=seed)
+    pipeline = assembly.build(plan)
     missing = [name for name in columns if name not in (c.name for c in pipeline.frame.columns)]
     if missing:
         raise ConfigError(f"{config.path}: the rig has no column {missing[0]}")
-    rows = _ColumnSink(pipeline.frame, columns, max(2, round(duration_s / period_s)))
-    bench = "bench" in backends.values()
-    clock: Clock = RealClock(realtime.spin_s(None, period_s)) if bench else VirtualClock()
-    parts = assembly.parts_of(config, pipeline, clock, rows, armed=False)
+    rows = _ColumnSink(
+        pipeline.frame, columns, max(2, round(duration_s / config.tables.loop.period_s))
+    )
+    parts = pipeline.context(plan.new_clock(), rows, armed=False)
     rows.stop = parts.inputs.stop
     with Trial(parts) as trial:
         trial.run()

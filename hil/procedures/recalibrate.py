@@ -26,6 +26,7 @@ from hil.record.summary import summarise
 from hil.rig.replay import ReplayRig
 from hil.runs import assembly
 from hil.runs.kept_code import config_of
+from hil.runs.plan import Plan
 
 KINDS = {
     "force_transducer": "force",
@@ -73,7 +74,7 @@ def recalibrate(
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
     config = config_of(path, run)
-    pipeline = assembly.build(config, int(run.attrs.get("seed", 0)))
+    pipeline = assembly.build(Plan(config, seed=int(run.attrs.get("seed", 0))))
     place = next(c for c in pipeline.rig.layout.channels if c.name == name)
     changed, messages = _readings(run, kept, place, record, config.tables.loop.period_s)
     run[place.column("measured")].values[:] = changed

@@ -1,7 +1,7 @@
 """Builds the parts of a run from a configuration: rig, estimator, controller, guard."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from hil.devices.board import protocol
 from hil.devices.injection import Injection
-from hil.errors import ConfigError, PluginError
+from hil.errors import PluginError
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.kind import ControlInputs
 from hil.experiment.loaded import Experiment
-from hil.loop import duty, guard, loop
-from hil.loop import requests as inputs
+from hil.loop import duty, guard, loop, requests
 from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, sleep_s
 from hil.loop.context import LoopContext, RowSink
@@ -24,11 +23,10 @@ from hil.loop.stages import Control, Estimator
 from hil.loop.trip_report import TripReport
 from hil.loop.wait_condition import WaitCondition
 from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, HeatBudget
-from hil.mechanics.system import System
 from hil.rig.instruments import AMBIENT, outputs_of, signals_of
 from hil.rig.replay import ReplayRig
 from hil.rig.rig import Rig, build_rig
-from hil.rig.run_tables import RunTables
+from hil.runs.plan import Plan
 
 
 class FaultyControl:
@@ -67,6 +65,7 @@ class FaultyControl:
 class Pipeline:
     """A rig with its estimator and its control stage, bound to one row."""
 
+    config: Experiment
     rig: Rig
     estimator: Estimator
     control: Control
@@ -78,107 +77,97 @@ class Pipeline:
         self.estimator.bind(self.frame, rig.readings, rig.commands)
         self.control.bind(self.frame, rig.readings.measured, rig.commands)
 
+    def context(
+        self,
+        clock: Clock,
+        sink: RowSink,
+        *,
+        rig: ReplayRig | None = None,
+        armed: bool = True,
+        until: WaitCondition | None = None,
+    ) -> LoopContext:
+        """The context of a loop.
 
-def build(
-    config: Experiment,
-    seed: int,
-    backends: Mapping[str, str] | None = None,
-    injection: Injection | None = None,
-    plant: System | None = None,
-) -> Pipeline:
-    """Build the rig, estimator and control stage of a configuration and bind them to one row.
+        Parameters
+        ----------
+        rig : replaces the rig of the pipeline
+        armed : whether the run starts armed
+        until : condition of a run that only waits. Such a run is not armed, and its guard does not
+            compare readings with the twin, because the twin does not know the history of the cells.
+        """
+        config, tables = self.config, self.config.tables
+        opened = self.rig if rig is None else rig
+        self.bind(opened)
+        layout, period_s = self.rig.layout, tables.loop.period_s
+        limits = _limits(config, layout)
+        checks = guard.Guard(limits, layout.n_cells, period_s, opened.states)
+        if until is not None:
+            until.bind(self.frame)
+            armed = False
+        measured, commands = opened.readings, opened.commands
+        checks.bind(self.frame, layout, measured, commands, with_model=until is None)
+        set_points = {
+            channel.column("reference"): (signal.min, signal.max)
+            for channel, signal in zip(layout.channels, limits.signals, strict=True)
+        }
+        readings = {
+            channel.column("reference"): partial(measured.measured.item, i)
+            for i, channel in enumerate(layout.channels)
+        }
+        force_max_N = tables.guard.force_max_N or np.inf
+        return LoopContext(
+            clock=clock,
+            rig=opened,
+            estimator=self.estimator,
+            control=self.control,
+            guard=checks,
+            inputs=requests.Inputs(
+                sink,
+                self.control,
+                checks,
+                opened,
+                set_points,
+                requests.TARE_SHARE_MAX * force_max_N,
+                readings,
+                was_armed=armed,
+            ),
+            frame=self.frame,
+            report=TripReport(limits, layout, period_s, force_max_N),
+            sink=sink,
+            period_s=period_s,
+            n_ticks=config.n_ticks,
+            after_trip_ticks=round(tables.loop.after_trip_s / period_s),
+            armed=armed,
+            tolerated_overruns=(
+                tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
+            ),
+            until=until,
+        )
 
-    Raises
-    ------
-    ConfigError
-        The limits of a board on the bench are refused, or what excuses a slow computer there.
-    """
-    if config.excuses and "bench" in (backends or {}).values():
-        raise ConfigError("\n".join(f"{line} (on the bench)" for line in config.excuses))
-    boards = board_limits.protections(config.tables, config.models[0])
-    on_bench = [b for b in boards if (backends or {}).get(b.name) == "bench"]
-    board_limits.refuse(config.path, on_bench)
-    modulates = config.modulates
-    rig = build_rig(config, seed, backends, RealClock().now_s, sleep_s, injection, plant, modulates)
-    kind, tables, layout = config.kind, config.tables, rig.layout
+
+def build(plan: Plan) -> Pipeline:
+    """Build the rig, estimator and control stage of a run and bind them to one row."""
+    config, injection = plan.config, plan.injection
+    kind, tables, model = config.kind, config.tables, config.models[0]
+    rig = build_rig(
+        config, plan.seed, plan.backends, RealClock().now_s, sleep_s, injection, plan.plant,
+        config.modulates,
+    )  # fmt: skip
     estimator_of = config.controller.estimator or kind.estimator
-    estimator = estimator_of(tables, config.system(), layout)
-    given = ControlInputs(kind, tables, config.models[0], layout, estimator, seed)
-    control = config.controller.build(given)
+    estimator = estimator_of(tables, config.system(), rig.layout)
+    inputs = ControlInputs(kind, tables, model, rig.layout, estimator, plan.seed)
+    control = config.controller.build(inputs)
     if injection is not None:
         control = FaultyControl(control, injection)
     frame = Frame([*loop.columns(), *rig.columns, *estimator.columns, *control.columns])
-    pipeline = Pipeline(rig, estimator, control, frame)
+    pipeline = Pipeline(config, rig, estimator, control, frame)
     pipeline.bind(rig)
     return pipeline
 
 
-def parts_of(
-    config: Experiment,
-    pipeline: Pipeline,
-    clock: Clock,
-    sink: RowSink,
-    rig: Rig | ReplayRig | None = None,
-    armed: bool = True,
-    until: WaitCondition | None = None,
-) -> LoopContext:
-    """Build the context of the loop from a pipeline.
-
-    Parameters
-    ----------
-    rig : replaces the rig of the pipeline, such as a `ReplayRig`
-    armed : whether the run starts armed
-    until : condition of a run that only waits. Such a run is not armed, and its guard does not
-        compare readings with the twin, because the twin does not know the history of the cells.
-    """
-    tables, period_s = config.tables, config.tables.loop.period_s
-    rig = pipeline.rig if rig is None else rig
-    pipeline.bind(rig)
-    layout = pipeline.rig.layout
-    limits = replace(
-        _limits(tables, layout, loop_limits.budgets(tables, config.models[0])),
-        wires=board_limits.watched(tables, config.models[0], layout.cell_names),
-    )
-    checks = guard.Guard(limits, layout.n_cells, period_s, rig.states)
-    if until is not None:
-        until.bind(pipeline.frame)
-        armed = False
-    checks.bind(pipeline.frame, layout, rig.readings, rig.commands, with_model=until is None)
-    set_points = {
-        channel.column("reference"): (signal.min, signal.max)
-        for channel, signal in zip(layout.channels, limits.signals, strict=True)
-    }
-    measured = {
-        channel.column("reference"): partial(rig.readings.measured.item, i)
-        for i, channel in enumerate(layout.channels)
-    }
-    tare_max_N = inputs.TARE_SHARE_MAX * (tables.guard.force_max_N or np.inf)
-    return LoopContext(
-        clock=clock,
-        rig=rig,
-        estimator=pipeline.estimator,
-        control=pipeline.control,
-        guard=checks,
-        inputs=inputs.Inputs(
-            sink, pipeline.control, checks, rig, set_points, tare_max_N, measured, was_armed=armed
-        ),
-        frame=pipeline.frame,
-        report=TripReport(limits, layout, period_s, tables.guard.force_max_N or np.inf),
-        sink=sink,
-        period_s=period_s,
-        n_ticks=config.n_ticks,
-        after_trip_ticks=round(tables.loop.after_trip_s / period_s),
-        armed=armed,
-        tolerated_overruns=(
-            tables.loop.overruns_max if tables.loop.overrun == "tolerate" else None
-        ),
-        until=until,
-    )
-
-
-def _limits(
-    tables: RunTables, layout: RigLayout, budgets: Mapping[str, HeatBudget]
-) -> guard.Limits:
+def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
+    tables, model = config.tables, config.models[0]
+    budgets = loop_limits.budgets(tables, model)
     g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
     signals, measured = [], signals_of(tables.devices)
     for channel in layout.channels:
@@ -215,6 +204,7 @@ def _limits(
             guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
             for o in outputs_of(tables.devices).values()
         ],
+        wires=board_limits.watched(tables, model, layout.cell_names),
     )
 
 
@@ -241,7 +231,7 @@ class NoSink:
     def event(self, t_s: float, level: str, source: str, text: str) -> None:
         """Does nothing."""
 
-    def requests(self, tick: int) -> Sequence[inputs.Request]:
+    def requests(self, tick: int) -> Sequence[requests.Request]:
         """No requests."""
         return ()
 

@@ -17,7 +17,8 @@ from hil.loop.frame import Frame
 from hil.mechanics.system import System
 from hil.plugins import code as plugin_code
 from hil.plugins.load import plugin_tables
-from hil.runs.assembly import NoSink, build, parts_of
+from hil.runs.assembly import NoSink, build
+from hil.runs.plan import Plan
 from hil.runs.trial import Trial
 
 REHEARSED_TICKS = 60_000  # takes a few seconds
@@ -36,9 +37,9 @@ def compile_tick(config: Experiment) -> None:
     Runs two ticks and as many more as the estimator needs for its first force sample and the
     controller for its first plan.
     """
-    pipeline = build(config, 0)
+    pipeline = build(Plan(config))
     n_ticks = 2 + round(_longest_wait_s(config) / config.tables.loop.period_s)
-    parts = parts_of(config, pipeline, VirtualClock(), NoSink())
+    parts = pipeline.context(VirtualClock(), NoSink())
     run_simulated(replace(parts, n_ticks=n_ticks))
 
 
@@ -63,9 +64,9 @@ def rehearse(config: Experiment, seed: int) -> None:
     ConfigError
         The guard tripped; the message has the cause and the time.
     """
-    pipeline = build(config, seed)
+    pipeline = build(Plan(config, seed=seed))
     fault_sink = FaultSink()
-    parts = parts_of(config, pipeline, VirtualClock(), fault_sink)
+    parts = pipeline.context(VirtualClock(), fault_sink)
     parts = replace(parts, n_ticks=min(config.n_ticks, REHEARSED_TICKS), after_trip_ticks=0)
     outcome = run_simulated(parts)
     t_s = float(parts.frame.values[parts.frame.index("t_s")])
@@ -153,9 +154,9 @@ def rehearse_plugins(config: Experiment, seed: int) -> list[str]:
 def _stage_times_s(config: Experiment, seed: int, names: Sequence[str]) -> NDArray[np.float64]:
     """(n_ticks, n_stages) durations of the stages in a rehearsal [s]; ConfigError if it failed."""
     n_ticks = min(config.n_ticks, TIMED_TICKS)
-    rehearsed = build(config, seed)
+    rehearsed = build(Plan(config, seed=seed))
     sink = TimingSink(rehearsed.frame, names, n_ticks)
-    parts = parts_of(config, rehearsed, VirtualClock(), sink)
+    parts = rehearsed.context(VirtualClock(), sink)
     sink.stop = parts.inputs.stop
     run_simulated(replace(parts, n_ticks=n_ticks, after_trip_ticks=0))
     if sink.failure:

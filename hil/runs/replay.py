@@ -28,6 +28,7 @@ from hil.rig.replay import ReplayRig
 from hil.runs import assembly
 from hil.runs.imports.twin import model_columns
 from hil.runs.kept_code import config_of
+from hil.runs.plan import Plan
 from hil.runs.trial import Trial
 
 ROUNDING = 1e-6  # of a column's largest magnitude; up to 7e-11 was seen between two processors
@@ -170,7 +171,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
                 f"from that of {used.package}: install it to replay"
             )
     tables = config.tables
-    pipeline = assembly.build(config, int(run.attrs["seed"]))
+    pipeline = assembly.build(Plan(config, seed=int(run.attrs["seed"])))
     if "imported" in run.attrs:
         return run.sizes["tick"], _model_difference(run, pipeline)
     layout = pipeline.rig.layout
@@ -183,7 +184,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     comparing = _ComparingSink(run, pipeline.frame, tolerance_of(run))
     starts = run.input_value.values[run.input_name.values == "start"]
     armed = bool(starts[0]) if len(starts) else True
-    parts = assembly.parts_of(config, pipeline, clock, comparing, rig, armed)
+    parts = pipeline.context(clock, comparing, rig=rig, armed=armed)
     comparing.stop = parts.inputs.stop
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
     with plugin_code.watched(), Trial(replace(parts, n_ticks=n_ticks)) as trial:

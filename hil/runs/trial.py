@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from hil.loop import loop
-from hil.loop.clock import RealClock
+from hil.loop.clock import RealClock, sees_sleep
 from hil.loop.context import LoopContext
-from hil.platform import realtime
+from hil.platform import realtime, sleep
 from hil.rig.rig import Rig
 from hil.runs.opened import opened
 
@@ -20,8 +20,8 @@ class Trial:
     """A context manager around one run of the loop.
 
     Whatever ends its block, everything is off and every device is closed, once. A signal meanwhile
-    stops the loop between two ticks. On a real clock the process has real-time settings. A recorded
-    rig is not opened: it has nothing to switch.
+    stops the loop between two ticks. On a real clock the computer does not sleep, and the
+    loop has real-time settings. A recorded rig is not opened: it has nothing to switch.
 
     Attributes
     ----------
@@ -44,6 +44,8 @@ class Trial:
         with contextlib.ExitStack() as stack:
             if isinstance(rig, Rig):
                 stack.enter_context(opened(rig, self.context.inputs.stop))
+            if isinstance(self.context.clock, RealClock):
+                stack.enter_context(self._awake())
             self._stack = stack.pop_all()
         return self
 
@@ -54,6 +56,16 @@ class Trial:
         trace: TracebackType | None,
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def _awake(self) -> Iterator[None]:
+        """Prevent sleep of the computer; records the result as an event."""
+        with sleep.held_off() as how:
+            level = "warning" if how.startswith(sleep.NOT_HELD) else "info"
+            detected = "" if sees_sleep() else ", and is not detected on this system"
+            text = f"sleep of the machine {how}{detected}"
+            self.context.sink.event(0.0, level, "realtime", text)
+            yield
 
     def self_test(self) -> None:
         """Test the rig's protections; records the results as events and prompts the operator."""

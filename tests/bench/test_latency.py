@@ -15,7 +15,7 @@ MIGA6 = "miga6/all_on.toml"
 
 def measured(configs, backend, *sets, duration_s=0.3):
     config = load(configs / MIGA6, sets)
-    return measure(config, dict.fromkeys(config.tables.devices, backend), duration_s)
+    return measure(config, backend, duration_s)
 
 
 def test_a_rig_without_a_force_to_switch_back_by_is_refused_in_one_line(configs, capsys):
@@ -29,7 +29,7 @@ def test_a_rig_without_a_force_to_switch_back_by_is_refused_in_one_line(configs,
 def test_cells_that_a_cards_lines_switch_are_measured_like_a_boards(configs):
     """A command acts from its tick on, is read back at the next, and so is the force."""
     config = load(configs / "miga6_lines/all_on.toml")
-    found = measure(config, dict.fromkeys(config.tables.devices, "sim"), 0.3)
+    found = measure(config, "sim", 0.3)
     assert found["p50_s"] == pytest.approx(0.001, abs=1e-9)
     offset = found["offsets"]["force of daq"]
     assert abs(offset["offset_s"]) <= 2.0 * offset["uncertainty_s"]

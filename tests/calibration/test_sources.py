@@ -15,6 +15,8 @@ from hil.procedures.literature import ENTRIES, write_literature
 from hil.record.read import calibrations_of
 from hil.runs import session
 from hil.runs.check import check
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 K_SE = "model.arrays.muscle.cell.k_se_N_per_m"
 
@@ -93,7 +95,7 @@ class TestALiteralThatIsNotItsRecords:
 
     def test_may_come_from_a_set_and_is_noted(self, configs, tmp_path):
         config = hil.load(configs / "miga6/all_on.toml", [f"{K_SE}=380.0"])
-        result = session.run(config, out=tmp_path / "run.h5", seed=1)
+        result = session.run(Plan(config, seed=1), Output(out=tmp_path / "run.h5"))
         (line,) = result.summary["calibration"]["departed"]
         assert re.fullmatch(rf"{K_SE} = 380: record miga_springs@\w+ has 386\.52", line)
 
@@ -156,7 +158,8 @@ class TestARunWhoseRecordIsNotTheOnlyOneThatHolds:
 
     def run(self, rigs, tmp_path, **options):
         config = hil.load(rigs / "miga6/all_on.toml", ["experiment.duration_s=0.05"])
-        return session.run(config, out=tmp_path / "run.h5", **options)
+        options["out"] = tmp_path / "run.h5"
+        return session.run(*session.from_options(config, options))
 
     def test_is_flagged_in_summary_and_report(self, rigs, tmp_path):
         self.rival(rigs)

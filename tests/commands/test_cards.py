@@ -27,8 +27,8 @@ SHORT = ["experiment.duration_s=0.3"]
 
 def run(configs, out, *sets, **options):
     config = hil.load(configs / "miga6/all_on.toml", [*SHORT, *sets])
-    options = {"backend": "daq=emulated", "seed": 1} | options
-    return session.run(config, out=out, **options)
+    options = {"backend": "daq=emulated", "seed": 1, "out": out} | options
+    return session.run(*session.from_options(config, options))
 
 
 def events(path):
@@ -129,7 +129,8 @@ def test_an_assumed_record_is_named_among_the_events(configs, tmp_path):
 def test_an_expired_record_is_flagged_in_the_recording_and_its_report(
     configs, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(session, "_today", lambda: date(2037, 1, 1))
+    for module in ("plan", "recording"):
+        monkeypatch.setattr(f"hil.runs.{module}.today", lambda: date(2037, 1, 1))
     path = tmp_path / "run.h5"
     run(configs, path)
     assert any(e.startswith("warning calibration: force: calibration futek_9N@") and
@@ -141,14 +142,16 @@ def test_an_expired_record_is_flagged_in_the_recording_and_its_report(
 
 
 def test_an_expired_record_is_refused_with_strict(configs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(session, "_today", lambda: date(2037, 1, 1))
+    for module in ("plan", "recording"):
+        monkeypatch.setattr(f"hil.runs.{module}.today", lambda: date(2037, 1, 1))
     words = ["run", str(configs / "miga6/all_on.toml"), "--strict", "--out", str(tmp_path / "r.h5")]
     assert main(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "--strict: force: calibration futek_9N@" in line
     assert "expired on 2036-11-01: calibrate again" in line
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(session, "_today", lambda: date(2036, 11, 1))
+    for module in ("plan", "recording"):
+        monkeypatch.setattr(f"hil.runs.{module}.today", lambda: date(2036, 11, 1))
     assert main([*words, "--duration", "0.01"]) == 0
 
 

@@ -10,6 +10,7 @@ from hil.control.pid import Pid, PidGains
 from hil.control.reference import Sine
 from hil.experiment.load import load
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 LEVELS = np.array([0.0, 0.6, 0.9, 1.1, 1.4, 1.5])
 ORDER = [2, 0, 4, 1, 3]
@@ -165,7 +166,7 @@ def test_a_cell_changes_only_beyond_the_hysteresis(hysteresis, wishes):
 def test_dead_cells_are_left_out_of_the_order(configs):
     sets = ["model.arrays.muscle.dead_cells=[3]", "controller.order=[1, 3, 2]"]
     config = load(configs / "miga6/pid.toml", sets)
-    pid = assembly.build(config, 0).control.controller
+    pid = assembly.build(Plan(config)).control.controller
     assert pid.order.tolist() == [0, 1]
 
 

@@ -11,6 +11,7 @@ from hil.control.reference import Ahead, Ramp
 from hil.experiment.load import load
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.systems.array.model import cells
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
@@ -129,7 +130,7 @@ def test_the_delay_of_a_wire_is_the_mean_of_its_rise_and_fall():
 
 def test_a_held_set_point_is_what_the_feedforward_follows(configs):
     config = load(configs / "miga6/preview.toml", ["controller.k_i_per_s=0.0"])
-    control = assembly.build(config, 0).control
+    control = assembly.build(Plan(config)).control
     control.reference.held = 0.5
     control.controller.step(2.0, control.reference.at(2.0), 0.5, np.zeros(6, np.uint8))
     assert control.controller.demand_N == pytest.approx(0.5)
@@ -142,7 +143,7 @@ def test_the_set_point_is_taken_ahead_by_the_key_or_by_the_delay_of_the_cells(
     config = load(
         configs / "miga6/preview.toml", ["controller.k_p=0.0", "controller.k_i_per_s=0.0", *sets]
     )
-    control = assembly.build(config, 0).control
+    control = assembly.build(Plan(config)).control
     control.controller.step(1.6, 0.0, 0.0, np.zeros(6, np.uint8))
     # the reach of least jerk of Flash & Hogan, from 1.0 to 2.5 s
     tau = (1.6 + wanted_s - 1.0) / 1.5

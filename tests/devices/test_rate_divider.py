@@ -8,6 +8,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.loop.frame import CELL_UNKNOWN
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.runs.replay import replay
 
 PACED = ("devices.board.every=4", "devices.daq.every=3", "experiment.duration_s=1.2")
@@ -49,7 +50,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
     known = (reported != CELL_UNKNOWN).all(axis=1)
     on = reported.all(axis=1) & known
     assert np.flatnonzero(on)[0] == 4
-    pipeline = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
+    pipeline = assembly.build(Plan(load(configs / "miga6/all_on.toml", PACED)))
     turn = pipeline.rig._dividers[0]
     commands = pipeline.rig.commands
     commands.cells[:] = 1
@@ -66,7 +67,7 @@ def test_commands_wait_for_the_boards_turn_and_off_does_not(paced, configs):
 
 
 def test_a_turn_that_was_missed_comes_at_the_next_tick(configs):
-    pipeline = assembly.build(load(configs / "miga6/all_on.toml", PACED), 0)
+    pipeline = assembly.build(Plan(load(configs / "miga6/all_on.toml", PACED)))
     turn = pipeline.rig._dividers[0]
     came = [tick for tick in (0, 1, 3, 5, 6, 7, 8, 9, 17, 18, 20) if turn.comes(0.001 * tick)]
     assert came == [0, 5, 8, 17, 20]

@@ -13,6 +13,7 @@ from hil.experiment.load import load, load_rig
 from hil.mechanics.sma.board_heat import SCAN_LEAST_S
 from hil.mechanics.sma.limits import Thermal, held_for_s
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 RIG = "configs/wires4/rig.toml"
 LIMITS = "devices.board.limits"
@@ -88,8 +89,8 @@ def test_whatever_makes_a_wire_hotter_is_counted(hil, change):
 def test_a_real_board_is_not_opened_with_limits_that_burn_its_wires():
     config = load("configs/wires4/hold.toml", [f"{LIMITS}.heat_max_cA2ms=50000000"])
     with pytest.raises(ConfigError, match=r"could heat the wire of 'muscle\.1'"):
-        assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
-    assembly.build(config, 1)  # a simulated one burns nothing
+        Plan(config, "board=bench")
+    assembly.build(Plan(config, seed=1))  # a simulated one burns nothing
 
 
 BROADCAST = """
@@ -308,7 +309,7 @@ def test_a_persistence_that_leaves_a_short_to_the_heat_budget_alone_is_refused(s
     if code:
         config = load("configs/wires4/hold.toml", [f"{LIMITS}.persistence_scans={scans}"])
         with pytest.raises(ConfigError, match=f"persistence_scans = {scans}"):
-            assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
+            Plan(config, "board=bench")
 
 
 @pytest.mark.parametrize(("scans", "code"), [(5, 0), (6, 2)])

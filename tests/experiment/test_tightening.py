@@ -17,6 +17,7 @@ from hil.experiment.schema import RigTables
 from hil.experiment.tightening import ROWS, faults
 from hil.loop import interlocks
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 RIG, RUN = "configs/wires4/rig.toml", "configs/wires4/hold.toml"
@@ -302,9 +303,9 @@ def test_a_late_computer_is_excused_where_nothing_is_on_the_bench_and_nowhere_el
         assert code == 2
         assert "looser than the default" in err
     config = load(ROOT / RUN, [change])
-    assembly.build(config, 1)
+    assembly.build(Plan(config, seed=1))
     with pytest.raises(ConfigError, match="looser than the default") as refused:
-        assembly.build(config, 1, {"board": "bench", "daq": "sim", "supply": "sim"})
+        Plan(config, "board=bench")
     assert str(refused.value).startswith(f"--set {change}: ")
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from hil.experiment.load import load
 from hil.runs.assembly import build
+from hil.runs.plan import Plan
 from hil_gui.data import drawn, load_settings, preview
 
 
@@ -43,5 +44,5 @@ def test_an_experiment_shows_its_body_before_it_runs(window, settings, configs):
 
 def test_every_angle_of_the_figure_is_a_column_of_the_recording(settings, configs):
     config = load(configs / "body/sway.toml")
-    names = {column.name for column in build(config, seed=0).frame.columns}
+    names = {column.name for column in build(Plan(config)).frame.columns}
     assert set(drawn(settings).mechanism.angles) <= names

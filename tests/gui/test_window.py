@@ -7,6 +7,8 @@ import hil
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil_gui.run_data import RESIDUAL, Reports
 
 
@@ -176,7 +178,9 @@ def test_a_cell_that_its_board_set_apart_is_crossed_out_from_then_on(opened, con
     config = hil.load(configs / "wires4/follow.toml", sets)
     fault = FaultTable(kind="wire_open", at_s=2.0, cell=2)
     window = opened(
-        session.run(config, out=tmp_path / "broken.h5", injection=Injection([fault])).path
+        session.run(
+            Plan(config, injection=Injection([fault])), Output(out=tmp_path / "broken.h5")
+        ).path
     )
     for t_s, failed in ((1.9, [False] * 4), (2.5, [False, True, False, False])):
         assert window.feed.cells_at(t_s).failed.tolist() == failed

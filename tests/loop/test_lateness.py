@@ -12,6 +12,8 @@ from hil.loop.clock import VirtualClock
 from hil.loop.lateness import EVENTS_MAX, Counts, LatenessCauses, counts
 from hil.record.summary import timing
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 NONE = Counts(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -70,9 +72,9 @@ def test_the_loop_looks_after_the_row_of_a_late_tick_only(configs):
             order.append((t_s, source))
 
     config = load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.3",))
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     rows = Rows()
-    parts = assembly.parts_of(config, pipeline, LateAt(), rows)
+    parts = pipeline.context(LateAt(), rows)
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     loop.run(replace(parts, lateness=LatenessCauses(rows.event, 0.001)))
@@ -102,10 +104,10 @@ def test_a_run_on_the_real_clock_has_the_kernels_counts(configs, tmp_path):
     config = load(
         configs / "miga6/all_on.toml", ("experiment.duration_s=0.2", "loop.overrun='skip'")
     )
-    result = session.run(config, clock="real", out=tmp_path / "run.h5")
+    result = session.run(Plan(config, clock="real"), Output(out=tmp_path / "run.h5"))
     kernel = result.summary["timing"]["kernel"]
     # it slept for most of its ticks
     assert kernel["voluntary_switches"] > 10
     assert kernel["involuntary_switches"] >= 0
-    virtual = session.run(config, out=tmp_path / "virtual.h5")
+    virtual = session.run(Plan(config), Output(out=tmp_path / "virtual.h5"))
     assert "kernel" not in virtual.summary["timing"]

@@ -15,6 +15,7 @@ from hil.loop.clock import VirtualClock
 from hil.loop.guard import FAULTS, names_of
 from hil.loop.progress import Progress
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
 
 
 class Rows:
@@ -77,9 +78,9 @@ class LateClock:
 
 def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_after=None):
     config = load(configs / experiment, sets)
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     sink = Rows(pipeline.frame, dead_after)
-    parts = assembly.parts_of(config, pipeline, clock or VirtualClock(), sink)
+    parts = pipeline.context(clock or VirtualClock(), sink)
     parts.rig.open()
     parts.rig.self_test(print)
     return parts, sink
@@ -334,16 +335,16 @@ def test_a_failing_device_ends_the_run_and_the_last_row_says_so(configs, method,
 def wrecked_run(configs, out, monkeypatch, wreck):
     """A whole recorded run with something in its parts wrecked; the parts and how it ended."""
     made = {}
-    real_parts = session.parts_of
+    whole = assembly.Pipeline.context
 
-    def parts_with_wreck(config, pipeline, clock, sink, **more):
-        parts = real_parts(config, pipeline, clock, sink, **more)
+    def with_wreck(pipeline, clock, sink, **more):
+        parts = whole(pipeline, clock, sink, **more)
         if isinstance(sink, session.Sink):
             parts = wreck(parts)
             made["parts"] = parts
         return parts
 
-    monkeypatch.setattr(session, "parts_of", parts_with_wreck)
+    monkeypatch.setattr(assembly.Pipeline, "context", with_wreck)
     from hil.__main__ import main
 
     code = main(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)])

@@ -21,7 +21,8 @@ from hil.loop.wire_watch import WatchedWire
 from hil.mechanics.sma.bounds import Surroundings
 from hil.mechanics.sma.limits import CellWire
 from hil.mechanics.sma.wire import SmaWire
-from hil.runs.assembly import build, parts_of
+from hil.runs.assembly import build
+from hil.runs.plan import Plan
 from hil.runs.rehearsal import FaultSink, run_simulated
 from rows import BOARD_FAULTS, BoundGuard, row_of
 
@@ -222,8 +223,8 @@ def test_a_run_whose_force_is_read_seldom_or_lost_trips_within_hold_and_age(ever
     sets = ["guard.force_residual_max_N=0.0001", f"devices.daq.every={every}"]
     sets += [f"devices.daq.channels.force.sim.reading_lost_probability={lost}"]
     config = load(configs / "miga6/all_on.toml", [*sets, "experiment.duration_s=0.5"])
-    pipeline, sink = build(config, 0), FaultSink()
-    parts = parts_of(config, pipeline, VirtualClock(), sink)
+    pipeline, sink = build(Plan(config)), FaultSink()
+    parts = pipeline.context(VirtualClock(), sink)
     assert run_simulated(replace(parts, after_trip_ticks=0)) == "tripped"
     t_s = parts.frame.values[parts.frame.index("t_s")]
     assert [text.split(":")[0] for text in sink.faults] == ["force_residual_high"]

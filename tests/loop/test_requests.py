@@ -20,6 +20,7 @@ from hil.loop.clock import VirtualClock
 from hil.loop.states import STATES
 from hil.record.sink import Sink
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
 from hil.runs.replay import replay
 
 # Runs on the real clock want the machine one at a time.
@@ -54,9 +55,9 @@ class Asked:
 
 def run(configs, asked, *sets, experiment="miga6/pid.toml", armed=True):
     config = load(configs / experiment, ("experiment.duration_s=0.6", *sets))
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     sink = Asked(pipeline.frame, asked)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=armed)
+    parts = pipeline.context(VirtualClock(), sink, armed=armed)
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     return loop.run(parts), sink
@@ -245,7 +246,9 @@ def changed_run(configs, tmp_path, monkeypatch):
         monkeypatch.setattr(Sink, "requests", lambda self, tick: changes.get(tick, []))
         path = tmp_path / "changed.h5"
         sets = ("reference={kind='steps', t_s=[0.1], force_N=[1.0]}", "experiment.duration_s=0.7")
-        result = session.run(load(configs / "miga6/pid.toml", sets), out=path, seed=2, **more)
+        options = {"out": path, "seed": 2, **more}
+        config = load(configs / "miga6/pid.toml", sets)
+        result = session.run(*session.from_options(config, options))
         monkeypatch.undo()
         return path, result
 

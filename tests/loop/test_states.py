@@ -17,6 +17,8 @@ from hil.loop.requests import Stop
 from hil.loop.states import ENERGISED, EVENTS, NUMBERS, STATES, TABLE, States
 from hil.reports import safety
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 PAIRS = list(itertools.product(STATES, EVENTS))
 
@@ -121,14 +123,14 @@ class Rigs:
 
     def built(self, *faults, experiment="miga6/all_on.toml", sets=ESTOP):
         config = load(self._configs / experiment, ("experiment.duration_s=0.1", *sets))
-        return config, assembly.build(config, 0, injection=Injection(faults))
+        return config, assembly.build(Plan(config, injection=Injection(faults)))
 
     def run(self, *faults, armed=True, tested=True, asked=None, fails=None, stopped=False, **of):
         """Connect, prove, tick and let go, as a session does."""
         config, pipeline = self.built(*faults, **of)
         rig, control = pipeline.rig, pipeline.control
         sink = Asking(asked or {})
-        parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=armed)
+        parts = pipeline.context(VirtualClock(), sink, armed=armed)
         n_ticks = config.n_ticks
         if fails is not None:
             parts = replace(parts, control=Failing(control, fails))
@@ -242,8 +244,8 @@ def _refuses(say):
 
 def test_a_rig_that_has_not_proved_itself_is_not_armed(configs):
     config = load(configs / "miga6/all_on.toml")
-    pipeline = assembly.build(config, 0)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), assembly.NoSink())
+    pipeline = assembly.build(Plan(config))
+    parts = pipeline.context(VirtualClock(), assembly.NoSink())
     pipeline.rig.open()
     with pytest.raises(RuntimeError, match="run the rig's self-test first"):
         loop.run(parts)
@@ -265,5 +267,5 @@ def test_a_window_sees_the_state_of_the_rig_before_there_is_a_row(configs, tmp_p
 
     monkeypatch.setattr(session.Sink, "show_state", showing)
     config = load(configs / "miga6/all_on.toml", ("experiment.duration_s=0.1",))
-    session.run(config, out=tmp_path / "run.h5")
+    session.run(Plan(config), Output(out=tmp_path / "run.h5"))
     assert seen == ["connected", "self_test", "ready", "armed", "running", "ready", "off"]

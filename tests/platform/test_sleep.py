@@ -20,6 +20,8 @@ from hil.loop.clock import SleepMeter, VirtualClock
 from hil.loop.guard import FAULTS
 from hil.platform import sleep
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from loop.test_loop import Rows, parts_of
 
 SLEPT = 1 << FAULTS.index("machine_slept")
@@ -120,12 +122,12 @@ def test_a_run_on_the_real_clock_holds_sleep_off_and_one_on_the_virtual_clock_do
 ):
     made = inhibitor()
     config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.2"])
-    session.run(config, out=tmp_path / "virtual.h5")
+    session.run(Plan(config), Output(out=tmp_path / "virtual.h5"))
     assert not Path(f"{made}.log").exists()
     config = hil.load(
         configs / "miga6/all_on.toml", ["experiment.duration_s=0.2", "loop.overrun='skip'"]
     )
-    session.run(config, clock="real", out=tmp_path / "real.h5")
+    session.run(Plan(config, clock="real"), Output(out=tmp_path / "real.h5"))
     said = hil.open_run(tmp_path / "real.h5").event_text.values
     assert sum("sleep of the machine held off by systemd-inhibit" in text for text in said) == 1
     assert gone(process_of(made))
@@ -216,9 +218,9 @@ class TenTicks:
 
 def test_a_run_that_waits_to_be_armed_notes_a_sleep_and_trips_nothing(configs):
     config = hil.load(configs / "miga6/all_on.toml")
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     sink = Rows(pipeline.frame)
-    parts = assembly.parts_of(config, pipeline, Napping(3), sink, armed=False)
+    parts = pipeline.context(Napping(3), sink, armed=False)
     pipeline.rig.open()
     loop.run(replace(parts, until=TenTicks()))
     assert len(sink.rows) == 11

@@ -20,6 +20,8 @@ from hil.experiment.load import load
 from hil.plugins import code
 from hil.record.read import plugins_of
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "own"
 KINDS = ("controller", "reference", "model", "device")
@@ -308,7 +310,7 @@ def test_a_model_that_fails_in_the_run_trips_too(tmp_path):
     (tmp_path / "model.py").write_text(text.replace("        h, u, x", fails))
     shutil.copy(EXAMPLES / "model.toml", tmp_path)
     config = load(tmp_path / "model.toml", ("experiment.duration_s=6.0",))
-    found = session.run(config, out=tmp_path / "run.h5")
+    found = session.run(Plan(config), Output(out=tmp_path / "run.h5"))
     assert found.outcome == "tripped"
     assert found.summary["first_fault"] == ["own_code_failed"]
     assert hil.open_run(found.path).attrs["outcome"] == "tripped"

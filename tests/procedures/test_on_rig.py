@@ -21,6 +21,8 @@ from hil.procedures import channels, response
 from hil.procedures.kinds import template
 from hil.procedures.on_rig import one_cell
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 SESSIONS = 80
 FEW, MANY = binom.ppf((0.0005, 0.9995), SESSIONS, 0.95)
@@ -251,7 +253,7 @@ def test_nothing_is_switched_without_the_rigs_guard(configs, tmp_path, capsys):
 @pytest.mark.slow
 def test_a_recording_calibrates_as_its_run_does(configs, tmp_path, capsys):
     path = tmp_path / "pulse.h5"
-    session.run(hil.load(configs / "miga1/pulse.toml"), out=path, seed=0)
+    session.run(Plan(hil.load(configs / "miga1/pulse.toml"), seed=0), Output(out=path))
     (tmp_path / "session.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))
     words = ["calibrate", "damping", str(tmp_path / "session.toml"), "--run", str(path)]
     assert main([*words, "--out", str(tmp_path / "a.toml")]) == 0
@@ -355,7 +357,7 @@ def test_a_rehearsal_takes_the_place_of_an_older_one_and_of_no_record(tmp_path, 
 def test_what_is_printed_for_the_rigs_table_is_taken_by_it(rigs, tmp_path, capsys, monkeypatch):
     """As somebody would who has measured their own damper."""
     recording = tmp_path / "pulse.h5"
-    session.run(hil.load(rigs / "miga1/pulse.toml"), out=recording, seed=0)
+    session.run(Plan(hil.load(rigs / "miga1/pulse.toml"), seed=0), Output(out=recording))
     # A rehearsal's record may not be mistaken for a measured one; here the bench is made up.
     monkeypatch.setattr("hil.procedures.run.simulated", lambda path: False)
     (tmp_path / "session.toml").write_text(template("damping").replace("REHEARSAL", "C-1"))

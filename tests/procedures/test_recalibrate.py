@@ -13,6 +13,8 @@ from hil.calibration.files import load_record
 from hil.calibration.write import values_table, write_record
 from hil.record.read import calibrations_of
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.replay import replay
 
 
@@ -37,7 +39,7 @@ def tared(configs, tmp_path_factory):
         "experiment.duration_s=0.4", "devices.daq.channels.force.tare=true",
         "devices.daq.channels.force.sim.offset_V=0.05"])  # fmt: skip
     path = tmp_path_factory.mktemp("tared") / "run.h5"
-    session.run(config, out=path, seed=1)
+    session.run(Plan(config, seed=1), Output(out=path))
     return path
 
 
@@ -140,7 +142,7 @@ def impact(configs, tmp_path_factory):
     once = ["controller.repeats=1", "controller.gamma_deg=0", "experiment.duration_s=2.0"]
     config = hil.load(configs / "pantograph/impact_symmetric.toml", once)
     path = tmp_path_factory.mktemp("impact") / "run.h5"
-    session.run(config, out=path, seed=1)
+    session.run(Plan(config, seed=1), Output(out=path))
     return path
 
 
@@ -188,7 +190,7 @@ def test_a_cards_offset_comes_off_a_channel_that_is_read_in_volts(configs, tmp_p
     """0.02 m/V: 5 mV of the card's offset are 0.1 mm."""
     config = hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.3"])
     path, record = tmp_path / "run.h5", tmp_path / "card.toml"
-    session.run(config, out=path, seed=1)
+    session.run(Plan(config, seed=1), Output(out=path))
     write_record(record, {
         "kind": "daq_channel", "status": "measured", "article": {"name": "ai0", "serial": "D-1"},
         "act": {"by": "A", "date": date(2027, 1, 1), "valid_until": date(2028, 1, 1),

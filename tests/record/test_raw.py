@@ -11,6 +11,8 @@ from hil.__main__ import main
 from hil.record.layout import LIBVER
 from hil.record.read import open_raw
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def whole(configs, tmp_path_factory):
     """A recording of an emulated card with force and 2 991 samples; not to be changed."""
     out = tmp_path_factory.mktemp("raw") / "run.h5"
     config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.3"])
-    session.run(config, backend="daq=emulated", out=out)
+    session.run(Plan(config, backend="daq=emulated"), Output(out=out))
     return out
 
 

@@ -15,6 +15,8 @@ from hil.record import summary
 from hil.record.layout import LIBVER
 from hil.runs import session
 from hil.runs.campaign.figures import figures_of
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 
 def report_of(path, folder, capsys):
@@ -156,7 +158,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_text(configs, tmp_path, capsy
 @pytest.mark.slow
 def test_a_leg_that_stands_still_is_held_in_summary_page_and_table(configs, tmp_path, capsys):
     config = hil.load(configs / "leg/still.toml", ["experiment.duration_s=1.0"])
-    result = session.run(config, out=tmp_path / "run.h5", seed=0)
+    result = session.run(Plan(config, seed=0), Output(out=tmp_path / "run.h5"))
     said = summary.as_text(result.path, result.summary)
     assert "height: VAF not meaningful (constant signal), RMS" in said
     # Of height and angle; no VAF with a figure beside them.

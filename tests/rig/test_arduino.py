@@ -18,6 +18,8 @@ from hil.errors import DeviceError
 from hil.experiment.load import load, load_rig
 from hil.loop.channels import RigLayout
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from rows import row_of
 
 FACTORY = (0xFF, 0xDE, 0xFD)  # of an Uno, in the order low, high, extended
@@ -57,7 +59,7 @@ def arduino(rigs):
 def test_it_runs_and_what_it_does_not_measure_is_no_number(arduino, backend, tmp_path):
     path = arduino()
     sets = ["experiment.duration_s=0.5", "controller.steps=[{t_s=0.1, on='all'}]"]
-    session.run(load(path, sets), out=tmp_path / "r.h5", backend=backend, seed=1)
+    session.run(Plan(load(path, sets), backend=backend, seed=1), Output(out=tmp_path / "r.h5"))
     there = hil.open_run(tmp_path / "r.h5")
     assert there.attrs["outcome"] == "complete"
     assert there.cells_reported.values[-300:].all()
@@ -77,7 +79,7 @@ def test_wires_that_are_held_on_stay_below_their_maximum_by_the_assumed_current(
         table["devices"]["supply"]["current_A"] = 1.2
 
     path = arduino(change, volts=14.0)
-    session.run(load(path), out=tmp_path / "r.h5", seed=1)
+    session.run(Plan(load(path), seed=1), Output(out=tmp_path / "r.h5"))
     there = hil.open_run(tmp_path / "r.h5")
     texts = [str(text) for text in there.event_text.values]
     assert any("cell_energy_high: muscle." in t and "at 0.32 A" in t for t in texts)

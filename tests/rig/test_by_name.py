@@ -15,6 +15,7 @@ from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.runs.replay import replay
 
 TICKS = 120
@@ -71,9 +72,9 @@ class Rows:
 def recorded(path):
     """Every column of a short run by name, and every flag by column and name; no timing."""
     config = load(path)
-    pipeline = assembly.build(config, 3)
+    pipeline = assembly.build(Plan(config, seed=3))
     sink = Rows(pipeline.frame)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
+    parts = pipeline.context(VirtualClock(), sink)
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     loop.run(replace(parts, n_ticks=TICKS))
@@ -161,9 +162,9 @@ def miga6(rigs, channels, **loop_keys):
 def test_a_voltage_above_the_force_is_not_what_the_pid_regulates(rigs):
     """Set point 0.6 N, held within half of a cell's 0.287 N; by volts all cells go on."""
     config = load(miga6(rigs, {"volts": VOLTS, "force": None}))
-    pipeline = assembly.build(config, 1)
+    pipeline = assembly.build(Plan(config, seed=1))
     sink = Rows(pipeline.frame)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
+    parts = pipeline.context(VirtualClock(), sink)
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     assert loop.run(replace(parts, n_ticks=3000)) == "complete"

@@ -20,6 +20,7 @@ from hil.loop.clock import VirtualClock
 from hil.loop.frame import Frame
 from hil.rig.rig import build_rig
 from hil.runs import assembly, rehearsal, session
+from hil.runs.plan import Plan
 
 BACKENDS = ("sim", "emulated")
 LINE = "devices.daq.lines={feed={kind='enable', terminal='port0/line1'}}"
@@ -34,6 +35,10 @@ def fed(configs, *sets, rig="miga6/all_on.toml", duration_s=0.05):
 def backends_of(config, kind):
     simulated = {"supply"}
     return {n: "sim" if n in simulated else kind for n in config.tables.devices}
+
+
+def as_text(config, kind):
+    return ",".join(f"{name}={chosen}" for name, chosen in backends_of(config, kind).items())
 
 
 def rig_of(config, backend, injection=None):
@@ -155,8 +160,8 @@ def witness(monkeypatch):
 
 
 def run(config, backend, out, **options):
-    kinds = ",".join(f"{n}={k}" for n, k in backends_of(config, backend).items())
-    return session.run(config, out=out, backend=kinds, seed=1, **options)
+    options |= {"out": out, "backend": as_text(config, backend), "seed": 1}
+    return session.run(*session.from_options(config, options))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -326,7 +331,7 @@ def test_a_watchdog_is_fed_while_a_board_takes_its_time(configs, monkeypatch):
 def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
     sets = ("devices.daq.enable_settle_s=0.02",)
     config = fed(configs, *sets, rig="wires4/hold.toml", duration_s=0.03)
-    pipeline = assembly.build(config, 1, backends_of(config, backend))
+    pipeline = assembly.build(Plan(config, as_text(config, backend), seed=1))
     rows = []
 
     class Window(assembly.NoSink):
@@ -346,7 +351,7 @@ def test_a_window_that_arms_has_the_same_order_tick_by_tick(backend, configs):
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     try:
-        loop.run(assembly.parts_of(config, pipeline, VirtualClock(), Window(), armed=False))
+        loop.run(pipeline.context(VirtualClock(), Window(), armed=False))
     finally:
         pipeline.rig.safe()
         pipeline.rig.close()

@@ -9,6 +9,8 @@ from hil.__main__ import main
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.experiment.load import load
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.replay import replay
 from hil.runs.session import run
 
@@ -78,7 +80,7 @@ def test_a_machine_that_stands_still_between_two_ticks_is_felt_in_the_next(
 ):
     config = load(configs / "miga6/all_on.toml", [f"experiment.duration_s={RUN_S}"])
     fault = FaultTable(kind=kind, at_s=0.0205, value=value)
-    result = run(config, out=tmp_path / "run.h5", injection=Injection([fault]))
+    result = run(Plan(config, injection=Injection([fault])), Output(out=tmp_path / "run.h5"))
     assert result.outcome == "tripped"
     assert result.summary["first_fault"] == [
         {"machine_stalls": "loop_late", "machine_sleeps": "machine_slept"}[kind]
@@ -88,7 +90,7 @@ def test_a_machine_that_stands_still_between_two_ticks_is_felt_in_the_next(
 def test_a_force_beyond_all_measure_is_a_reading_at_the_rail(configs, tmp_path):
     config = load(configs / "miga6/all_on.toml", [f"experiment.duration_s={RUN_S}"])
     fault = FaultTable(kind="force_offset", at_s=0.02, value=1e308)
-    result = run(config, out=tmp_path / "run.h5", injection=Injection([fault]))
+    result = run(Plan(config, injection=Injection([fault])), Output(out=tmp_path / "run.h5"))
     assert result.summary["first_fault"] == ["channel_untrue"]
 
 

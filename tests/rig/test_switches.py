@@ -18,6 +18,8 @@ from hil.experiment.load import load
 from hil.loop.frame import Frame
 from hil.rig.rig import build_rig
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from rig_file import loosen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +31,7 @@ SWITCHES = "devices.daq.switches"
 def run(out, *sets, backend="sim", faults=()):
     config = load(ROOT / RIG, ("experiment.duration_s=0.6", *sets))
     injection = Injection([FaultTable(**fault) for fault in faults]) if faults else None
-    session.run(config, out=out, backend=backend, injection=injection, seed=1)
+    session.run(Plan(config, backend=backend, injection=injection, seed=1), Output(out=out))
     return hil.open_run(out)
 
 
@@ -227,7 +229,7 @@ def test_wires_of_a_thermal_model_stay_below_their_maximum_whatever_a_schedule_h
     path = rigs / "wires4/lines.toml"
     path.write_text(tomli_w.dumps(table))
     out = path.with_suffix(".h5")
-    session.run(load(path), out=out, seed=1)
+    session.run(Plan(load(path), seed=1), Output(out=out))
     there = hil.open_run(out)
     assert "cell_energy_high" in str(there.attrs["summary"])
     hottest = [float(there[f"muscle.{n}.wire_model_C"].max()) for n in (1, 2, 3, 4)]
@@ -328,7 +330,9 @@ def test_a_plugin_device_that_does_not_stop_by_itself_is_refused(bank):
 
 def test_a_plugin_device_simulated_runs_like_the_lines(bank, tmp_path):
     path, log = bank
-    session.run(load(path, ["experiment.duration_s=0.3"]), out=tmp_path / "r.h5", seed=1)
+    session.run(
+        Plan(load(path, ["experiment.duration_s=0.3"]), seed=1), Output(out=tmp_path / "r.h5")
+    )
     there = hil.open_run(tmp_path / "r.h5")
     assert there.cells_reported.values[1:].all()
     assert float(there.force_measured_N[-1]) > 1.0

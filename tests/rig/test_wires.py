@@ -7,6 +7,8 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.systems.array.model.system import ArraySystem
 
 PID = "configs/silicone4/pid.toml"
@@ -136,7 +138,9 @@ def test_the_makers_current_held_on_would_trip_the_board_that_protects_its_wire(
 
 def test_the_shipped_wires_are_run_without_a_trip(tmp_path):
     until_off = ["experiment.duration_s=9.0"]
-    result = session.run(load("configs/wires4/hold.toml", until_off), out=tmp_path / "wires.h5")
+    result = session.run(
+        Plan(load("configs/wires4/hold.toml", until_off)), Output(out=tmp_path / "wires.h5")
+    )
     assert result.outcome == "complete"
     run = open_run(result.path)
     wire = load("configs/wires4/hold.toml").activation()[0].wire

@@ -29,6 +29,8 @@ from hil.runs import assembly, rehearsal, session
 from hil.runs.campaign import waits
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from rig_file import loosen
 
 WIRES = "wires4/hold.toml"  # a supply, a card with an enable line and a board
@@ -189,7 +191,7 @@ def failing(bench, step, way):
 def test_a_run(bench, config, tmp_path, step, way):
     out = tmp_path / "run.h5"
     with failing(bench, step, way) as found:
-        result = session.run(config, out=out)
+        result = session.run(Plan(config), Output(out=out))
         assert way.startswith("SIG")
         late = step in LEAVING
         assert result.outcome == ("complete" if late else "aborted")
@@ -228,7 +230,7 @@ def test_a_reading_at_rest(bench, config, step, way):
 @each_way([*TESTING, *ARMING, *TICK, *OPENING, *LEAVING])
 def test_the_loop_back(bench, config, step, way):
     with failing(bench, step, way) as found:
-        latency.measure(config, dict.fromkeys(config.tables.devices, "sim"), 0.05)
+        latency.measure(config, "sim", 0.05)
     if step not in LEAVING:
         assert isinstance(found.error, StopError) == way.startswith("SIG")
 
@@ -289,7 +291,7 @@ def test_a_handler_of_the_program_around_is_left_to_it():
 
 
 def test_a_rig_that_fails_in_and_after_the_block_says_both(bench, config):
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     bench.fails["safe board"] = broken
     with (
         pytest.raises(DeviceError, match=r"^daq: gone; board: broken$"),

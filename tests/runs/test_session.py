@@ -266,11 +266,11 @@ for path, sets in json.loads(sys.argv[1]):
     config = load(path, sets)
     rehearsal.compile_tick(config)
     before = compiled()
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     n_ticks = round(0.6 / config.tables.loop.period_s)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), assembly.NoSink())
+    parts = pipeline.context(VirtualClock(), assembly.NoSink())
     loop.run(replace(parts, n_ticks=n_ticks))
     pipeline.rig.close()
     for name, count in compiled().items():

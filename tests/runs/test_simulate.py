@@ -14,6 +14,8 @@ import hil
 from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.simulate import simulate
 
 TAKEN_TIMES = (
@@ -55,13 +57,13 @@ def test_a_simulation_has_every_row_event_and_figure_of_a_recorded_run(
     configs, tmp_path, experiment
 ):
     config = load(configs / f"{experiment}.toml", ["experiment.duration_s=0.5"])
-    recorded = hil.open_run(session.run(config, seed=5, out=tmp_path / "run.h5").path)
+    recorded = hil.open_run(session.run(Plan(config, seed=5), Output(out=tmp_path / "run.h5")).path)
     assert equal(simulate(config, seed=5), recorded) == []
 
 
 def test_a_simulation_trips_as_a_recorded_run_does(configs, tmp_path):
     config = load(configs / "miga6/all_on.toml", ["guard.force_max_N=1.0"])
-    recorded = hil.open_run(session.run(config, out=tmp_path / "run.h5").path)
+    recorded = hil.open_run(session.run(Plan(config), Output(out=tmp_path / "run.h5")).path)
     simulated = simulate(config)
     assert recorded.attrs["outcome"] == "tripped"
     assert equal(simulated, recorded) == []

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 
 def commands(config, n_ticks, spoil=None, seed=0):
@@ -19,7 +20,7 @@ def commands(config, n_ticks, spoil=None, seed=0):
     spoil : function of the plant's system, optional
         Overwrites its state and returns a function that puts it back.
     """
-    pipeline = assembly.build(config, seed)
+    pipeline = assembly.build(Plan(config, seed=seed))
     seen = []
 
     class Sink(assembly.NoSink):
@@ -29,7 +30,7 @@ def commands(config, n_ticks, spoil=None, seed=0):
             seen.append((c.cells.tolist(), draw, c.outputs.tolist()))
             return True
 
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), Sink())
+    parts = pipeline.context(VirtualClock(), Sink())
     system = next(d._plant for d in pipeline.rig._devices if hasattr(d, "_plant"))._system
     read, write, undo = parts.rig.read, parts.rig.write, []
 

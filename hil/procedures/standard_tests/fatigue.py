@@ -33,6 +33,9 @@ from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
 from hil.rig.instruments import switching
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
+from hil.runs.session import View
 
 FILE, SETTINGS = "cycles.bin", "settings.json"
 SUMMARY = np.dtype(
@@ -222,10 +225,10 @@ def run(
         path = out / "whole" / f"cycle-{span.first:07d}.h5" if span.whole else out / "block.h5"
         path.parent.mkdir(exist_ok=True)
         result = session.run(
-            config, backend=backend, clock=clock, seed=span.first, out=path, force=True,
-            progress=progress, plant=plant,
-            attributes={"fatigue_cycle": span.first}, label=f"cycle {span.first}",
-        )  # fmt: skip
+            Plan(config, backend, clock or "", seed=span.first, plant=plant),
+            Output(path, force=True, attributes={"fatigue_cycle": span.first}),
+            View(progress, label=f"cycle {span.first}"),
+        )
         if result.outcome != "complete":
             code = TRIPPED if result.outcome == "tripped" else INTERRUPTED
             why = f"cycle {span.first} or later: {result.outcome}, see {path}"

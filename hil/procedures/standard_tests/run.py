@@ -14,7 +14,7 @@ from hil.record.read import open_run
 from hil.runs.campaign import page as campaign_page
 from hil.runs.campaign.journal import read_progress
 from hil.runs.campaign.launch import launch
-from hil.runs.session import where_it_runs
+from hil.runs.plan import Plan
 from hil.runs.study import write_results
 
 CAMPAIGNS = {
@@ -84,7 +84,7 @@ def _campaign(
 ) -> tuple[int, list[Trial]]:  # fmt: skip
     plan = CAMPAIGNS[name].plan(values, subject)
     experiment = write_experiment(subject.rig, out, name, plan.duration_s, plan.steps, plan.outputs)
-    on_bench = "bench" in where_it_runs(subject.config, backend, clock)[0].values()
+    on_bench = Plan(subject.config, backend, clock or "").on_bench
     factors = {
         key: {k: v for k, v in factor.items() if k != "tell" or on_bench}
         for key, factor in plan.factors.items()

@@ -13,8 +13,8 @@ from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.waits import check_columns
+from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
-from hil.runs.session import status_now, where_it_runs
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,8 @@ def launch(
         "--backend and --clock out")  # fmt: skip
     on_bench = False
     for config in campaign.configs.values():
-        backends, clock = where_it_runs(config, backend, clock)
-        on_bench = on_bench or "bench" in backends.values()
-        status_now(config, backends, strict=strict)
+        plan = Plan(config, backend, clock or "", strict=strict)
+        on_bench, clock = on_bench or plan.on_bench, plan.clock
     need_rows, row_B = _check_rows(campaign)
     apart = _may_run_parallel(campaign, backend, clock, rehearsal, scheduler)
     operator = operator_for(path, tables, answers, rehearsal)
@@ -101,7 +100,7 @@ def _check_rows(campaign: Campaign) -> tuple[int, int]:
     row_B = 0
     for combination, trial in _first(campaign).items():
         config, where = campaign.configs[combination], f"{campaign.path}: trial {trial.number}"
-        frame = build(config, 0).frame
+        frame = build(Plan(config)).frame
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
     if wrong:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hil.experiment.loaded import Experiment
-from hil.runs import session
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.plan import Campaign, Trial
+from hil.runs.recording import Result
 
 
 def now() -> str:
@@ -31,7 +31,7 @@ def end_line(
     attempt: int,
     file: Path,
     config: Experiment,
-    result: session.Result,
+    result: Result,
     figures: dict[str, Any],
     took_s: float,
 ) -> dict[str, Any]:

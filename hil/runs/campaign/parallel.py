@@ -13,6 +13,8 @@ from hil.runs import session
 from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.tables import CampaignTables
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 FROM_TRIALS = 200
 """More trials than this run in parallel by default, because in series they take minutes."""
@@ -58,9 +60,9 @@ def run_apart(
     found: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
     try:
         result = session.run(
-            config, clock="virtual", seed=seed, out=out, force=True, strict=strict,
-            attributes=attributes,
-        )  # fmt: skip
+            Plan(config, clock="virtual", seed=seed, strict=strict),
+            Output(out, force=True, attributes=attributes),
+        )
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**found, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}

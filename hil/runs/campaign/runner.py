@@ -23,6 +23,9 @@ from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_l
 from hil.runs.campaign.operator import Operator
 from hil.runs.campaign.parallel import FROM_TRIALS, run_parallel
 from hil.runs.campaign.plan import Campaign, Trial
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
+from hil.runs.session import View
 
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
@@ -347,16 +350,19 @@ class Runner:
         began_s = time.monotonic()
         try:
             result = session.run(
-                config,
-                clock=options.clock,
-                backend=options.backend,
-                seed=trial.seed,
-                out=self.folder / file,
-                progress=options.progress,
-                strict=options.strict,
-                plant=self._bench.system(config),
-                attributes=attributes_of(self.campaign, trial, attempt, before),
-                label=label,
+                Plan(
+                    config,
+                    clock=options.clock or "",
+                    backend=options.backend,
+                    seed=trial.seed,
+                    strict=options.strict,
+                    plant=self._bench.system(config),
+                ),
+                Output(
+                    out=self.folder / file,
+                    attributes=attributes_of(self.campaign, trial, attempt, before),
+                ),
+                View(progress=options.progress, label=label),
             )
         except BaseException as error:
             text = one_line(str(error)) or type(error).__name__

@@ -10,16 +10,14 @@ from hil.errors import ConfigError, StopError
 from hil.experiment.board_limits import thermal_cells
 from hil.experiment.loaded import Experiment
 from hil.loop import guard
-from hil.loop.clock import Clock, RealClock, VirtualClock
 from hil.loop.frame import Column
 from hil.loop.stages import HotStart
 from hil.loop.wait_condition import Condition, WaitCondition
 from hil.mechanics.system import System
-from hil.platform import realtime
-from hil.runs.assembly import NoSink, Pipeline, build, parts_of
+from hil.runs.assembly import NoSink, Pipeline, build
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
+from hil.runs.plan import Plan
 from hil.runs.rehearsal import compile_tick
-from hil.runs.session import where_it_runs
 from hil.runs.trial import Trial
 
 LOOKS_S = 0.1
@@ -131,15 +129,12 @@ def _run_loop(
     plant: System | None,
 ) -> tuple[str, list[str]]:
     """The outcome of the loop, and the faults that tripped it or the signal that ended it."""
-    backends, clock = where_it_runs(config, backend, clock)
-    pipeline = build(config, seed, backends, plant=plant)
-    table = config.tables.loop
-    time: Clock = VirtualClock()
-    if clock == "real":
-        time = RealClock(realtime.spin_s(table.spin_s, table.period_s))
+    plan = Plan(config, backend, clock or "", seed, plant=plant)
+    pipeline = build(plan)
+    if plan.clock == "real":
         compile_tick(config)
     _assume_hot(config, pipeline)
-    parts = parts_of(config, pipeline, time, NoSink(), until=until)
+    parts = pipeline.context(plan.new_clock(), NoSink(), until=until)
     trial = Trial(parts)
     with contextlib.suppress(StopError), trial:
         pipeline.rig.safe()  # sets a supply's off state before the first tick reads it

@@ -22,7 +22,8 @@ from hil.runs.imports.recording import Imported, write
 from hil.runs.imports.rows import Rows
 from hil.runs.imports.tables import CellColumnTable, ColumnTable, MapTable
 from hil.runs.imports.twin import model_columns
-from hil.runs.session import output_path, trust_code
+from hil.runs.plan import Plan
+from hil.runs.recording import Output, trust_code
 
 ROWS_MAX = 200_000_000
 
@@ -57,9 +58,9 @@ def import_files(
     if mapped.period_s is not None:
         own["loop"] = {"period_s": mapped.period_s}
     config = load_with(rig, own, str(map_path), sets)
-    path = output_path(config, out, force)
+    path = Output(out, force).path(config)
     trust_code(config, "hil import")
-    pipeline = build(config, 0)
+    pipeline = build(Plan(config))
     _refuse_unknown(map_path, mapped, pipeline.rig.layout)
     sources = open_sources(files, mapped, map_path)
     ticks_s = ticks_of(sources, mapped, config.tables.loop.period_s, map_path)

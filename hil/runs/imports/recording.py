@@ -27,7 +27,7 @@ from hil.record.summary import plain, summarise
 from hil.rig.instruments import GATES
 from hil.runs.assembly import Pipeline
 from hil.runs.imports.tables import MapTable
-from hil.runs.session import model_arrays
+from hil.runs.recording import model_arrays
 
 BACKEND = "imported"
 ROWS_PER_CHUNK = 8192

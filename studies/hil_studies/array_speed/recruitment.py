@@ -10,6 +10,7 @@ import numpy as np
 from hil import bundled_configs
 from hil.experiment.load import load
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.systems.array.estimate.observer import ForceObserver
 
 EXPERIMENTS = {
@@ -81,7 +82,7 @@ def _dearest_s(times: np.ndarray) -> float:
 def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.ndarray:
     """Return the times of ticks; the readings follow the cells as on an ideal rig."""
     config = load(bundled_configs.root() / "configs" / "array14" / f"{experiment}.toml", sets)
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     estimator, control = pipeline.estimator, pipeline.control
     if not failures and isinstance(estimator, ForceObserver):
         estimator.isolation = None

@@ -28,6 +28,8 @@ from hil.record.read import open_run
 from hil.record.repair import faults_of, recover
 from hil.rig.instruments import boards_of
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 NO_TIME_S = 1e-9  # no fault is injected: the run itself exceeds a limit
 AFTER_S = 0.2  # simulated time of the plant after the run
@@ -141,7 +143,9 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         try:
-            session.run(config, out=path, injection=injection, backend=backends, clock=s.clock)
+            session.run(
+                Plan(config, injection=injection, backend=backends, clock=s.clock), Output(out=path)
+            )
         except (DeviceError, ConfigError) as failure:
             ended = str(failure).replace(str(path), path.name)
         injection.go_on(AFTER_S)

@@ -23,6 +23,8 @@ from hil.pages.study import check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, mark_simulated, styled_figure
 from hil.record.read import open_run
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.analysis import poles, stiffness_N_per_m
 from hil.systems.array.model.cell_array import CellArray
@@ -190,7 +192,7 @@ def _draw_groups(steps: dict[int, tuple[Array, float]]) -> Figure:
 
 def _draw_run(config: Experiment, path: Path, seed: int) -> Figure:
     """Run an experiment on the simulated rig; draw measured and simulated force, cells below."""
-    session.run(config, seed=seed, out=path, force=True)
+    session.run(Plan(config, seed=seed), Output(out=path, force=True))
     recording = open_run(path)
     t_s, n_on = recording.t_s.values, (recording.cells_reported.values == 1).sum(axis=1)
     with styled_figure(8.0, 4.6) as figure:

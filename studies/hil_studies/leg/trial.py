@@ -20,6 +20,7 @@ from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import signals_of
 from hil.runs import assembly, rehearsal
+from hil.runs.plan import Plan
 from hil_studies.leg.thesis import Trace
 
 MUSCLES = ("TA", "SOL")
@@ -50,9 +51,9 @@ def run_trial(config: Experiment, seed: int = 0) -> Trace:
     ModelError
         The guard ended the run.
     """
-    pipeline = assembly.build(config, seed)
+    pipeline = assembly.build(Plan(config, seed=seed))
     rows = _Rows(pipeline)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), rows)
+    parts = pipeline.context(VirtualClock(), rows)
     outcome = rehearsal.run_simulated(parts)
     if outcome != "complete":
         raise ModelError(f"{config.path.stem}: the run ended as {outcome}")

@@ -14,6 +14,8 @@ from hil.loop.stopwatch import STAGES
 from hil.mechanics.impact import decompose_many
 from hil.record.read import open_run
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.systems.pantograph.impact import SYMMETRIC_M
 from hil.systems.pantograph.linkage import Pantograph
 
@@ -26,9 +28,9 @@ def measure(folder: Path, sets: Sequence[str] = ONE_EACH) -> dict[str, Any]:
     """Measure two impacts on the virtual and on the real clock, and a sweep; times in s."""
     experiment = bundled_configs.root() / "configs" / "pantograph" / "impact_symmetric.toml"
     config = load(experiment, sets)
-    on_virtual = session.run(config, out=folder / "impact-virtual.h5")
+    on_virtual = session.run(Plan(config), Output(out=folder / "impact-virtual.h5"))
     run = open_run(on_virtual.path)
-    on_real = session.run(config, clock="real", out=folder / "impact-real.h5")
+    on_real = session.run(Plan(config, clock="real"), Output(out=folder / "impact-real.h5"))
     return {
         "period_s": config.tables.loop.period_s,
         "tick_p50_s": float(np.median(run.busy_s)),

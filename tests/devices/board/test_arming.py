@@ -20,6 +20,7 @@ from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.loop.states import NUMBERS
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 
 def _board(**limits):
@@ -123,11 +124,11 @@ def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled
     sets = [f"devices.{b}.limits.heat_time_constant_ms={tau_ms}" for b in boards]
     config = load(configs / "array14/pid.toml", [*sets, "experiment.duration_s=0.02"])
     faults = [FaultTable(kind="board_reset", at_s=RESET_S, device=name) for name in hot]
-    pipeline = assembly.build(config, 1, injection=Injection(faults))
+    pipeline = assembly.build(Plan(config, seed=1, injection=Injection(faults)))
     sink = Window(pipeline.frame)
     pipeline.rig.open()
     pipeline.rig.self_test(print)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink, armed=False)
+    parts = pipeline.context(VirtualClock(), sink, armed=False)
     assert loop.run(parts) == "complete"
     rows = np.array(sink.rows)
     state, t_s = rows["guard_state"], rows["t_s"]

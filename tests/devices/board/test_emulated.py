@@ -9,11 +9,13 @@ import hil
 from hil.__main__ import main
 from hil.devices.board import emulated
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 
 def run(experiment, out, backend, *sets):
     config = hil.load(experiment, sets)
-    return session.run(config, backend=backend, out=out)
+    return session.run(Plan(config, backend=backend), Output(out=out))
 
 
 @pytest.fixture(scope="module")

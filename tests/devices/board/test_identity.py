@@ -12,6 +12,7 @@ from hil.devices.board.identity import UNMARKED, Meant
 from hil.devices.board.port import port_path
 from hil.errors import ConfigError, DeviceError
 from hil.runs import assembly
+from hil.runs.plan import Plan
 
 RIG = Path("rig.toml")
 TTY = "/dev/ttyUSB0"
@@ -89,7 +90,7 @@ def test_a_simulated_board_has_the_number_that_its_rig_names(configs, backend):
     for serial, seen in (("7", 7), ("usb:HIL-0001", UNMARKED), (None, 1)):
         sets = [] if serial is None else [f"devices.board.serial='{serial}'"]
         config = hil.load(configs / "miga6/all_on.toml", sets)
-        rig = assembly.build(config, 0, {"board": backend, "daq": "sim"}).rig
+        rig = assembly.build(Plan(config, f"board={backend}")).rig
         with rig.opened():
             assert rig.identities()["board"]["serial"] == seen
 

@@ -7,6 +7,8 @@ import pytest
 import hil
 from hil.errors import DeviceError
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 
 NOT_REPEATED = ("busy_s", "late_s", "read_stage_s", "estimate_stage_s", "control_stage_s",
                 "guard_stage_s", "write_stage_s")  # fmt: skip
@@ -14,7 +16,7 @@ NOT_REPEATED = ("busy_s", "late_s", "read_stage_s", "estimate_stage_s", "control
 
 def run(configs, out, *sets, backend="daq=emulated", seed=1):
     config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.6", *sets])
-    return session.run(config, backend=backend, seed=seed, out=out)
+    return session.run(Plan(config, backend=backend, seed=seed), Output(out=out))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,9 @@ def test_a_card_that_sends_packets_of_ten_milliseconds_costs_no_tick(configs, tm
     config = hil.load(
         configs / "miga6/pid.toml", ["experiment.duration_s=1.5", "devices.daq.sim.transfer_s=0.01"]
     )
-    result = session.run(config, backend="daq=emulated", seed=1, out=tmp_path / "run.h5")
+    result = session.run(
+        Plan(config, backend="daq=emulated", seed=1), Output(out=tmp_path / "run.h5")
+    )
     run = hil.open_run(tmp_path / "run.h5")
     assert result.outcome == "complete"
     assert (run.valid_bits.values & 1).all()

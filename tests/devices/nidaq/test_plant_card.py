@@ -9,6 +9,8 @@ from hil.calibration.signal_chain import Chain
 from hil.devices.nidaq.plant_card import PlantCard, Played
 from hil.loop.frame import Frame
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.replay import replay
 from simdaq import System, install
 
@@ -17,7 +19,7 @@ BACKEND = "emulated,plant=realtime"
 
 def run(configs, out, *sets, backend=BACKEND):
     config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.6", *sets])
-    return session.run(config, backend=backend, seed=1, out=out)
+    return session.run(Plan(config, backend=backend, seed=1), Output(out=out))
 
 
 @pytest.fixture(scope="module")

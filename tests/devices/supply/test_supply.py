@@ -24,6 +24,8 @@ from hil.devices.supply.process import ALIVE_S, DIALECTS, Scpi, SupplyError
 from hil.errors import DeviceError
 from hil.loop.clock import RealClock, sleep_s
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from rig_file import loosen
 
 pytestmark = pytest.mark.xdist_group("real time")
@@ -479,7 +481,7 @@ def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
                 f"model.arrays.muscle.activation.supply_V={volts}"]  # fmt: skip
         config = hil.load(configs / "wires4/hold.toml", sets)
         plant = config.system(plant=True)
-        session.run(config, plant=plant, out=tmp_path / f"{volts}.h5")
+        session.run(Plan(config, plant=plant), Output(out=tmp_path / f"{volts}.h5"))
         rises_K.append(plant.wires.T_C[0] - 23.0)
     assert rises_K[1] / rises_K[0] == pytest.approx(0.25, abs=0.01)
 

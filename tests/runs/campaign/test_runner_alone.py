@@ -59,10 +59,11 @@ def test_every_attempt_that_was_cut_off_is_settled_and_repeated(runner):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_an_attempt_that_ends_in_any_error_is_written_down_as_failed(runner, monkeypatch, error):
-    def fails(config, **options):
+    def fails(*arguments):
         raise error("no more")
 
     monkeypatch.setattr(session, "run", fails)
+    monkeypatch.setattr(f"{Runner.__module__}.Plan", lambda *of, **more: None)
     with pytest.raises(error):
         runner._attempt(TRIALS[0])
     assert lines(runner) == [("begin", 1, None), ("end", 1, "failed")]

@@ -19,6 +19,7 @@ from hil.record.repair import faults_of
 from hil.runs.assembly import build
 from hil.runs.imports.importing import import_files
 from hil.runs.imports.twin import model_columns
+from hil.runs.plan import Plan
 from hil.runs.replay import replay
 from hil.validation.validate import _spoilt
 from hil_studies.wires.study import read_loop
@@ -90,7 +91,7 @@ def test_outputs_drive_the_twin_as_in_the_loop(tmp_path):
     config = hil.load(ROOT / "configs" / "slider" / "steps.toml", ["experiment.duration_s=0.5"])
     run = hil.open_run(hil.run(config, out=tmp_path / "run.h5", seed=3))
     rows = {str(name): run[name].values for name in ("t_s", *run.data_vars)}
-    again = model_columns(build(config, 0), rows)
+    again = model_columns(build(Plan(config)), rows)
     np.testing.assert_allclose(again["slide_model_m"], run.slide_model_m, atol=1e-12)
     assert np.ptp(run.motor_commanded_N.values) > 0.5
 

@@ -12,6 +12,7 @@ from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly, rehearsal
+from hil.runs.plan import Plan
 
 SUPPLY_10V = [
     "model.arrays.muscle.activation.supply_V=10.0",
@@ -52,11 +53,11 @@ def run(name, *sets, held_N=np.nan, held_for_s=np.inf):
     """
     config = load(f"configs/wires4/{name}.toml", sets)
     plant = config.system(plant=True)
-    pipeline = assembly.build(config, 1, plant=plant)
+    pipeline = assembly.build(Plan(config, seed=1, plant=plant))
     pipeline.rig.open()
     pipeline.rig.self_test(print)
     sink = Rows(pipeline.frame, plant, pipeline.control.set_points, held_N, held_for_s)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), sink)
+    parts = pipeline.context(VirtualClock(), sink)
     outcome = loop.run(replace(parts, after_trip_ticks=0))
     pipeline.rig.close()
     return outcome, np.concatenate(sink.rows), np.array(sink.wire_C), sink.faults

@@ -11,6 +11,8 @@ from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.replay import replay
 from hil.runs.session import run as run_session
 
@@ -83,7 +85,9 @@ def breaks(config, tmp_path, *more, at_s=AT_S, backend="sim", cell=CELL, seed=1,
     faults = [{"kind": "wire_open", "at_s": at_s, "cell": cell, "device": device}, *more]
     injection = Injection([FaultTable.model_validate(fault) for fault in faults])
     out = tmp_path / "run.h5"
-    run_session(config, out=out, force=True, seed=seed, injection=injection, backend=backend)
+    run_session(
+        Plan(config, seed=seed, injection=injection, backend=backend), Output(out=out, force=True)
+    )
     return out
 
 

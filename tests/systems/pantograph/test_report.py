@@ -9,6 +9,8 @@ import hil
 from hil.__main__ import main
 from hil.experiment.load import load
 from hil.runs import session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.systems.pantograph.impact import SYMMETRIC_M, predict
 from hil.systems.pantograph.linkage import Pantograph
 
@@ -19,7 +21,7 @@ def reported(configs, tmp_path_factory):
     sets = ("controller.gamma_deg=[0.0, 30.0]", "controller.repeats=2",
             "controller.travel_s=0.4", "experiment.duration_s=3.8")  # fmt: skip
     config = load(configs / "pantograph/impact_symmetric.toml", sets)
-    session.run(config, out=folder / "run.h5")
+    session.run(Plan(config), Output(out=folder / "run.h5"))
     assert main(["report", str(folder / "run.h5")]) == 0
     return folder
 
@@ -63,7 +65,7 @@ def test_a_run_that_met_nothing_is_reported_with_the_reason(configs, tmp_path):
     sets = ("controller.gamma_deg=[0.0]", "experiment.duration_s=2.0", "controller.repeats=1",
             "plant.plate.y_m=0.26")  # fmt: skip
     config = load(configs / "pantograph/impact_symmetric.toml", sets)
-    session.run(config, out=tmp_path / "run.h5")
+    session.run(Plan(config), Output(out=tmp_path / "run.h5"))
     assert main(["report", str(tmp_path / "run.h5")]) == 0
     found = json.loads((tmp_path / "run-impacts.json").read_text())
     assert found["cases"][0]["n_trials"] == 0

@@ -9,6 +9,8 @@ from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly, session
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.systems.pantograph.control import APPROACH, CONTACT, DONE, PHASES
 from hil.systems.pantograph.impact import ASYMMETRIC_M, predict
 from hil.systems.pantograph.impact_trial import analyse
@@ -41,9 +43,9 @@ def watch_only(watched, parts):
 
 def run_watched(configs, name, sets, before=watch_only):
     config = load(configs / name, sets)
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     watched = Watched(pipeline)
-    parts = assembly.parts_of(config, pipeline, VirtualClock(), watched)
+    parts = pipeline.context(VirtualClock(), watched)
     before(watched, parts)
     parts.rig.open()
     parts.rig.self_test(print)
@@ -203,7 +205,7 @@ def test_beyond_a_limit_the_run_trips_and_the_motors_rest(change, fault, configs
 def test_the_recording_replays_row_by_row(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     config = load(configs / SYMMETRIC, SHORT)
-    session.run(config, out=out)
+    session.run(Plan(config), Output(out=out))
     assert main(["replay", str(out)]) == 0
     assert "identical in 8800 rows" in capsys.readouterr().out
 

@@ -12,6 +12,7 @@ from hil.devices.board import protocol
 from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.runs import assembly
+from hil.runs.plan import Plan
 from hil.runs.replay import replay
 
 SHORT = "experiment.duration_s=2.5"
@@ -184,7 +185,7 @@ def test_a_trace_is_read_from_its_file_and_kept_in_the_recording(configs, tmp_pa
 def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     """Python's own numbers come and go; no tick holds more than a few hundred of them."""
     config = load(configs / f"array14/{name}.toml")
-    pipeline = assembly.build(config, 0)
+    pipeline = assembly.build(Plan(config))
     readings, commands, values = pipeline.rig.readings, pipeline.rig.commands, pipeline.frame.values
     pipeline.estimator.isolation = None
     t_at = pipeline.frame.index("t_s")
