@@ -18,11 +18,24 @@ if TYPE_CHECKING:
 __all__ = ["load", "open_run", "run", "simulate"]
 
 
-def load(path: str | Path, sets: tuple[str, ...] = ()) -> Experiment:
-    """Read and validate an experiment's configuration; see `hil.experiment.load`."""
+def load(path: str | Path, sets: tuple[str, ...] = (), **changes: Any) -> Experiment:
+    """Read and validate an experiment's configuration.
+
+    Parameters
+    ----------
+    sets : `key.path=value` texts that change keys of the file
+    changes : dict or class by table
+        Tables that change those of the file, such as `guard={"force_max_N": 2.0}`. One of another
+        `kind` takes the place of the file's. A class of the program can be the `kind`:
+        `controller=Mine`, or with values for it, `controller={"kind": Mine, "gain": 2.0}`.
+
+    Raises
+    ------
+    hil.errors.ConfigError
+    """
     from hil.experiment.load import load as load_config
 
-    return load_config(path, sets)
+    return load_config(path, sets, **changes)
 
 
 def run(config: Experiment | str | Path, **options: Any) -> Path:
@@ -45,13 +58,13 @@ def run(config: Experiment | str | Path, **options: Any) -> Path:
 
 
 def simulate(
-    config: Experiment | str | Path, seed: int = 0, *, sets: tuple[str, ...] = ()
+    config: Experiment | str | Path, seed: int = 0, *, sets: tuple[str, ...] = (), **changes: Any
 ) -> xr.Dataset:
     """Simulate an experiment in memory: the dataset of a run with this seed, without a file.
 
     Parameters
     ----------
-    sets : `key.path=value` texts that change keys of an experiment's file
+    sets, changes : as `hil.load`, of an experiment's file
 
     Raises
     ------
@@ -60,7 +73,11 @@ def simulate(
     from hil.experiment.loaded import Experiment
     from hil.runs.simulate import simulate as simulate_run
 
-    return simulate_run(config if isinstance(config, Experiment) else load(config, sets), seed)
+    if not isinstance(config, Experiment):
+        return simulate_run(load(config, sets, **changes), seed)
+    if sets or changes:
+        raise TypeError("simulate: an experiment is loaded already: give sets and changes to load")
+    return simulate_run(config, seed)
 
 
 def open_run(path: str | Path) -> xr.Dataset:

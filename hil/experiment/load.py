@@ -16,18 +16,24 @@ from hil.experiment.recorded import as_it_meant
 from hil.experiment.registry import named, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
 from hil.experiment.source_checks import calculable, raise_all
-from hil.plugins.load import load_plugins
+from hil.plugins.load import kind_of, load_plugins
 from hil.rig import calibrated
 from hil.rig.instruments import force_channel_doubts, with_force_channel
 
+CHANGES = "the program"  # where changed tables come from, in messages
 
-def load(path: str | Path, sets: Iterable[str] = ()) -> Experiment:
+
+def load(path: str | Path, sets: Iterable[str] = (), **changes: Any) -> Experiment:
     """Read and validate an experiment and its rig.
 
     Parameters
     ----------
     path : path of the experiment's TOML file
     sets : `key.path=value` texts that override keys of the merged configuration
+    changes : dict or class by table
+        Tables that change those of the file, such as `guard={"force_max_N": 2.0}`. One of another
+        `kind` takes the place of the file's. A class is a table with this class as its `kind`:
+        `controller=Mine`, or with values for it, `controller={"kind": Mine, "gain": 2.0}`.
 
     Raises
     ------
@@ -40,7 +46,28 @@ def load(path: str | Path, sets: Iterable[str] = ()) -> Experiment:
         raise ConfigError(f"{path}: a campaign: run it with hil campaign")
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: {_what_else(merged.table)}")
-    return _experiment(path, merged)
+    merged, classes = _changed(merged, changes)
+    return _experiment(path, merged, classes=classes)
+
+
+def _changed(merged: Merged, changes: Mapping[str, Any]) -> tuple[Merged, dict[str, type]]:
+    """The tables with these changes, and the classes among them, by key."""
+    table, changed, classes = dict(merged.table), {}, {}
+    for key, given in changes.items():
+        change = {"kind": given} if isinstance(given, type) else given
+        if not isinstance(change, Mapping):
+            raise ConfigError(f"{CHANGES}: {key} = {given!r}: give a table or a class")
+        kind = change.get("kind")
+        if isinstance(kind, type):
+            classes[key] = kind
+            change = {**change, "kind": kind_of(kind)}
+        before = table.get(key)
+        if kind is not None and isinstance(before, dict) and before.get("kind") != kind:
+            table.pop(key)
+        changed[key] = dict(change)
+    if not changed:
+        return merged, {}
+    return Merged(merge(table, changed), [*merged.sources, (CHANGES, changed)]), classes
 
 
 def _what_else(table: Mapping[str, Any]) -> str:
@@ -178,11 +205,12 @@ def _experiment(
     merged: Merged,
     records: Mapping[str, Calibration] | None = None,
     code: Mapping[str, str] | None = None,
+    classes: Mapping[str, type] | None = None,
 ) -> Experiment:
     tables = validated(RunTables, merged)
     doubts = _doubts(tables, merged)
     tables = with_force_channel(tables)
-    load_plugins(tables, merged, code)
+    load_plugins(tables, merged, code, classes)
     loaded = Experiment(path, tables, merged, doubts, recorded=records)
     models = loaded.models
     if records is None:  # the choices of a recording were made before its run

@@ -9,9 +9,11 @@ point in one of GROUPS. Every other key of the table is a value for the class; a
 import ast
 import hashlib
 import inspect
+import linecache
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -119,13 +121,19 @@ def _places(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, Any]]:
         yield ("devices", name), "device", device
 
 
-def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None = None) -> None:
+def load_plugins(
+    tables: Any,
+    merged: Merged,
+    recorded: Mapping[str, str] | None = None,
+    classes: Mapping[str, type] | None = None,
+) -> None:
     """Load every plug-in class that the tables name.
 
     Parameters
     ----------
     recorded : source texts of a recording by key, which replace the files; any other file is
         refused
+    classes : classes of the program itself by key, instead of those of files
 
     Raises
     ------
@@ -140,7 +148,10 @@ def load_plugins(tables: Any, merged: Merged, recorded: Mapping[str, str] | None
             source = None
             if recorded is not None and ":" in table.kind:
                 source = _recorded(recorded, key)
-            table.load(_load(table, role, origin, source))
+            cls = (classes or {}).get(key)
+            made = _load(table, role, origin, source) if cls is None else _of_class(table, cls)
+            _refuse_unfit(made, role)
+            table.load(replace(made, values=_values(made.cls, table.own_values())))
         except _WrongValuesError as error:
             faults += [
                 one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
@@ -180,10 +191,25 @@ def _load(table: PluginTable, role: Role, origin: str, recorded: str | None) -> 
     if not isinstance(cls, type):
         there = ", ".join(_classes(source)) or "none"
         raise PluginError(f"{file}: has no class '{class_name}': it has {there}")
-    plugin = Plugin(table.kind, cls, None, file, source, lines, package)
-    _refuse_unfit(plugin, role)
-    values = _values(cls, table.own_values())
-    return Plugin(table.kind, cls, values, file, source, lines, package)
+    return Plugin(table.kind, cls, None, file, source, lines, package)
+
+
+def kind_of(cls: type) -> str:
+    """The `kind` of a class of the program itself, as `kind` names a class in a file."""
+    return f"{cls.__module__.rpartition('.')[2]}.py:{cls.__name__}"
+
+
+def _of_class(table: PluginTable, cls: type) -> Plugin:
+    """A class of the program itself: its text is that of its file, or of its notebook's cell."""
+    codes = (getattr(member, "__code__", None) for member in vars(cls).values())
+    file = next((code.co_filename for code in codes if code is not None), "")
+    source = "".join(linecache.getlines(file))
+    if not source:
+        raise PluginError(
+            "its text cannot be read, and a recording keeps it: define it in a file or a "
+            "notebook's cell"
+        )
+    return Plugin(table.kind, cls, None, Path(file), source, _lines(source, cls.__name__), "")
 
 
 def _from_file(name: str, folder: Path, recorded: str | None) -> tuple[ModuleType, Path, str]:

@@ -1,6 +1,7 @@
 """`hil.simulate`: the rows of a run without a file, a recorder or shared memory."""
 
 import json
+import linecache
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -16,6 +17,7 @@ from hil.experiment.load import load
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.runs.replay import replay
 from hil.runs.simulate import simulate
 
 TAKEN_TIMES = (
@@ -107,3 +109,76 @@ def test_a_seed_or_a_fault_that_cannot_be_is_refused_in_one_line(configs):
     config = load(configs / "miga6/all_on.toml")
     with pytest.raises(ConfigError, match="seed -1: give a whole number"):
         simulate(config, seed=-1)
+
+
+CELL = """
+import numpy as np
+
+
+class Half:
+    def __init__(self, facts, values):
+        self.n_on = facts.n_commands // 2 + values["more"]
+
+    def step(self, now):
+        return np.arange(6) < self.n_on
+"""
+
+
+@pytest.fixture
+def half():
+    """A controller as a notebook's cell defines it: its text is in no file."""
+    name = "<cell-7>"
+    linecache.cache[name] = (len(CELL), None, CELL.splitlines(keepends=True), name)
+    names = {"__name__": "__main__"}
+    exec(compile(CELL, name, "exec"), names)
+    yield names["Half"]
+    del linecache.cache[name]
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_controller_of_a_notebooks_cell_runs_and_is_kept_for_a_replay(
+    configs, tmp_path, half, more
+):
+    path = configs / "miga6/pid.toml"
+    changes = {
+        "controller": {"kind": half, "more": more},
+        "experiment": {"duration_s": 0.1},
+    }
+    run = hil.simulate(path, **changes)
+    assert run.cells_commanded.values.sum(axis=1).tolist()[1:] == [3 + more] * 99
+    recorded = hil.run(hil.load(path, **changes), out=tmp_path / "run.h5")
+    # Only a recorded run times the class and says so.
+    assert all(name.startswith("event_") for name in equal(run, hil.open_run(recorded)))
+    assert replay(recorded) == (100, None)
+
+
+def test_a_class_without_a_text_is_refused_before_anything_runs(configs, half):
+    del linecache.cache["<cell-7>"]
+    try:
+        with pytest.raises(ConfigError, match=r"^the program: controller.kind = '__main__.py:Half"):
+            hil.load(configs / "miga6/pid.toml", controller=half)
+    finally:
+        linecache.cache["<cell-7>"] = (0, None, [], "<cell-7>")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"controller": 3}, "the program: controller = 3: give a table or a class"),
+        ({"guards": {}}, "the program: guards: "),
+        ({"guard": {"force_max_N": 99.0}}, "the program: guard.force_max_N = 99: looser"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_in_one_line(configs, changes, line):
+    with pytest.raises(ConfigError) as refused:
+        hil.simulate(configs / "miga6/pid.toml", **changes)
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_of_another_kind_takes_the_place_of_the_files(configs):
+    steps = [{"t_s": 0.0, "on": [2]}]
+    config = hil.load(configs / "miga6/pid.toml", controller={"kind": "schedule", "steps": steps})
+    assert config.tables.controller.kind == "schedule"
+    with pytest.raises(TypeError, match="loaded already"):
+        hil.simulate(config, controller=half)
