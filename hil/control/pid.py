@@ -22,15 +22,14 @@ Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.control.reference import Reference
-
-_INTEGRAL, _FILTERED, _DERIVATIVE, _N_ON, _STARTED, _DEMAND, _CHANGED_S = range(7)
+from hil.mechanics.arrays import Array, Indices, Mask
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,30 @@ class PidGains:
     derivative_filter_s: float
 
 
+@dataclass(frozen=True)
+class Switching:
+    """When a cell joins or leaves.
+
+    Attributes
+    ----------
+    hysteresis : a cell joins or leaves when u is this share of its step beyond the middle between
+        two levels
+    dwell_s : shortest time between two changes of the number of cells. Cells that switch faster
+        than they act excite the array's modes without useful force.
+    """
+
+    hysteresis: float
+    dwell_s: float
+
+
+LAW = np.dtype([(name, float) for name in (
+    "k_p", "k_i_per_s", "k_d_s", "derivative_filter_s", "hysteresis", "dwell_s", "period_s")]
+    + [("bumpless", bool)])  # fmt: skip
+STATE = np.dtype([(name, float) for name in (
+    "integral_N", "filtered_N", "derivative_N_per_s", "demand_N", "changed_s")]
+    + [("n_on", np.int64), ("started", bool)])  # fmt: skip
+
+
 class Pid:
     """PID with a nearest-level quantiser.
 
@@ -50,10 +73,6 @@ class Pid:
     ----------
     levels_N : (K+1,) array, static force with the first 0..K cells of `order` on; increasing
     order : sequence of int, cells, from 0, in the order in which they are recruited
-    hysteresis : a cell joins or leaves when u is this share of its step beyond the middle between
-        two levels
-    dwell_s : shortest time between two changes of the number of cells. Cells that switch faster
-        than they act excite the array's modes without useful force.
     feedforward : force [N] that is added to the PID's output; None starts bumpless instead
 
     Attributes
@@ -64,67 +83,53 @@ class Pid:
     def __init__(
         self,
         gains: PidGains,
-        levels_N: NDArray[np.float64],
+        levels_N: Array,
         order: Sequence[int],
-        hysteresis: float,
-        dwell_s: float,
+        switching: Switching,
         period_s: float,
         feedforward: Reference | None = None,
     ) -> None:
         rise = np.diff(levels_N)
         if np.any(rise <= 0.0):
             raise ValueError("the levels do not increase: the order has a cell that adds no force")
-        self._gains = np.array(
-            [gains.k_p, gains.k_i_per_s, gains.k_d_s, gains.derivative_filter_s, period_s]
-        )
+        law = (*astuple(gains), *astuple(switching), period_s, feedforward is None)
+        self._law = np.array([law], dtype=LAW)
         self._levels = np.asarray(levels_N, dtype=float)
         self.order = np.array(order, dtype=np.int64)
         self.usable = np.ones(max(order, default=-1) + 1, dtype=np.uint8)
-        self._left = np.zeros(len(self.order), dtype=np.int64), np.zeros(len(self._levels))
-        self._hysteresis = hysteresis
-        self._dwell_s = dwell_s
+        self._left = np.zeros_like(self.order), np.zeros_like(self._levels)
+        self._usable = b"unknown"
         self._feedforward = feedforward
-        self._state = np.zeros(7)
-        self._state[_CHANGED_S] = -np.inf
+        self._state = np.zeros(1, dtype=STATE)
+        self.restart()
 
     def set_gain(self, key: str, value: float) -> None:
         """Change a gain by its name in `PidGains`, from the next step on."""
-        places = {field.name: i for i, field in enumerate(fields(PidGains))}
-        self._gains[places[key]] = value
+        self._law[key] = value
 
     @property
     def demand_N(self) -> float:
-        return float(self._state[_DEMAND])
+        return float(self._state["demand_N"][0])
 
     def restart(self) -> None:
         """Start again from the measured force, with no cell on."""
-        self._state[:] = 0.0
-        self._state[_CHANGED_S] = -np.inf
+        self._state[:] = np.zeros(1, dtype=STATE)
+        self._state["changed_s"] = -np.inf
 
-    def step(
-        self, t_s: float, reference_N: float, force_N: float, cells: NDArray[np.uint8]
-    ) -> None:
-        feedforward = self._feedforward
-        _step(
-            self._gains,
-            self._levels,
-            self.order,
-            self.usable,
-            *self._left,
-            self._hysteresis,
-            self._dwell_s,
-            self._state,
-            t_s,
-            reference_N,
-            force_N,
-            feedforward is None,
-            0.0 if feedforward is None else feedforward.at(t_s),
-            cells,
-        )
+    def step(self, t_s: float, reference_N: float, force_N: float, cells: Mask) -> None:
+        usable, given = self.usable.tobytes(), self._feedforward
+        if usable != self._usable:
+            n = _leave(self.order, self._levels, self.usable, *self._left)
+            self._usable, self._now = usable, (self._left[0][:n], self._left[1][: n + 1])
+        law, state, (order, levels_N) = self._law, self._state, self._now
+        _demand(law, state, levels_N, reference_N, force_N, 0.0 if given is None else given.at(t_s))
+        _recruit(law, state, levels_N, order, t_s, cells)
 
 
 @njit(cache=True)
-def _leave(order, levels, usable, order_left, levels_left):  # type: ignore[no-untyped-def]
+def _leave(
+    order: Indices, levels: Array, usable: Mask, order_left: Indices, levels_left: Array
+) -> int:
     """Write order and levels of the usable cells; returns their number."""
     n = 0
     levels_left[0] = levels[0]
@@ -140,49 +145,58 @@ def _leave(order, levels, usable, order_left, levels_left):  # type: ignore[no-u
 
 
 @njit(cache=True)
-def _step(  # type: ignore[no-untyped-def]
-    gains, all_levels, all_order, usable, order_left, levels_left, hysteresis, dwell_s, state, t_s,
-    reference, force, bumpless, feedforward, cells,
-):  # fmt: skip
-    n_left = _leave(all_order, all_levels, usable, order_left, levels_left)
-    order, levels = order_left[:n_left], levels_left[: n_left + 1]
-    k_p, k_i, k_d, filter_s, period_s = gains
-    if not np.isnan(force):
-        error = reference - force
-        if state[_STARTED] == 0.0:
-            state[_STARTED] = 1.0
-            state[_INTEGRAL] = force - k_p * error if bumpless else 0.0
-            state[_FILTERED] = force
-        blend = period_s / (filter_s + period_s)
-        change = blend * (force - state[_FILTERED])
-        state[_FILTERED] += change
-        state[_DERIVATIVE] = change / period_s
-        step = k_i * period_s * error
-        pid = k_p * error + state[_INTEGRAL] + step - k_d * state[_DERIVATIVE]
-        demand = feedforward + pid
-        winding_up = (demand > levels[-1] and error > 0.0) or (demand < levels[0] and error < 0.0)
-        if winding_up:
-            demand -= step
-        else:
-            state[_INTEGRAL] += step
-        state[_DEMAND] = min(levels[-1], max(levels[0], demand))
-    n_on = min(int(state[_N_ON]), len(order))
-    wanted = state[_DEMAND]
+def _demand(
+    law: NDArray[np.void], state: NDArray[np.void], levels: Array, reference: float, force: float,
+    feedforward: float,
+) -> None:  # fmt: skip
+    """Compute the demand; without a reading the last one stands."""
+    k, s = law[0], state[0]
+    if np.isnan(force):
+        return
+    least, most, error = levels[0], levels[-1], reference - force
+    if not s["started"]:
+        s["started"] = True
+        s["integral_N"] = force - k["k_p"] * error if k["bumpless"] else 0.0
+        s["filtered_N"] = force
+    blend = k["period_s"] / (k["derivative_filter_s"] + k["period_s"])
+    change = blend * (force - s["filtered_N"])
+    s["filtered_N"] += change
+    s["derivative_N_per_s"] = change / k["period_s"]
+    step = k["k_i_per_s"] * k["period_s"] * error
+    pid = k["k_p"] * error + s["integral_N"] + step - k["k_d_s"] * s["derivative_N_per_s"]
+    demand = feedforward + pid
+    winding_up = (demand > most and error > 0.0) or (demand < least and error < 0.0)
+    if winding_up:
+        demand -= step
+    else:
+        s["integral_N"] += step
+    s["demand_N"] = min(most, max(least, demand))
+
+
+@njit(cache=True)
+def _recruit(
+    law: NDArray[np.void], state: NDArray[np.void], levels: Array, order: Indices, t_s: float,
+    cells: Mask,
+) -> None:  # fmt: skip
+    """Switch on the number of cells whose level is nearest to the demand."""
+    k, s = law[0], state[0]
+    wanted, beyond = s["demand_N"], 0.5 + k["hysteresis"]
+    n_on = min(s["n_on"], len(order))
     while n_on < len(order):
         size = levels[n_on + 1] - levels[n_on]
-        if wanted <= levels[n_on] + (0.5 + hysteresis) * size:
+        if wanted <= levels[n_on] + beyond * size:
             break
         n_on += 1
     while n_on > 0:
         size = levels[n_on] - levels[n_on - 1]
-        if wanted >= levels[n_on] - (0.5 + hysteresis) * size:
+        if wanted >= levels[n_on] - beyond * size:
             break
         n_on -= 1
-    if n_on != state[_N_ON]:
-        if t_s - state[_CHANGED_S] < dwell_s * (1.0 - 1e-9):
-            n_on = min(int(state[_N_ON]), len(order))
+    if n_on != s["n_on"]:
+        if t_s - s["changed_s"] < k["dwell_s"] * (1.0 - 1e-9):
+            n_on = min(s["n_on"], len(order))
         else:
-            state[_N_ON], state[_CHANGED_S] = n_on, t_s
+            s["n_on"], s["changed_s"] = n_on, t_s
     cells[:] = 0
     for i in range(n_on):
         cells[order[i]] = 1

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hil.control import pid as pids
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Sine
 from hil.experiment.load import load
 from hil.runs import assembly
@@ -46,7 +46,7 @@ class PlainPid:
 
 
 def make(gains, hysteresis=0.1, period_s=0.001, dwell_s=0.0):
-    return Pid(gains, LEVELS, ORDER, hysteresis, dwell_s, period_s)
+    return Pid(gains, LEVELS, ORDER, Switching(hysteresis, dwell_s), period_s)
 
 
 def demands(pid, references, forces):
@@ -68,7 +68,7 @@ def test_demand_follows_the_documented_equation(seed, feedforward):
     forces = 0.7 + np.cumsum(rng.normal(0.0, 0.01, n))
     plain = PlainPid(gains, LEVELS[0], LEVELS[-1], 0.001, feedforward)
     wanted = [plain.step(r, y) for r, y in zip(references, forces, strict=True)]
-    pid = Pid(gains, LEVELS, ORDER, 0.1, 0.0, 0.001, feedforward)
+    pid = Pid(gains, LEVELS, ORDER, Switching(0.1, 0.0), 0.001, feedforward)
     # 3000 additions of rounding 1e-16 each, on values about 1
     np.testing.assert_allclose(demands(pid, references, forces), wanted, atol=1e-11)
 
@@ -172,7 +172,13 @@ def test_dead_cells_are_left_out_of_the_order(configs):
 
 def test_levels_that_do_not_rise_are_refused():
     with pytest.raises(ValueError, match="do not increase"):
-        Pid(PidGains(1.0, 0.0, 0.0, 1.0), np.array([0.0, 1.0, 1.0]), [0, 1], 0.1, 0.0, 0.001)
+        Pid(
+            PidGains(1.0, 0.0, 0.0, 1.0),
+            np.array([0.0, 1.0, 1.0]),
+            [0, 1],
+            Switching(0.1, 0.0),
+            0.001,
+        )
 
 
 @given(st.lists(st.floats(-1.0, 3.0), min_size=50, max_size=300))

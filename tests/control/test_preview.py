@@ -6,7 +6,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Ahead, Ramp
 from hil.experiment.load import load
 from hil.mechanics.sma.wire import SmaWire
@@ -25,7 +25,7 @@ LAG_S = CELL["b_N_s_per_m"] / (CELL["k_se_N_per_m"] + CELL["k_ae_N_per_m"])
 
 
 def preview(gains, reference, preview_s, levels=LEVELS, order=ORDER):
-    return Pid(gains, levels, order, 0.1, 0.0, PERIOD_S, Ahead(reference, preview_s))
+    return Pid(gains, levels, order, Switching(0.1, 0.0), PERIOD_S, Ahead(reference, preview_s))
 
 
 def follow(pid, reference, delay_ticks, n=1000):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hil.control.build import build_reference, build_signal, check_signal
 from hil.control.controller import CellController
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Ahead, Reference
 from hil.control.schedule import Schedule
 from hil.control.steering import Selective, Steerable
@@ -72,7 +72,14 @@ def _pid_of(run: SystemRun, feedforward: Reference | None = None) -> Pid:
     pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
     order = [cell for cell, there in zip(order, pulls, strict=True) if there]
     levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
-    return Pid(gains, levels_N, order, table.hysteresis, table.dwell_s, run.period_s, feedforward)
+    return Pid(
+        gains,
+        levels_N,
+        order,
+        Switching(table.hysteresis, table.dwell_s),
+        run.period_s,
+        feedforward,
+    )
 
 
 def _preview_s(run: SystemRun) -> float:

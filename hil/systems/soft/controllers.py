@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.control.build import build_signal, check_signal, signals_in
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import NoReference
 from hil.control.steering import Steerable
 from hil.control.tables import PidTable, ScheduleTable, SignalsReferenceTable, SignalTable
@@ -70,7 +70,7 @@ def _build_pid(given: ControlInputs) -> SignalCells:
     table = given.tables.controller
     gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
     order, levels = _order_of(given), _levels(given)
-    pid = Pid(gains, levels, order, table.hysteresis, table.dwell_s, given.period_s)
+    pid = Pid(gains, levels, order, Switching(table.hysteresis, table.dwell_s), given.period_s)
     return _signal_cells(given, MaskRecruiter(pid), 0.0)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from hil.control.controller import ArrayEstimate
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Ahead, Reference
 from hil.devices.board import protocol
 from hil.loop.frame import Broadcast, Commands
@@ -73,7 +73,7 @@ class PidControl:
         gains = PidGains(k_p, k_i_per_s, 0.0, 0.02)
         order = np.argsort(know.static_gains_N, kind="stable").tolist()
         levels = np.concatenate(([0.0], np.cumsum(know.static_gains_N[order])))
-        self._pid = Pid(gains, levels, order, 0.2, dwell_s, PERIOD_S, feedforward)
+        self._pid = Pid(gains, levels, order, Switching(0.2, dwell_s), PERIOD_S, feedforward)
 
     def step(
         self, t_s: float, reference_N: float, force_N: float, estimate: ArrayEstimate, on: Mask

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hil.control.pid import Pid, PidGains
+from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Steps
 from hil.control.steering import Steerable
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
@@ -13,7 +13,13 @@ from hil.systems.soft.control import MaskRecruiter, SignalCells
 @pytest.fixture
 def stage():
     """Four cells of 2 1/m each on the channel of index 1, which reads 0.5 1/m at rest."""
-    pid = Pid(PidGains(1.0, 10.0, 0.0, 0.02), 0.5 + 2.0 * np.arange(5), range(4), 0.1, 0.0, 0.01)
+    pid = Pid(
+        PidGains(1.0, 10.0, 0.0, 0.02),
+        0.5 + 2.0 * np.arange(5),
+        range(4),
+        Switching(0.1, 0.0),
+        0.01,
+    )
     control = SignalCells(
         Steerable(Steps([0.0], [4.6])), MaskRecruiter(pid), 1, "bend_reference_1_per_m",
         "bend_demand_1_per_m", "1/m", 0.0, 4,
