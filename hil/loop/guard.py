@@ -10,7 +10,7 @@ trip is not reset within a run. Outside a trip the guard limits outputs to their
 change.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,7 @@ from hil.loop.channels import Readings, RigLayout
 from hil.loop.frame import Commands, Frame
 from hil.loop.states import ENERGISED, States
 from hil.loop.wire_watch import CLAMP, CURRENT, WatchedWire, WireWatch
+from hil.mechanics.arrays import Array, Indices, Mask
 
 
 def _cause(row: interlocks.Interlock) -> str:
@@ -65,9 +66,23 @@ _UNTRUE = {CURRENT: _BIT["current_untrue"], CLAMP: _BIT["clamp_untrue"]}
 STUCK = "_stuck"  # ends the bit of a cell whose line differs from its command
 NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
+AGED = np.dtype([("column", np.int64), ("max_s", float), ("is_board", bool)], align=True)
+CHANNEL = np.dtype(
+    [(name, float) for name in (
+        # limits
+        "min", "max", "rate_max_per_s", "jump_max", "residual_max", "rise_min", "frozen_periods",
+        "unread_periods_max",
+        # what is kept from tick to tick
+        "last", "slope_per_s", "unread_periods", "same_periods", "change", "model")]
+    + [("is_force", bool), ("model_column", np.int64), ("found", np.int64)], align=True
+)  # fmt: skip
+CELL = np.dtype(
+    [("settles_K", float), ("share", float), ("rise_max_K", float), ("rise_K", float),
+     ("on_periods_max", float), ("on_periods", np.int64)]
+)  # fmt: skip
+OUTPUT = np.dtype([(name, float) for name in ("min", "max", "change_max", "rest", "before")])
 RISE_SHARE = 1.0 / 3.0  # smallest fraction of the twin's force that must be measured
 FILTER_S = 0.01  # time constant of the low-pass filter of slopes, s
-_LAST, _SLOPE, _SINCE, _SAME, _CHANGE, _MODEL, _FOUND = range(7)  # values kept for every channel
 
 
 @dataclass(frozen=True)
@@ -203,42 +218,37 @@ class Guard:
         self.seen: Snapshot | None = None
         self._period_s = period_s
         self.states = States("ready") if states is None else states
-        self._levels = np.array(
-            [
-                limits.reading_age_max_s,
-                limits.overruns_max,
-                # whole periods, so that rounding errors do not accumulate
-                _whole_periods(limits.cell_on_max_s / period_s),
-                limits.cells_on_max,
-                period_s,
-                _whole_periods(limits.reading_age_max_s / period_s),
-            ]
-        )
-        self._signals = np.array(
-            [
-                (s.min, s.max, s.is_force, s.rate_max_per_s, s.jump_max, s.residual_max,
-                 s.rise_min, _whole_periods(s.frozen_s / period_s))
-                for s in limits.signals
-            ],
-            dtype=float,
-        ).reshape(-1, 8)  # fmt: skip
-        self._kept = np.full((len(limits.signals), 7), np.nan)
-        self._kept[:, _SINCE], self._kept[:, _FOUND] = -1.0, 0.0  # the first tick is no gap
+        self._limits = limits
+        self._channels = np.zeros(len(limits.signals), dtype=CHANNEL)
+        for name in ("min", "max", "rate_max_per_s", "jump_max", "residual_max", "rise_min",
+                     "is_force"):  # fmt: skip
+            self._channels[name] = [getattr(signal, name) for signal in limits.signals]
+        # whole periods, so that rounding errors do not accumulate
+        self._channels["frozen_periods"] = [
+            _whole_periods(signal.frozen_s / period_s) for signal in limits.signals
+        ]
+        self._channels["unread_periods_max"] = _whole_periods(limits.reading_age_max_s / period_s)
+        for name in ("last", "slope_per_s", "same_periods", "change", "model"):
+            self._channels[name] = np.nan
+        self._channels["unread_periods"] = -1.0  # the first tick is no gap
         hold_s = {row.name: row.held_s for row in interlocks.LOOP} | dict(limits.hold_s)
         self._hold_periods = np.array([_whole_periods(hold_s[name] / period_s) for name in FAULTS])
-        self._held = np.zeros(len(FAULTS), dtype=np.int64)
-        self._envelopes = np.array(
-            [(e.min, e.max, e.rate_max_per_s * period_s, e.rest) for e in limits.outputs]
-        ).reshape(-1, 4)
-        self._rest = self._envelopes[:, 3]
+        self._held, self._lasts = np.zeros(len(FAULTS), dtype=np.int64), False  # any of them
+        self._outputs = np.array(
+            [(e.min, e.max, e.rate_max_per_s * period_s, e.rest, e.rest) for e in limits.outputs],
+            dtype=OUTPUT,
+        )
+        self._rest = self._outputs["rest"]
         self._has_outputs = len(limits.outputs) > 0
-        self._outputs_before = self._rest.copy()
-        self._on_periods = np.full(n_cells, -1, dtype=np.int64)
-        self._heat = np.array(
-            [(h.heats_K_per_s * h.time_constant_s, period_s / h.time_constant_s, h.rise_max_K)
-             for h in limits.heat]
-        ).reshape(-1, 3)  # fmt: skip
-        self._rise_K = np.array([h.rise_K for h in limits.heat], dtype=float)
+        on_periods_max = _whole_periods(limits.cell_on_max_s / period_s)
+        self._cells = np.array(
+            [
+                (h.heats_K_per_s * h.time_constant_s, period_s / h.time_constant_s, h.rise_max_K,
+                 h.rise_K, on_periods_max, -1)
+                for h in (*limits.heat, *[CellHeat()] * (n_cells - len(limits.heat)))
+            ],
+            dtype=CELL,
+        )  # fmt: skip
         self._steps_min = round(limits.duty_min * duty.STEPS)
         self._watch = WireWatch(limits.wires, period_s) if limits.wires else None
 
@@ -263,9 +273,14 @@ class Guard:
         self._valid = readings.valid_word.view(np.int64)
         known = {column.name for column in frame.columns} if with_model else set()
         models = [channel.column("model") for channel in layout.channels]
-        self._model_at = _indices(frame.index(m) if m in known else NO_MODEL for m in models)
-        self._ages_at = _indices(frame.index(f"{name}_age_s") for name in layout.devices)
-        self._is_board = np.array([name in layout.boards for name in layout.devices], dtype=bool)
+        self._channels["model_column"] = [
+            frame.index(m) if m in known else NO_MODEL for m in models
+        ]
+        age_max_s = self._limits.reading_age_max_s
+        self._aged = np.array(
+            [(frame.index(f"{name}_age_s"), age_max_s, name in layout.boards)
+             for name in layout.devices], dtype=AGED,
+        )  # fmt: skip
         self._watched = watched_bits(frame, layout)
         self._watched_on_boards = watched_bits(frame, layout, of_boards_only=True)
         self._watches = with_model and self._watch is not None
@@ -292,36 +307,29 @@ class Guard:
             self._asked_duty[:] = self._commands.duty
             if not duty.apply(self._steps_min, self._commands.duty, cells):
                 found = _DUTY_INVALID
-        found |= _check(
-            self._levels,
-            self._signals,
-            self._kept,
-            self._readings.measured,
-            self._values,
-            self._model_at,
-            self._valid,
-            self._ages_at,
-            self._is_board,
-            overruns,
-            n_periods,
-            self._bits,
-            self._watched,
-            self._heat,
-            self._rise_K,
-            self._on_periods,
-            cells,
+        if self._is_late(overruns):
+            found |= _LOOP_LATE
+        r = self._readings
+        found |= _in_channels(
+            self._channels, r.measured, self._valid, self._values, n_periods, self._period_s
         )
+        found |= _of_devices(self._aged, self._values, self._watched, self._bits)
+        if self._limits.heat:
+            found |= _heat(self._cells, n_periods)
+        found |= _in_cells(self._cells, cells, n_periods, self._limits.cells_on_max)
         if self._watches:
             found |= self._untrue(n_periods)
         if self._has_outputs:
-            found |= _limit_outputs(self._envelopes, self._outputs_before, n_periods, outputs)
-        found = _lasting(found, self._hold_periods, self._held, n_periods)
+            found |= _limit_outputs(self._outputs, n_periods, outputs)
+        if found or self._lasts:
+            self._lasts = found != 0
+            found = _lasting(found, self._hold_periods, self._held, n_periods)
         if found:
             if found & ~self.fault_bits:
                 self.seen = self._snapshot(overruns)
             self.trip(found)
         if self._has_outputs:
-            self._outputs_before[:] = outputs
+            self._outputs["before"] = outputs
         return self.fault_bits
 
     def _untrue(self, n_periods: int) -> int:
@@ -336,11 +344,14 @@ class Guard:
 
     def trip_when_late(self, overruns: int) -> bool:
         """Trip if too many periods were missed in a row; returns whether it tripped."""
-        late = bool(overruns >= self._levels[1])
+        late = self._is_late(overruns)
         if late:
             self.seen = self._snapshot(overruns)
             self.trip(_LOOP_LATE)
         return late
+
+    def _is_late(self, overruns: int) -> bool:
+        return overruns >= self._limits.overruns_max
 
     def trip_when_boards_failed(self) -> None:
         """Trip if boards have reported a fault since the last tick."""
@@ -350,23 +361,23 @@ class Guard:
             self.trip(fresh)
 
     def _snapshot(self, overruns: int) -> Snapshot:
-        r, last = self._readings, self._kept[:, _LAST]
+        r, kept, last = self._readings, self._channels, self._channels["last"]
         valid = r.valid[: len(last)]
         return Snapshot(
             measured=np.where(valid, r.measured, last),
             valid=valid | ~np.isnan(last),
-            model=self._kept[:, _MODEL].copy(),
-            unread_s=self._kept[:, _SINCE] * self._period_s,
-            slope_per_s=self._kept[:, _SLOPE].copy(),
-            change=self._kept[:, _CHANGE].copy(),
-            same_s=self._kept[:, _SAME] * self._period_s,
-            ages_s=self._values[self._ages_at],
-            on_s=np.maximum(self._on_periods, 0) * self._period_s,
+            model=kept["model"].copy(),
+            unread_s=kept["unread_periods"] * self._period_s,
+            slope_per_s=kept["slope_per_s"].copy(),
+            change=kept["change"].copy(),
+            same_s=kept["same_periods"] * self._period_s,
+            ages_s=self._values[self._aged["column"]],
+            on_s=np.maximum(self._cells["on_periods"], 0) * self._period_s,
             cells=self._commands.cells.copy(),
             outputs=self._commands.outputs.copy(),
             overruns=overruns,
             duty=self._asked_duty.copy(),
-            rise_K=self._rise_K.copy(),
+            rise_K=self._cells["rise_K"][: len(self._limits.heat)].copy(),
         )
 
     def trip(self, bits: int) -> None:
@@ -413,10 +424,6 @@ class Guard:
         self._commands.broadcast.tick = 0  # no broadcast: the mask applies
 
 
-def _indices(columns: Iterable[int]) -> NDArray[np.int64]:
-    return np.array(list(columns), dtype=np.int64)
-
-
 def watched_bits(
     frame: Frame, layout: RigLayout, *, of_boards_only: bool = False
 ) -> NDArray[np.void]:
@@ -458,53 +465,75 @@ def names_of(bits: int) -> list[str]:
 
 
 @njit(cache=True)
-def _check(  # type: ignore[no-untyped-def]
-    levels, signals, kept, measured, values, model_at, valid, ages_at, is_board, overruns,
-    n_periods, bits, watched, heat, rise_K, on_periods, cells,
-):  # fmt: skip
-    age_max, overruns_max, on_periods_max, cells_on_max, period_s, unread_max = levels
+def _in_channels(
+    channels: NDArray[np.void], measured: Array, valid: Indices, values: Array, n_periods: int,
+    period_s: float,
+) -> int:  # fmt: skip
+    """Faults of all channels."""
     found = 0
-    for i in range(len(signals)):
+    for i in range(len(channels)):
+        channel = channels[i]
         if valid[0] >> i & 1:
-            model = values[model_at[i]] if model_at[i] != NO_MODEL else np.nan
-            kept[i, _FOUND] = _channel(signals[i], kept[i], measured[i], model, n_periods, period_s)
-            kept[i, _MODEL] = model
+            at = channel["model_column"]
+            channel["model"] = values[at] if at != NO_MODEL else np.nan
+            channel["found"] = _in_channel(channel, measured[i], n_periods, period_s)
         else:
-            kept[i, _SINCE] += n_periods
-        found |= int(kept[i, _FOUND])
-        if kept[i, _SINCE] > unread_max:
+            channel["unread_periods"] += n_periods
+        found |= channel["found"]
+        if channel["unread_periods"] > channel["unread_periods_max"]:
             found |= _READING_STALE
-    for i in range(len(ages_at)):
-        if not values[ages_at[i]] <= age_max:
-            found |= _READING_STALE
-            if is_board[i]:
-                found |= _BOARD_SILENT
-    if overruns >= overruns_max:
-        found |= _LOOP_LATE
-    found |= _found(bits, watched)
-    for n in range(len(heat)):  # before on_periods changes: it tells who has been on until now
-        settles, share, most = heat[n]
-        keep = np.exp(-share * n_periods)
-        rise_K[n] = rise_K[n] * keep + (settles * (1.0 - keep) if on_periods[n] >= 0 else 0.0)
-        if rise_K[n] > most:
-            found |= _CELL_ENERGY_HIGH
-    n_on = 0
-    for n in range(len(cells)):
-        if cells[n]:
-            n_on += 1
-            # -1 means off; a cell switched on in this tick has been on for 0 periods.
-            on_periods[n] = on_periods[n] + n_periods if on_periods[n] >= 0 else 0
-            if on_periods[n] + 1 > on_periods_max:
-                found |= _CELL_ON_TOO_LONG
-        else:
-            on_periods[n] = -1
-    if n_on > cells_on_max:
-        found |= _TOO_MANY_CELLS_ON
     return found
 
 
 @njit(cache=True)
-def _found(bits, watched):  # type: ignore[no-untyped-def]
+def _in_channel(channel: np.void, value: float, n_periods: int, period_s: float) -> int:
+    """Faults of one channel that has a reading at this tick."""
+    if np.isnan(value):
+        channel["unread_periods"] += n_periods
+        return _FORCE_NAN if channel["is_force"] else _SIGNAL_OUT_OF_RANGE
+    found = 0
+    if not channel["min"] <= value <= channel["max"]:
+        found |= _FORCE_HIGH if channel["is_force"] else _SIGNAL_OUT_OF_RANGE
+    if np.isnan(channel["last"]):
+        channel["slope_per_s"] = channel["same_periods"] = channel["change"] = 0.0
+    else:
+        passed = channel["unread_periods"] + n_periods
+        change = channel["change"] = value - channel["last"]
+        if abs(change) > channel["jump_max"]:
+            found |= _FORCE_JUMP
+        elapsed_s = passed * period_s
+        slope = channel["slope_per_s"]
+        slope += elapsed_s / (FILTER_S + elapsed_s) * (change / elapsed_s - slope)
+        channel["slope_per_s"] = slope
+        if abs(slope) > channel["rate_max_per_s"]:
+            found |= _FORCE_RATE_HIGH if channel["is_force"] else _SIGNAL_FAST
+        channel["same_periods"] = channel["same_periods"] + passed if change == 0.0 else 0.0
+        if channel["same_periods"] > channel["frozen_periods"]:
+            found |= _SENSOR_FROZEN
+    channel["last"], channel["unread_periods"] = value, 0.0
+    if abs(value - channel["model"]) > channel["residual_max"]:
+        found |= _FORCE_RESIDUAL_HIGH
+    if channel["model"] > channel["rise_min"] and value < RISE_SHARE * channel["model"]:
+        found |= _FORCE_NO_RISE
+    return found
+
+
+@njit(cache=True)
+def _of_devices(
+    aged: NDArray[np.void], values: Array, watched: NDArray[np.void], bits: NDArray[np.uint64]
+) -> int:
+    """Faults that devices have set, and devices whose readings are old."""
+    found = _found(bits, watched)
+    for device in aged:
+        if not values[device["column"]] <= device["max_s"]:
+            found |= _READING_STALE
+            if device["is_board"]:
+                found |= _BOARD_SILENT
+    return found
+
+
+@njit(cache=True)
+def _found(bits: NDArray[np.uint64], watched: NDArray[np.void]) -> int:
     """Faults whose bits the devices have set."""
     found = 0
     for row in watched:
@@ -514,39 +543,39 @@ def _found(bits, watched):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _channel(limits, kept, value, model, n_periods, period_s):  # type: ignore[no-untyped-def]
-    """Faults of one channel that has a reading at this tick."""
-    low, high, is_force, rate_max, jump_max, residual_max, rise_min, frozen_max = limits
-    if np.isnan(value):
-        kept[_SINCE] += n_periods
-        return _FORCE_NAN if is_force else _SIGNAL_OUT_OF_RANGE
+def _heat(kept: NDArray[np.void], n_periods: int) -> int:
+    """Faults of cells that have too much heat; before `_in_cells`, of who has been on until now."""
     found = 0
-    if not low <= value <= high:
-        found |= _FORCE_HIGH if is_force else _SIGNAL_OUT_OF_RANGE
-    if np.isnan(kept[_LAST]):
-        kept[_SLOPE] = kept[_SAME] = kept[_CHANGE] = 0.0
-    else:
-        passed = kept[_SINCE] + n_periods
-        change = kept[_CHANGE] = value - kept[_LAST]
-        if abs(change) > jump_max:
-            found |= _FORCE_JUMP
-        elapsed_s = passed * period_s
-        kept[_SLOPE] += elapsed_s / (FILTER_S + elapsed_s) * (change / elapsed_s - kept[_SLOPE])
-        if abs(kept[_SLOPE]) > rate_max:
-            found |= _FORCE_RATE_HIGH if is_force else _SIGNAL_FAST
-        kept[_SAME] = kept[_SAME] + passed if change == 0.0 else 0.0
-        if kept[_SAME] > frozen_max:
-            found |= _SENSOR_FROZEN
-    kept[_LAST], kept[_SINCE] = value, 0.0
-    if abs(value - model) > residual_max:
-        found |= _FORCE_RESIDUAL_HIGH
-    if model > rise_min and value < RISE_SHARE * model:
-        found |= _FORCE_NO_RISE
+    for cell in kept:
+        keep = np.exp(-cell["share"] * n_periods)
+        heated_K = cell["settles_K"] * (1.0 - keep) if cell["on_periods"] >= 0 else 0.0
+        cell["rise_K"] = cell["rise_K"] * keep + heated_K
+        if cell["rise_K"] > cell["rise_max_K"]:
+            found |= _CELL_ENERGY_HIGH
     return found
 
 
 @njit(cache=True)
-def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-def]
+def _in_cells(kept: NDArray[np.void], cells: Mask, n_periods: int, cells_on_max: int) -> int:
+    """Faults of cells that have been on for too long, or are too many."""
+    found, n_on = 0, 0
+    for n in range(len(cells)):
+        cell = kept[n]
+        if cells[n]:
+            n_on += 1
+            # -1 means off; a cell switched on in this tick has been on for 0 periods.
+            cell["on_periods"] = cell["on_periods"] + n_periods if cell["on_periods"] >= 0 else 0
+            if cell["on_periods"] + 1 > cell["on_periods_max"]:
+                found |= _CELL_ON_TOO_LONG
+        else:
+            cell["on_periods"] = -1
+    if n_on > cells_on_max:
+        found |= _TOO_MANY_CELLS_ON
+    return found
+
+
+@njit(cache=True)
+def _lasting(found: int, hold_periods: Array, held: Indices, n_periods: int) -> int:
     """Conditions that have lasted longer than their hold time."""
     lasting = 0
     for i in range(len(held)):
@@ -560,15 +589,15 @@ def _lasting(found, hold_periods, held, n_periods):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def _limit_outputs(envelopes, before, n_periods, outputs):  # type: ignore[no-untyped-def]
+def _limit_outputs(limits: NDArray[np.void], n_periods: int, outputs: Array) -> int:
     """Limit every output to its range and rate; returns a fault if one is NaN."""
     found = 0
     for i in range(len(outputs)):
-        low, high, change_max, _ = envelopes[i]
+        limit, before = limits[i], limits[i]["before"]
         if np.isnan(outputs[i]):
             found |= _OUTPUT_INVALID
             continue
-        most = change_max * n_periods
-        limited = min(max(outputs[i], before[i] - most), before[i] + most)
-        outputs[i] = min(max(limited, low), high)
+        most = limit["change_max"] * n_periods
+        limited = min(max(outputs[i], before - most), before + most)
+        outputs[i] = min(max(limited, limit["min"]), limit["max"])
     return found

@@ -1,7 +1,7 @@
 """Would the tests of the guard notice if a limit of it did not work?
 
 Every comparison in the compiled checks is put out of action in turn, once never true and once
-always true; some test of tests/loop/test_guard.py must fail for each.
+always true; some test of tests/loop/test_guard.py or test_heat_budget.py must fail for each.
 """
 
 import ast
@@ -15,8 +15,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUARD = ROOT / "hil" / "loop" / "guard.py"
-TESTS = ROOT / "tests" / "loop" / "test_guard.py"
-CHECKS = ("_check", "_channel", "_lasting", "_hold")
+TESTS = [str(ROOT / "tests/loop" / name) for name in ("test_guard.py", "test_heat_budget.py")]
+CHECKS = (
+    "_in_channels",
+    "_in_channel",
+    "_of_devices",
+    "_heat",
+    "_in_cells",
+    "_is_late",
+    "_lasting",
+)
 
 
 class _Put(ast.NodeTransformer):
@@ -60,7 +68,7 @@ def notices(folder, n, value):
     (folder / GUARD.relative_to(ROOT)).write_text(text)
     environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_DISABLE_JIT": "1"}
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir"]
-    words += [str(ROOT), "-c", str(ROOT / "pyproject.toml"), str(TESTS)]
+    words += [str(ROOT), "-c", str(ROOT / "pyproject.toml"), *TESTS]
     done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, check=False)
     return done.returncode, mutant.line
 
