@@ -5,9 +5,11 @@ from functools import partial
 
 from hil.devices.board import protocol
 from hil.devices.board.bundled_firmware import shipped_hash
-from hil.devices.board.driver import BoardPlace, CellBoard
+from hil.devices.board.cells import BoardPlace
+from hil.devices.board.driver import BoardSpec, CellBoard
 from hil.devices.board.emulated import EmulatedBoard, check_tools
 from hil.devices.board.identity import Meant
+from hil.devices.board.link import Link
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.devices.board.resistance import Chain, Resistances, measures
@@ -69,25 +71,20 @@ def build(given: DeviceInputs) -> Built:
         connect = partial(_same, far_end)
     if injection is not None:
         connect = partial(_faulty, connect, name, injection)
-    device = CellBoard(
-        name,
-        connect,
-        place,
+    on_bench = given.backend == "bench"
+    spec = BoardSpec(
         limits,
-        hold_s=board.hold_s,
-        answer_timeout_s=ANSWER_SHARE * given.period_s,
-        simulated=given.backend != "bench",
-        operator=operator,
         estop=board.estop == "proved",
         meant=meant,
-        firmware_hash=_firmware_hash(board) if given.backend == "bench" else None,
+        firmware_hash=_firmware_hash(board) if on_bench else None,
         power=_power_of(given.config.tables),
-        resistances=_resistances(given, limits),
         at_rest_C=given.config.clamps_at_rest_C(name),
-        come_to=given.come_to if given.backend == "emulated" else None,
         measures=board.measures,
         as_delivered=board.fuses == "as_delivered",
     )
+    link = Link(name, connect, board.hold_s, ANSWER_SHARE * given.period_s, not on_bench)
+    come_to = given.come_to if given.backend == "emulated" else None
+    device = CellBoard(link, place, spec, operator, _resistances(given, limits), come_to)
     return device, given.divider([place.index], place.gates)
 
 

@@ -11,7 +11,9 @@ import hil
 from hil.__main__ import main
 from hil.config.files import read_merged
 from hil.devices.board import protocol
-from hil.devices.board.driver import BoardPlace, CellBoard
+from hil.devices.board.cells import BoardPlace
+from hil.devices.board.driver import BoardSpec, CellBoard
+from hil.devices.board.link import Link
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
 from hil.errors import DeviceError
@@ -167,11 +169,9 @@ class Uno:
 
         operator.wait = wait
         names = ("c.1", "c.2")
-        self.driver = CellBoard(
-            "board", lambda: self, BoardPlace((0, 1), names, 0), protocol.default_limits(),
-            hold_s=0.05, answer_timeout_s=0.01, simulated=True, operator=operator,
-            measures=says, as_delivered=as_delivered,
-        )  # fmt: skip
+        spec = BoardSpec(protocol.default_limits(), measures=says, as_delivered=as_delivered)
+        link = Link("board", lambda: self, 0.05, 0.01, simulated=True)
+        self.driver = CellBoard(link, BoardPlace((0, 1), names, 0), spec, operator)
         layout = RigLayout((), (), ("board",), ("board",), 2, cell_names=names)
         frame = row_of(layout, *self.driver.columns)
         readings, _ = layout.bind(frame)

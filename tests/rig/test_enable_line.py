@@ -306,7 +306,7 @@ def test_a_watchdog_is_fed_while_a_board_takes_its_time(configs, monkeypatch):
     rig = rig_of(fed(configs, "devices.daq.watchdog_s=0.01"), "emulated")
     rig.open()
     bench = device(rig, "daq")._bench
-    board, read = device(rig, "board")._port, []
+    board, read = device(rig, "board")._link.port, []
 
     def nothing_yet(timeout_s):
         bench.pass_s(timeout_s)

@@ -95,8 +95,8 @@ class Bench:
         """What is on, by the devices themselves."""
         found = []
         for name, device in self.devices.items():
-            if isinstance(device, CellBoard) and device._port is not None:
-                state = protocol.state_name(device._ask("read")["state"])
+            if isinstance(device, CellBoard) and device._link.port is not None:
+                state = protocol.state_name(device._link.ask("read")["state"])
                 found += [f"{name} {state}"] * (state == "armed")
             if isinstance(device, SupplyDevice) and device._on:
                 found.append(f"{name} on")

@@ -221,7 +221,7 @@ def test_ctrl_c_while_a_board_is_armed_ends_the_run_before_the_next_one_is(
 
     def closed(board):
         if "board_a" in armed:
-            left[board.name] = protocol.state_name(board._ask("read")["state"])
+            left[board.name] = protocol.state_name(board._link.ask("read")["state"])
         close(board)
 
     monkeypatch.setattr(session, "compile_tick", compiled)

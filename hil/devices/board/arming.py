@@ -19,6 +19,7 @@ LOOK_EVERY_S = 0.1
 SUPPLY_EVERY_S = 0.005  # the board reads its supply every 13 ms or less often
 SUPPLY_S = 2.0  # relay K1 drops, is seen open, closes: 0.3 s; it is stuck after 0.9 s at most
 SAY_EVERY_S = 10.0
+LOOK_S = 0.02  # between two looks at the heat of a board that waits to be armed
 MARGIN_S = 2.0  # beyond what the law says, in which other boards and the line have their share
 SHARE_MAX = 1.0 / protocol.HEAT_TO_ARM
 
@@ -27,6 +28,30 @@ def seconds_to_cool(heat_per_255: Sequence[int], time_constant_s: float) -> floa
     """Time until the hottest of these cells can be armed: H falls as exp(-t / time constant)."""
     share = max(heat_per_255, default=0) / 255.0
     return time_constant_s * math.log(share / SHARE_MAX) if share > SHARE_MAX else 0.0
+
+
+class Heat:
+    """The heat of a board's cells, of its readings.
+
+    Attributes
+    ----------
+    is_hot : some cell has too much for arming, or nobody knows
+    """
+
+    def __init__(self, n_cells: int, limits: Mapping[str, int]) -> None:
+        self.is_hot = True
+        self._n_cells, self._time_constant_s = n_cells, 1e-3 * limits["heat_time_constant_ms"]
+        self._look_s = -math.inf  # when it is looked at again
+
+    def note(self, readings: protocol.Message) -> None:
+        heat = readings["heat_per_255"][: self._n_cells]
+        self.is_hot = seconds_to_cool(heat, self._time_constant_s) > 0.0
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether a hot board is to be asked for its heat now; if so, a while passes then."""
+        due = self.is_hot and now_s >= self._look_s
+        self._look_s = now_s + LOOK_S if due else self._look_s
+        return due
 
 
 def supply_V(found: protocol.Message, limits: Mapping[str, int]) -> tuple[float, float]:

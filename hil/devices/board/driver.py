@@ -7,7 +7,6 @@ start of a run, and never again automatically.
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 
 from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
-from hil.devices.board.arming import SUPPLY_S, armed_once_ready, no_supply, seconds_to_cool
+from hil.devices.board.arming import SUPPLY_S, Heat, armed_once_ready, no_supply
+from hil.devices.board.cells import BoardCells, BoardPlace
 from hil.devices.board.identity import Meant
-from hil.devices.board.port import Port
+from hil.devices.board.link import Link
 from hil.devices.board.resistance import Resistances
 from hil.devices.board.self_test import (
     MARGIN_S,
@@ -41,17 +41,10 @@ from hil.devices.board.words import (
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
 from hil.loop.duty import STEPS
-from hil.loop.failed_cells import OPEN_WIRE
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.loop.stages import Message
 
-ATTEMPTS = 3
 STARTS, START_S = 10, 0.3  # attempts to meet an Arduino, whose boot loader waits 1 to 2 s
-PATIENT_S = 0.1
-RESET_SLACK_S = 1.0  # that a board's time may be away from the host's between two answers
-RESET_SLACK_SHARE = 0.02  # and of the time between them: a resonator, at its worst
-LOOK_S = 0.02  # between two looks at the heat of a board that waits to be armed
-WRAP_S = 1e-6 * 2**32
 LINK_TROUBLES = ("board_reset", "board_refused")
 _RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
 _DONE = protocol.RESULTS["done"]
@@ -68,21 +61,28 @@ _readings = protocol.getter(
 
 
 @dataclass(frozen=True)
-class BoardPlace:
-    """Position of a board in its rig.
+class BoardSpec:
+    """What a rig says of a board.
 
     Attributes
     ----------
-    gates : the model's cell (from 0) behind every gate
-    cell_names : their names, gate by gate
-    index : index of its validity in the readings
-    first_gate : gates of the boards before it: a broadcast's draws go by the number of the gate
+    limits : the expected table of the board; arming is refused on a mismatch
+    estop : it has an e-stop, which must be seen open
+    firmware_hash : of the required firmware; None: any firmware with this protocol
+    power : the path of its cells' power, for error messages
+    at_rest_C : between which temperatures each cell's clamp is before a run; empty: any
+    measures : whether its build measures currents and temperatures; an Arduino's does not
+    as_delivered : its fuses may be those that it was sold with, and opening its port may reset it
     """
 
-    gates: tuple[int, ...]
-    cell_names: tuple[str, ...]
-    index: int
-    first_gate: int = 0
+    limits: Mapping[str, int]
+    estop: bool = True
+    meant: Meant | None = None
+    firmware_hash: int | None = None
+    power: Sequence[str] = ()
+    at_rest_C: Sequence[tuple[float, float]] = ()
+    measures: bool = True
+    as_delivered: bool = False
 
 
 class CellBoard:
@@ -90,96 +90,39 @@ class CellBoard:
 
     Parameters
     ----------
-    connect : makes the open port
-    limits : the expected table of the board; arming is refused on a mismatch
-    hold_s : how long a command holds
-    answer_timeout_s : longest wait for an answer within a tick
-    simulated : the far end is a simulation
     operator : operates the board's e-stop during the self-test
-    estop : it has an e-stop, which must be seen open
-    firmware_hash : of the required firmware; None: any firmware with this protocol
-    power : the path of its cells' power, for error messages
     resistances : the cells' resistances, of a board that measures them
-    at_rest_C : between which temperatures each cell's clamp is before a run; empty: any
-    measures : whether its build measures currents and temperatures; an Arduino's does not
-    as_delivered : its fuses may be those that it was sold with, and opening its port may reset it
-    come_to : called with the time of every tick before it is read, for a far end that must be
-        brought there
+    advance_simulation : called with the time of every tick before it is read
     """
 
     def __init__(
         self,
-        name: str,
-        connect: Callable[[], Port],
+        link: Link,
         place: BoardPlace,
-        limits: Mapping[str, int],
-        *,
-        hold_s: float,
-        answer_timeout_s: float,
-        simulated: bool,
+        spec: BoardSpec,
         operator: Operator,
-        estop: bool = True,
-        meant: Meant | None = None,
-        firmware_hash: int | None = None,
-        power: Sequence[str] = (),
         resistances: Resistances | None = None,
-        at_rest_C: Sequence[tuple[float, float]] = (),
-        come_to: Callable[[float], None] | None = None,
-        measures: bool = True,
-        as_delivered: bool = False,
+        advance_simulation: Callable[[float], None] | None = None,
     ) -> None:
-        self.name = name
-        self._measures = measures
-        self._as_delivered = as_delivered
-        self._notes: list[Message] = []
-        self.simulated = simulated
-        self._operator = operator
-        self._estop = estop
-        self._meant = meant
-        self._firmware_hash = firmware_hash
-        self._power = power
+        self.name, self.simulated = link.name, link.simulated
+        self._link, self._place, self._spec, self._operator = link, place, spec, operator
         self._resistances = resistances
-        self._at_rest_C = at_rest_C
-        self._connect = connect
-        self._place = place
-        first = place.gates[0]
-        in_a_row = place.gates == tuple(range(first, first + len(place.gates)))
-        # A slice where it can be one: indexing by it takes a fifth of the time.
-        self._gates = slice(first, first + len(place.gates)) if in_a_row else np.array(place.gates)
-        self._bit = 1 << np.arange(len(place.gates))
-        self._masks: dict[bytes, int] = {}
-        self._open = self._reported_open = 0  # isolated cells, as last answered; reported
-        self._patterns: dict[int, NDArray[np.uint8]] = {}
-        self._limits = dict(limits)
-        self._time_constant_s = 1e-3 * self._limits["heat_time_constant_ms"]
-        self._hold_ms = math.ceil(1e3 * hold_s)
+        self._advance_simulation = advance_simulation
+        self._cells = BoardCells(place, link.simulated)
+        self._heat = Heat(self._cells.n, spec.limits)
+        self._notes: list[Message] = []
         self._set_mask = protocol.encoder("set_mask")
         self._set_duties = protocol.encoder("set_duties")
         self._sent_duty = np.zeros(len(place.gates))  # with the last command
         self._no_gates = (0,) * (protocol.CELLS_MAX - len(place.gates))
-        self._timeout_s = answer_timeout_s
-        self._come_to = come_to
-        self._sent_s = math.nan  # on the line's own clock
-        self._is_hot = True  # some cell, too much to be armed
-        self._look_s = -math.inf  # when it is asked for its heat again, on the same clock
-        self._asked_s = math.nan  # for relay K1, on the same clock
-        self._seen_us: int | None = None  # the board's time in its last answer,
-        self._seen_s = math.nan  # and the line's when that was asked for
+        self._asked_s = math.nan  # for relay K1, on the line's clock
         self._is_armed = False  # as far as the board was commanded
         self._armed_by: protocol.Message | None = None
-        self._link = 0  # latched until armed again
-        self._betrayed: dict[int, str] = {}  # the cause, as text
+        self._faults_of_link = 0  # latched until armed again
+        self._link_fault_texts: dict[int, str] = {}
         self._answer: protocol.Message | None = None  # the last one
-        self._took_s = math.nan  # the last exchange
-        self._port: Port | None = None
         self._pending: protocol.Message | None = None
         self._asked_tick = self._drawn_tick = 0  # of a broadcast: sent last, answered last
-        self._decoder = protocol.Decoder()
-        self._overtaken: deque[protocol.Message] = deque(
-            maxlen=ATTEMPTS
-        )  # answers to earlier commands
-        self._number = 0  # of the last command: 24 bits, the arming's above the sequence number
-        self._attempts = 0  # that the last exchange outside the tick took
         self._sent_t_s = 0.0  # a reading is as old as the command it answers
         self._last_t_s = 0.0
         self._first_time_us: int | None = None
@@ -187,22 +130,12 @@ class CellBoard:
 
     @property
     def columns(self) -> list[Column]:
-        cells = [
-            column
-            for cell in self._place.cell_names
-            for column in (
-                Column(f"{cell}.current_A", "A", "measured", f"current of {cell}; NaN if not read",
-                       simulated=self.simulated),
-                Column(f"{cell}.temperature_C", "degC", "measured",
-                       f"temperature of {cell}'s clamp; NaN if not read", simulated=self.simulated),
-            )
-        ]  # fmt: skip
         faults = tuple(sorted(protocol.FAULTS, key=lambda fault: protocol.FAULTS[fault]))
         return [
             *time_columns(self.name, self.simulated),
             Column(f"{self.name}_round_trip_s", "s", "timing", ROUND_TRIP,
                    simulated=self.simulated),
-            *cells,
+            *self._cells.columns,
             *(self._resistances.columns if self._resistances else ()),
             Column(f"{self.name}_fault_bits", "1", "fault", f"faults latched on {self.name}",
                    flags=faults, simulated=self.simulated),
@@ -218,17 +151,14 @@ class CellBoard:
         self._round_trip = frame.index(f"{self.name}_round_trip_s")
         self._faults = frame.bit_index(f"{self.name}_fault_bits")
         self._links = frame.bit_index(f"{self.name}_link_bits")
-        self._wires = frame.span(
-            [name for cell in self._place.cell_names
-             for name in (f"{cell}.current_A", f"{cell}.temperature_C")]
-        )  # fmt: skip
+        self._cells.bind(frame, readings)
         if self._resistances:
             self._resistances.bind(frame)
         self._readings = readings
 
     def open(self) -> None:
         """Find the board, check its identity and its limits; nothing is energised."""
-        self._port = self._connect()
+        self._link.open()
         try:
             self._introduce()
         except BaseException:
@@ -236,27 +166,25 @@ class CellBoard:
             raise
 
     def _introduce(self) -> None:
-        assert self._port is not None
-        self._seen_us = None
-        self._port.write(b"\0")  # ends whatever half a frame stands in the board's buffer
-        self.identity = identity = self._meet()
+        spec = self._spec
+        self.identity = identity = self._identify()
         if identity["wire_hash"] != protocol.WIRE_HASH:
-            raise DeviceError(self._other_wire())
-        if self._meant is not None:
-            self._meant.check(identity["serial"])
-        if self._firmware_hash not in (None, identity["firmware_hash"]):
+            raise DeviceError(self._link.other_wire())
+        if spec.meant is not None:
+            spec.meant.check(identity["serial"])
+        if spec.firmware_hash not in (None, identity["firmware_hash"]):
             raise DeviceError(
                 f"{self.name}: runs firmware {identity['firmware_hash']:08x}, not "
-                f"{self._firmware_hash:08x}: hil board flash PORT, or, if it is meant to, "
+                f"{spec.firmware_hash:08x}: hil board flash PORT, or, if it is meant to, "
                 f'devices.{self.name}.firmware = "{identity["firmware_hash"]:08x}"'
             )
         self._check_build(identity["faults_checked"])
-        if identity["n_cells"] < len(self._bit):
+        if identity["n_cells"] < self._cells.n:
             raise DeviceError(
                 f"{self.name}: the board has {identity['n_cells']} gates, the rig asks for "
-                f"{len(self._bit)}"
+                f"{self._cells.n}"
             )
-        for key, value in self._limits.items():
+        for key, value in spec.limits.items():
             there = identity["limits"][key]
             if there != value:
                 raise DeviceError(
@@ -264,34 +192,34 @@ class CellBoard:
                     "rig: set one to the other"
                 )
         wrong = fuses.problems(identity["fuses"])
-        if wrong and self._as_delivered:
+        if wrong and spec.as_delivered:
             self._notes.append(Message("warning", f"fuses as delivered: {'; '.join(wrong)}"))
         elif wrong:
             raise DeviceError(
                 f"{self.name}: its fuses ({fuses.as_text(identity['fuses'])}) do not protect: "
                 f"{'; '.join(wrong)}: hil board flash PORT --programmer NAME --fuses"
             )
-        self._number = identity["seq_taken"]
+        self._link.number = identity["seq_taken"]
         self._wait_until_left(identity)
-        self._ask("disarm")
-        cleared = self._ask("clear_faults")
+        self._link.ask("disarm")
+        cleared = self._link.ask("clear_faults")
         if cleared["fault_bits"]:
             raise DeviceError(cannot_be_armed(self.name, cleared))
-        self._note_heat(self._ask("read"))
+        self._heat.note(self._link.ask("read"))
 
-    def _meet(self) -> protocol.Message:
-        """Its identity; an Arduino is reset by the opening of its port, and starts again."""
-        for _ in range(STARTS if self._as_delivered else 0):
+    def _identify(self) -> protocol.Message:
+        """Ask for the identity, again while an Arduino starts, which opening its port resets."""
+        for _ in range(STARTS if self._spec.as_delivered else 0):
             try:
-                return self._ask("identify")
+                return self._link.ask("identify")
             except DeviceError:
                 self._operator.wait(START_S)
-        return self._ask("identify")
+        return self._link.ask("identify")
 
     def _check_build(self, faults_checked: int) -> None:
-        """Refuse a board whose firmware protects less, or other, than the rig says."""
+        """Refuse a board whose firmware checks fewer or different faults than the rig says."""
         all_faults = sum(1 << bit for bit in protocol.FAULTS.values())
-        meant = all_faults if self._measures else all_faults & ~protocol.FAULTS_MEASURED
+        meant = all_faults if self._spec.measures else all_faults & ~protocol.FAULTS_MEASURED
         if faults_checked == meant:
             return
         lacking = protocol.fault_names(meant & ~faults_checked)
@@ -310,15 +238,11 @@ class CellBoard:
         if protocol.state_name(identity["state"]) != "armed":
             return
         self._operator.wait(1e-3 * identity["limits"]["silence_max_ms"] + MARGIN_S)
-        if protocol.state_name(self._ask("identify")["state"]) == "armed":
+        if protocol.state_name(self._link.ask("identify")["state"]) == "armed":
             raise DeviceError(self._other_host())
 
     def _other_host(self) -> str:
         return f"{self.name}: another host has armed it: end that run first"
-
-    def _other_wire(self) -> str:
-        remedy = "make -C firmware host" if self.simulated else "hil board flash"
-        return f"{self.name}: its firmware speaks another version of the protocol: {remedy}"
 
     def check_room(self) -> None:
         """Require clamps as in the room that the rig is for, before anything is on.
@@ -328,11 +252,11 @@ class CellBoard:
         DeviceError
             A clamp is colder or warmer.
         """
-        if not self._at_rest_C:
+        if not self._spec.at_rest_C:
             return
-        read_cC = self._ask("read")["temperature_cC"]
+        read_cC = self._link.ask("read")["temperature_cC"]
         for cell, (low_C, high_C), cC in zip(
-            self._place.cell_names, self._at_rest_C, read_cC, strict=False
+            self._place.cell_names, self._spec.at_rest_C, read_cC, strict=False
         ):
             if not low_C <= 1e-2 * cC <= high_C:
                 raise DeviceError(
@@ -343,12 +267,12 @@ class CellBoard:
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test that the board stops without commands and that its e-stop is seen open."""
-        check_silence(self.name, self._ask, self.arm, self._operator)
+        check_silence(self.name, self._link.ask, self.arm, self._operator)
         tested = ["watchdog tested"]
-        if self._estop:
-            check_estop(self.name, self._ask, self._operator, say)
+        if self._spec.estop:
+            check_estop(self.name, self._link.ask, self._operator, say)
             tested.append("e-stop seen open")
-        self._note_heat(self._ask("read"))
+        self._heat.note(self._link.ask("read"))
         self._pending = None
         self._is_armed = False
         return tested
@@ -361,22 +285,23 @@ class CellBoard:
         """
         answer = self._armed_once_ready()
         if answer["result"] == protocol.RESULTS["is_armed"]:
-            if self._attempts == 1:
+            if self._link.attempts == 1:
                 raise DeviceError(self._other_host())
-            self._ask("disarm")  # an answer was lost, and with it the arming's number: a new one
+            self._link.ask(
+                "disarm"
+            )  # an answer was lost, and with it the arming's number: a new one
             answer = self._armed_once_ready()
         result = protocol.result_name(answer["result"])
         if result != "done":
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
-        self._number = answer["arming"] << 8 | answer.seq
+        self._link.number = answer["arming"] << 8 | answer.seq
         self._pending = self._armed_by = answer
-        self._took_s = math.nan  # no command of the run
-        self._is_armed, self._link, self._betrayed = True, 0, {}
+        self._link.took_s = math.nan  # no command of the run
+        self._is_armed, self._faults_of_link, self._link_fault_texts = True, 0, {}
         self._drawn_tick = 0
-        self._reported_open = 0
         if self._resistances:
             self._resistances.reset()
-        self._set_apart(answer["cells_open"])
+        self._cells.reset(answer["cells_open"])
 
     def close_relay(self) -> bool:
         """Ask for relay K1 and return whether its supply is there; an armed board has it.
@@ -388,50 +313,37 @@ class CellBoard:
         """
         if self._is_armed:
             return True
-        crc = protocol.limits_crc(self._limits)
-        self._pending, self._took_s = self._ask("arm", limits_crc=crc, cells=0), math.nan
+        link, crc = self._link, protocol.limits_crc(self._spec.limits)
+        self._pending, link.took_s = link.ask("arm", limits_crc=crc, cells=0), math.nan
         if protocol.result_name(self._pending["result"]) != "supply_waits":
             self._asked_s = math.nan
             return True  # whatever else is wrong, arming says it
-        self._asked_s = self._sent_s if math.isnan(self._asked_s) else self._asked_s
-        if self._sent_s - self._asked_s > SUPPLY_S:
-            raise DeviceError(no_supply(self.name, self._ask, self._limits, self._power))
+        self._asked_s = link.sent_s if math.isnan(self._asked_s) else self._asked_s
+        if link.sent_s - self._asked_s > SUPPLY_S:
+            raise DeviceError(no_supply(self.name, link.ask, self._spec.limits, self._spec.power))
         return False
 
     def has_cooled(self) -> bool:
         """Whether it can be armed without waiting, by its last readings while disarmed."""
-        return not self._is_hot
-
-    def _note_heat(self, readings: protocol.Message) -> None:
-        heat = readings["heat_per_255"][: len(self._bit)]
-        self._is_hot = seconds_to_cool(heat, self._time_constant_s) > 0.0
+        return not self._heat.is_hot
 
     def _armed_once_ready(self) -> protocol.Message:
-        cells = int(self._bit.sum())
+        cells, spec = int(self._cells.bit.sum()), self._spec
         return armed_once_ready(
-            self.name, self._ask, self._operator, self._limits, cells, self._power
+            self.name, self._link.ask, self._operator, spec.limits, cells, spec.power
         )
-
-    def _set_apart(self, cells_open: int) -> None:
-        self._open = cells_open
-        row = self._readings.cells_open
-        if len(row):
-            row[self._gates] = (cells_open & self._bit) != 0
 
     @property
     def has_news(self) -> bool:
         """Whether a newly isolated cell, or a missing supply, has not been reported yet."""
         own = self._resistances
-        return bool(self._open & ~self._reported_open) or (own is not None and own.has_news)
+        return self._cells.has_news or (own is not None and own.has_news)
 
     def messages(self) -> list[Message]:
         """Newly isolated cells, and a missing supply; all else is in the board's fault bits."""
-        fresh, self._reported_open = self._open & ~self._reported_open, self._open
-        names = self._place.cell_names
-        found = [name for i, name in enumerate(names) if fresh >> i & 1]
         told = [] if self._resistances is None else self._resistances.messages()
         notes, self._notes = self._notes, []
-        return [*notes, *told, *(Message("warning", f"{name}: {OPEN_WIRE}") for name in found)]
+        return [*notes, *told, *self._cells.messages()]
 
     def _reasons(self, result: str, answer: protocol.Message) -> str:
         found = protocol.fault_names(answer["fault_bits"])
@@ -445,32 +357,29 @@ class CellBoard:
 
     def read(self, t_s: float) -> None:
         """Collect the answer to the last command."""
-        if self._come_to is not None:
-            self._come_to(t_s)
+        if self._advance_simulation is not None:
+            self._advance_simulation(t_s)
         pending, self._pending = self._pending, None
-        answer = pending or self._collect(self._timeout_s)
-        r, place = self._readings, self._place
-        r.mark_valid(1 << place.index, 0 if answer is None else 1 << place.index)
-        self._wires[:] = math.nan
+        answer = pending or self._link.collect()
+        bit = 1 << self._place.index
+        self._readings.mark_valid(bit, 0 if answer is None else bit)
+        self._cells.begin()
         if self._resistances:
             self._resistances.begin(t_s)
-        self._values[self._round_trip] = math.nan if answer is None else self._took_s
+        self._values[self._round_trip] = math.nan if answer is None else self._link.took_s
         if answer is None:
-            r.cells_reported[self._gates] = CELL_UNKNOWN
-            if len(r.duty_reported):
-                r.duty_reported[self._gates] = math.nan
+            self._cells.unknown()
         else:
             self._take(answer)
             if self._asked_tick and protocol.result_name(answer["result"]) == "done":
                 self._drawn_tick = self._asked_tick
-        age_s = t_s - self._last_t_s
-        self._values[self._age] = age_s
+        self._values[self._age] = t_s - self._last_t_s
 
     def _take(self, answer: protocol.Message) -> None:
-        r = self._readings
+        cells = self._cells
         self._last_t_s = self._sent_t_s
         if answer.name == "readings":
-            self._note_heat(answer)
+            self._heat.note(answer)
             found = _readings(answer.numbers)
             numbers = (0, *found[:2], 0, *found[2:], _DONE, _DISARMED)
         else:
@@ -478,54 +387,43 @@ class CellBoard:
         (cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us,
          result, state) = numbers  # fmt: skip
         if answer is not self._armed_by:
-            ran_back = self._ran_back(time_us)
+            ran_back = self._link.ran_back(time_us)
             if ran_back and not self._is_armed:
-                self._is_hot = True  # a reset board counts all heat as used
+                self._heat.is_hot = True  # a reset board counts all heat as used
             if self._is_armed and (ran_back or result != _DONE or state != _ARMED):
                 self._note_trouble(_trouble(ran_back, result, state, fault_bits), answer)
         self._answer = answer
         self._show_link()
-        if cells_open != self._open:
-            self._set_apart(cells_open)
-        pattern = self._patterns.get(cells_on)
-        if pattern is None:
-            pattern = self._patterns[cells_on] = ((cells_on & self._bit) != 0).astype(np.uint8)
-        r.cells_reported[self._gates] = pattern
-        if len(r.duty_reported):
-            done = result == _DONE
-            r.duty_reported[self._gates] = pattern * self._sent_duty if done else math.nan
+        if cells_open != cells.open:
+            cells.set_apart(cells_open)
+        cells.report(cells_on, self._sent_duty if result == _DONE else math.nan)
         self._bits[self._faults] = fault_bits
         if first_cell >= protocol.SENSED:
             if self._resistances:
                 cell = first_cell - protocol.SENSED
                 self._resistances.take(self._last_t_s, cell, currents_mA, temperatures_cC[0])
-            currents_mA = temperatures_cC = ()
-        if not self._measures:
-            currents_mA = temperatures_cC = ()
-        wires, at, end = self._wires, 2 * first_cell, len(self._wires)
-        for current_mA, temperature_cC in zip(currents_mA, temperatures_cC, strict=True):
-            if at < end:
-                wires[at] = 1e-3 * current_mA
-                wires[at + 1] = 1e-2 * temperature_cC
-            at += 2
+        elif self._spec.measures:
+            cells.show(first_cell, currents_mA, temperatures_cC)
         if self._first_time_us is None:
             self._first_time_us = time_us
         self._values[self._clock] = 1e-6 * ((time_us - self._first_time_us) % 2**32)
 
     def _show_link(self) -> None:
-        self._bits[self._links] = self._link
+        self._bits[self._links] = self._faults_of_link
 
     def _note_trouble(self, found: int, answer: protocol.Message) -> None:
-        fresh = found & ~self._link
-        self._link |= found
+        fresh = found & ~self._faults_of_link
+        self._faults_of_link |= found
         state, result = protocol.state_name(answer["state"]), protocol.result_name(answer["result"])
         if fresh & _RESET:
-            self._betrayed[_RESET] = (
+            self._link_fault_texts[_RESET] = (
                 f"{self.name} was reset: it is {state}, its own time is "
                 f"{1e-6 * answer['time_us']:.4g} s: {RESET_REMEDY}"
             )
         if fresh & _REFUSED:
-            self._betrayed[_REFUSED] = f"{self.name} is {state} and answered '{result}', not 'done'"
+            self._link_fault_texts[_REFUSED] = (
+                f"{self.name} is {state} and answered '{result}', not 'done'"
+            )
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
         """The board's faults as text, by the row of the interlocks that it trips.
@@ -537,9 +435,9 @@ class CellBoard:
         on_s : for how long every cell of the rig has been commanded on
         """
         found = {
-            name: [self._betrayed[bit]]
+            name: [self._link_fault_texts[bit]]
             for name, bit in zip(LINK_TROUBLES, (_RESET, _REFUSED), strict=True)
-            if bit in self._betrayed
+            if bit in self._link_fault_texts
         }
         if self._resistances and (texts := self._resistances.troubles()):
             found["resistance_out_of_range"] = texts
@@ -550,7 +448,7 @@ class CellBoard:
             order = fault_order(answer["first_fault_bits"], answer["fault_bits"])
             values = self._tripped(blamed, order)
             values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
-            words = words_of(order, list(blamed), self._limits, values)
+            words = words_of(order, list(blamed), self._spec.limits, values)
             found["board_fault"] = [f"{self.name}: {text}" for text in words]
         return found
 
@@ -563,12 +461,12 @@ class CellBoard:
         gates that are off leave the fault as it is.
         """
         try:
-            self._pending = self._pending or self._collect(self._timeout_s)
-            now = self._exchange("read")
+            self._pending = self._pending or self._link.collect()
+            now = self._link.exchange("read")
         except DeviceError:
             return {}  # it is gone; the loop notices by itself
-        if not self._measures:  # its heat budget takes this current for granted
-            return {CURRENT: dict.fromkeys(cells, 1e-3 * self._limits["current_max_mA"])}
+        if not self._spec.measures:  # its heat budget takes this current for granted
+            return {CURRENT: dict.fromkeys(cells, 1e-3 * self._spec.limits["current_max_mA"])}
         current_mA, temperature_cC = list(now["current_mA"]), list(now["temperature_cC"])
         lasts = {fault for fault in faults if VALUES.get(fault) == CURRENT} <= {WHEN_OFF}
         first = now["trip_cell"]
@@ -581,57 +479,36 @@ class CellBoard:
             TEMPERATURE: {name: 1e-2 * temperature_cC[i] for name, i in cells.items()},
         }
 
-    def _ran_back(self, time_us: int) -> bool:
-        """Whether the board's time, which wraps after 71.6 min, is not what has passed here."""
-        last_us, self._seen_us = self._seen_us, time_us
-        elapsed_s, self._seen_s = self._sent_s - self._seen_s, self._sent_s
-        if last_us is None:
-            return False
-        passed_s = 1e-6 * (time_us - last_us)
-        if elapsed_s < WRAP_S / 4.0 and _short_way_s(passed_s) < 0.0:
-            return True
-        off_s = abs(_short_way_s(passed_s - elapsed_s))
-        return off_s > RESET_SLACK_S + RESET_SLACK_SHARE * abs(elapsed_s)
-
     def write(self, t_s: float, commands: Commands) -> None:
         """Send the command; it holds for `hold_s`."""
         self._sent_t_s = t_s
         self._asked_tick = commands.broadcast.tick
-        if self._is_hot and not self._is_armed and self._sent_s >= self._look_s:
-            self._look_s = self._sent_s + LOOK_S
-            self._send("read")  # nothing is on, and its answer has all that a status has
+        if not self._is_armed and self._heat.is_due(self._link.sent_s):
+            self._link.send("read")  # nothing is on, and its answer has all that a status has
             return
         if self._asked_tick:
             self._broadcast(commands)
             return
         if len(commands.duty):
-            self._modulate(commands.duty[self._gates])
+            self._modulate(commands.duty[self._cells.gates])
             return
-        cells = commands.cells[self._gates]
-        mask = self._masks.get(key := cells.tobytes())
-        if mask is None:
-            mask = self._masks[key] = int(self._bit[cells != 0].sum())
-        number = protocol.following(self._number)
-        self._put(number, self._set_mask(number & 255, number >> 8, self._hold_ms, mask))
+        mask = self._cells.mask(commands.cells[self._cells.gates])
+        self._link.send_set(self._set_mask, mask)
 
     def _modulate(self, duty: NDArray[np.float64]) -> None:
         self._sent_duty[:] = duty
         steps = np.rint(STEPS * duty).astype(int).tolist()
-        number = protocol.following(self._number)
-        self._put(
-            number,
-            self._set_duties(number & 255, number >> 8, self._hold_ms, *steps, *self._no_gates),
-        )
+        self._link.send_set(self._set_duties, *steps, *self._no_gates)
 
     def _broadcast(self, commands: Commands) -> None:
         """Send the message; after a new draw its answer says which cells are on now.
 
-        Where it comes too late for this tick they are not known until the next.
+        If the answer misses this tick, cell states are unknown until the next.
         """
-        message, gates = commands.broadcast, self._gates
-        self._send(
+        message, gates = commands.broadcast, self._cells.gates
+        self._link.send(
             "broadcast",
-            valid_for_ms=self._hold_ms,
+            valid_for_ms=self._link.hold_ms,
             p_on_per_65536=protocol.probability_per_65536(message.p_on),
             q_off_per_65536=protocol.probability_per_65536(message.q_off),
             tick=message.tick,
@@ -640,27 +517,28 @@ class CellBoard:
         )
         if message.tick == self._drawn_tick:
             return
-        self._pending = answer = self._collect(self._timeout_s)
+        self._pending = answer = self._link.collect()
         if answer is None or protocol.result_name(answer["result"]) != "done":
             commands.cells[gates] = CELL_UNKNOWN
             return
-        commands.cells[gates] = (answer["cells_on"] & self._bit) != 0
-        fresh = answer["cells_open"] & ~self._open
+        commands.cells[gates] = self._cells.among(answer["cells_on"])
+        fresh = answer["cells_open"] & ~self._cells.open
         if fresh:  # found between reading and drawing: the next reading says so
-            commands.cells[gates] |= np.where(fresh & self._bit, CELL_UNKNOWN, 0).astype(np.uint8)
+            commands.cells[gates] |= CELL_UNKNOWN * self._cells.among(fresh).astype(np.uint8)
         self._drawn_tick = message.tick
 
     def safe(self) -> None:
         """Disarm, which turns every gate off; an armed board's last answers are checked."""
-        if self._port is None:
+        link = self._link
+        if link.port is None:
             return
         was_armed, self._is_armed = self._is_armed, False
         last, self._pending = self._pending, None
-        last_seq = self._number & 255
-        self._overtaken.clear()
-        answer = self._exchange("disarm")
+        last_seq = link.number & 255
+        link.overtaken.clear()
+        answer = link.exchange("disarm")
         if was_armed:
-            last = last or next((m for m in self._overtaken if m.seq == last_seq), None)
+            last = last or next((m for m in link.overtaken if m.seq == last_seq), None)
             self._look_back(last, answer)
 
     def _look_back(self, last: protocol.Message | None, answer: protocol.Message) -> None:
@@ -672,7 +550,7 @@ class CellBoard:
             self._is_armed = True
             self._take(last)
             self._is_armed = False
-        ran_back = self._ran_back(answer["time_us"])
+        ran_back = self._link.ran_back(answer["time_us"])
         found = _trouble(
             ran_back, answer["result"], answer["state"], answer["fault_bits"], _DISARMED
         )
@@ -681,60 +559,7 @@ class CellBoard:
             self._show_link()
 
     def close(self) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-
-    def _send(self, command: str, **fields: int) -> None:
-        number = protocol.following(self._number)
-        if command in protocol.SET_COMMANDS:
-            fields["arming"] = number >> 8
-        self._put(number, protocol.encode(command, number & 255, **fields))
-
-    def _put(self, number: int, frame: bytes) -> None:
-        if self._port is None:
-            raise DeviceError(f"{self.name}: is not open")
-        self._number = number
-        self._sent_s = self._port.sent_s()
-        self._port.write(frame)
-
-    def _collect(self, timeout_s: float) -> protocol.Message | None:
-        """The answer to the last command sent; None when it does not come in time."""
-        if self._port is None:
-            raise DeviceError(f"{self.name}: is not open")
-        while data := self._port.read(timeout_s):
-            for message in self._decoder.feed(data):
-                if message.seq == self._number & 255:
-                    self._took_s = self._port.arrived_s() - self._sent_s
-                    return message
-                self._overtaken.append(message)
-        return None
-
-    def _ask(self, command: str, **fields: int) -> protocol.Message:
-        """An exchange before the run: the board must not have been reset since the last one."""
-        answer = self._exchange(command, **fields)
-        if self._ran_back(answer["time_us"]):
-            raise DeviceError(f"{self.name}: was reset while it was being armed: {RESET_REMEDY}")
-        return answer
-
-    def _exchange(self, command: str, **fields: int) -> protocol.Message:
-        """An exchange outside the tick, with time and attempts."""
-        for self._attempts in range(1, ATTEMPTS + 1):
-            self._send(command, **fields)
-            answer = self._collect(PATIENT_S)
-            if answer is not None:
-                return answer
-        if self._decoder.n_foreign:
-            raise DeviceError(self._other_wire())
-        raise DeviceError(
-            f"{self.name}: does not answer: it switches its cells off by itself; check cable, "
-            "power and firmware"
-        )
-
-
-def _short_way_s(difference_s: float) -> float:
-    """A difference of two times of a board, of which whole wraps are not known."""
-    return (difference_s + WRAP_S / 2.0) % WRAP_S - WRAP_S / 2.0
+        self._link.close()
 
 
 def _trouble(ran_back: bool, result: int, state: int, fault_bits: int, meant: int = _ARMED) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 
 from hil.devices.board import protocol
 from hil.devices.board.arming import SUPPLY_S, armed_once_ready, supply_V
-from hil.devices.board.driver import ATTEMPTS, PATIENT_S, START_S, STARTS
+from hil.devices.board.driver import START_S, STARTS
+from hil.devices.board.link import ATTEMPTS, PATIENT_S
 from hil.devices.board.port import Port
 from hil.devices.board.self_test import Operator
 from hil.errors import DeviceError

@@ -9,7 +9,7 @@ import pytest
 from hil.__main__ import main
 from hil.devices.board import protocol
 from hil.devices.board.arming import armed_once_ready, seconds_to_cool
-from hil.devices.board.driver import WRAP_S
+from hil.devices.board.link import WRAP_S
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
 from hil.devices.injection import Injection

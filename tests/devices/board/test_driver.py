@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hil.devices.board import protocol
-from hil.devices.board.driver import BoardPlace, CellBoard
+from hil.devices.board.cells import BoardPlace
+from hil.devices.board.driver import BoardSpec, CellBoard
+from hil.devices.board.link import Link
 from hil.devices.board.native import N_CELLS, NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
 from hil.errors import DeviceError
@@ -27,11 +29,9 @@ def native(**limits):
 
 def driver(port, *, modulates=False, hold_s=0.05, **limits):
     place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=1)
-    made = CellBoard(
-        "board", lambda: port, place, protocol.default_limits() | limits,
-        hold_s=hold_s, answer_timeout_s=0.001, simulated=True,
-        operator=SimulatedOperator(port),
-    )  # fmt: skip
+    link = Link("board", lambda: port, hold_s, 0.001, simulated=True)
+    spec = BoardSpec(protocol.default_limits() | limits)
+    made = CellBoard(link, place, spec, SimulatedOperator(port))
     layout = RigLayout(
         (Channel("force", "_N", "main"),), (), ("board",), ("board",), 4, isolates=True,
         modulates=modulates,
@@ -891,7 +891,7 @@ def test_asking_whether_a_board_has_cooled_sends_nothing_whatever_its_state():
     """Who asks an armed board must not disarm it."""
     board, made, _, _ = armed()
     ticks(board, made, 3)
-    sent, made._port.write = [], lambda data: sent.append(data)
+    sent, made._link.port.write = [], lambda data: sent.append(data)
     for _ in range(5):
         made.has_cooled()
     assert sent == []

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from hil.devices.board import emulated, protocol
-from hil.devices.board.driver import BoardPlace, CellBoard
+from hil.devices.board.cells import BoardPlace
+from hil.devices.board.driver import BoardSpec, CellBoard
 from hil.devices.board.emulated import EmulatedBoard
+from hil.devices.board.link import Link
 from hil.devices.board.native import N_CELLS, NativeBoard
 from hil.devices.board.port import SerialPort
 from hil.devices.board.self_test import SimulatedOperator
@@ -35,10 +37,8 @@ class Far:
         self.board.advance(100_000)
         self.duty = np.zeros(N_CELLS)
         place = BoardPlace(GATES, ("a.3", "a.1", "a.4"), index=0)
-        self.driver = CellBoard(
-            "board", lambda: port, place, table, hold_s=0.05, answer_timeout_s=0.5 * PERIOD_S,
-            simulated=True, operator=SimulatedOperator(self.board),
-        )  # fmt: skip
+        link = Link("board", lambda: port, 0.05, 0.5 * PERIOD_S, simulated=True)
+        self.driver = CellBoard(link, place, BoardSpec(table), SimulatedOperator(self.board))
         layout = RigLayout((), (), ("board",), ("board",), 4)
         cells = [
             Column(name, "1", "commanded", "", n_cells=4)
