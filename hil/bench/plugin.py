@@ -9,7 +9,7 @@ import numpy as np
 from hil import bundled_configs
 from hil.bench.table import as_table
 from hil.devices.latest import LatestReading, now_s
-from hil.devices.plugin import PluginDevice, PluginPlace
+from hil.devices.plugin import PluginBench, PluginDevice, PluginPlace
 from hil.experiment.load import load
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Frame
@@ -72,7 +72,9 @@ def measure(folder: Path) -> dict[str, Any]:
 def _read_s(cls: type) -> float:
     """Median time of a device's `read`, as the loop calls it."""
     plugin = Plugin("bench", cls, None, Path(__file__), "", {"": 1})
-    device = PluginDevice("cell", plugin, ["force"], [], PluginPlace(0, 0), perf_counter, 1.0)
+    device = PluginDevice(
+        "cell", plugin, ["force"], PluginPlace(0, 0), PluginBench(perf_counter, 1.0)
+    )
     layout = RigLayout((Channel("force", "_N", "main"),), (), (), ("cell",), 0)
     frame = Frame(Rig([device], layout).columns)
     readings, _ = layout.bind(frame)

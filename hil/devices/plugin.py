@@ -1,9 +1,8 @@
 """Plug-in devices: the user's class on the bench, readings of the plant in simulation."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,17 @@ EXPIRED_AFTER = 1.5  # times its time, a dead man that gets no command must have
 
 @dataclass(frozen=True)
 class PluginPlace:
-    """Indices of its first channel, its first output and its cells in readings and commands."""
+    """Indices of its first channel, its first output and its cells in readings and commands.
+
+    Attributes
+    ----------
+    rest : idle value of every output
+    """
 
     channel: int
     output: int
     cells: Sequence[int] = ()
+    rest: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,41 @@ class PluginChannel:
     noise_rms: float
 
 
+@dataclass(frozen=True)
+class PluginBench:
+    """What only a real device has.
+
+    Attributes
+    ----------
+    now_s : clock for timing its calls
+    budget_s : longest time that a call of `read` may take
+    chains : conversion of the channels that give raw readings, by their place
+    dead_man : of a device that switches cells
+    """
+
+    now_s: Callable[[], float]
+    budget_s: float
+    chains: Mapping[int, Chain] = field(default_factory=dict)
+    dead_man: DeadMan | None = None
+
+
+@dataclass(frozen=True)
+class PluginSim:
+    """What only a simulated device has.
+
+    Attributes
+    ----------
+    driven : index of the plant's input that each output sets
+    draws : random generator of a channel, by its name
+    injection : faults of its channels
+    """
+
+    plant: SimPlant
+    driven: Sequence[int]
+    draws: Callable[[str], np.random.Generator]
+    injection: Injection | None = None
+
+
 class PluginDevice:
     """A user's class with `open()`, `read(t_s)` and `close()`, on the bench.
 
@@ -66,14 +106,6 @@ class PluginDevice:
     with outputs also has `write(values)` and `safe()`. A class that switches cells has
     `switch(cells)`, 1 for each cell that is to be on, and `stopped()`, whether its hardware has
     switched all of them off by itself. `open` constructs the object.
-
-    Parameters
-    ----------
-    rest : idle value of every output
-    now_s : clock for timing its calls
-    budget_s : longest time that a call of `read` may take
-    chains : conversion of the channels that give raw readings, by their place
-    dead_man : of a device that switches cells
     """
 
     simulated = False
@@ -83,24 +115,20 @@ class PluginDevice:
         name: str,
         plugin: Plugin,
         channels: Sequence[str],
-        rest: Sequence[float],
         place: PluginPlace,
-        now_s: Callable[[], float],
-        budget_s: float,
-        chains: Mapping[int, Chain] = MappingProxyType({}),
-        dead_man: DeadMan | None = None,
+        bench: PluginBench,
     ) -> None:
         self.name = name
-        self._dead_man = dead_man
+        self._dead_man = bench.dead_man
         self._cells_at = np.array(place.cells, dtype=np.int64)
         self._switched = np.zeros(len(place.cells), dtype=np.uint8)
-        self._chains = dict(chains)
+        self._chains = dict(bench.chains)
         self._plugin = plugin
         self._channels = len(channels)
-        self._rest = np.array(rest, dtype=np.float64)
+        self._rest = np.array(place.rest, dtype=np.float64)
         self._place = place
-        self._now_s = now_s
-        self._budget_s = budget_s
+        self._now_s = bench.now_s
+        self._budget_s = bench.budget_s
         self._used: Used | None = None
         self._last_t_s = 0.0
         self._sample_age_s = 0.0
@@ -264,14 +292,7 @@ class PluginDevice:
 
 
 class SimPluginDevice(PluginDevice):
-    """The simulated device, without the user's class: noisy readings of the plant, and outputs.
-
-    Parameters
-    ----------
-    driven : index of the plant's input that each output sets
-    draws : random generator of a channel, by its name
-    injection : faults of its channels
-    """
+    """The simulated device, without the user's class: noisy readings of the plant, and outputs."""
 
     simulated = True
 
@@ -280,21 +301,18 @@ class SimPluginDevice(PluginDevice):
         name: str,
         plugin: Plugin,
         channels: Sequence[PluginChannel],
-        rest: Sequence[float],
         place: PluginPlace,
-        plant: SimPlant,
-        driven: Sequence[int],
-        draws: Callable[[str], np.random.Generator],
-        injection: Injection | None = None,
+        sim: PluginSim,
     ) -> None:
-        self._gates = LineGates(name, place.cells, plant, injection)
-        super().__init__(name, plugin, [c.name for c in channels], rest, place, _no_clock, 0.0)
-        self._injection = injection
+        self._gates = LineGates(name, place.cells, sim.plant, sim.injection)
+        bench = PluginBench(lambda: 0.0, 0.0)  # its calls are not timed
+        super().__init__(name, plugin, [c.name for c in channels], place, bench)
+        self._injection = sim.injection
         self._stuck = np.zeros(len(channels))
         self._sim = channels
-        self._plant = plant
-        self._driven = driven
-        self._draws = [draws(channel.name) for channel in channels]
+        self._plant = sim.plant
+        self._driven = sim.driven
+        self._draws = [sim.draws(channel.name) for channel in channels]
         self._noise = np.array([c.noise_rms for c in channels])
 
     def open(self) -> None:
@@ -337,7 +355,3 @@ class SimPluginDevice(PluginDevice):
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _no_clock() -> float:
-    return 0.0

@@ -30,7 +30,7 @@ from hil.devices.nidaq.emulated import (
     EmulatedSignal,
 )
 from hil.devices.nidaq.plant_card import PlantCard, Played
-from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
+from hil.devices.sim.daq import SimCard, SimChannel, SimDaq, SimOutput
 from hil.devices.sim.plant import output_index
 from hil.errors import ConfigError
 from hil.mechanics.system import System
@@ -223,11 +223,11 @@ def _sim_card(given: DeviceInputs, place: Place) -> SimDaq:
         for o in table.outputs.values()
     ]
     channels = [_sim_channel(n, c, given) for n, c in table.channels.items()]
-    return SimDaq(
-        given.name, given.plant, channels, outputs, table.every * given.period_s, given.draws,
-        place, _lines(table), given.injection, table.enable_settle_s,
-        _cells(table, given.layout.cell_names),
-    )  # fmt: skip
+    switches = _cells(table, given.layout.cell_names)
+    card = SimCard(
+        given.name, channels, outputs, place, _lines(table), switches, table.enable_settle_s
+    )
+    return SimDaq(card, given.plant, table.every * given.period_s, given.draws, given.injection)
 
 
 def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:

@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hil.devices.plugin import DeadMan, PluginChannel, PluginDevice, PluginPlace, SimPluginDevice
+from hil.devices.plugin import (
+    DeadMan,
+    PluginBench,
+    PluginChannel,
+    PluginDevice,
+    PluginPlace,
+    PluginSim,
+    SimPluginDevice,
+)
 from hil.devices.sim.plant import output_index
 from hil.plugins.code import Plugin
 from hil.rig.instruments import AMBIENT
@@ -43,8 +51,8 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
     indices, output = given.places()
     divider = given.divider(indices)
     cells = [given.layout.cell_names.index(cell) for cell in table.cells_switched]
-    place = PluginPlace(indices.start, output, cells)
     idle = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
+    place = PluginPlace(indices.start, output, cells, idle)
     if given.backend == "bench":
         budget_s = table.budget_s or BUDGET_SHARE * given.period_s
         channels = list(table.channels)
@@ -57,10 +65,8 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
         if cells:
             after_s, cools_s = table.switches.dead_man_s, given.config.cooling_s(name)
             dead_man = DeadMan(after_s, cools_s, given.wait_s)
-        device = PluginDevice(
-            name, plugin, channels, idle, place, given.now_s, budget_s, chains, dead_man
-        )
-        return device, divider
+        bench = PluginBench(given.now_s, budget_s, chains, dead_man)
+        return PluginDevice(name, plugin, channels, place, bench), divider
     simulated = [
         PluginChannel(
             channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms
@@ -68,17 +74,8 @@ def _device(given: DeviceInputs, plugin: Plugin) -> Built:
         for channel_name, channel in table.channels.items()
     ]
     driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
-    return SimPluginDevice(
-        name,
-        plugin,
-        simulated,
-        idle,
-        place,
-        given.plant,
-        driven,
-        given.draws,
-        given.injection,
-    ), divider
+    sim = PluginSim(given.plant, driven, given.draws, given.injection)
+    return SimPluginDevice(name, plugin, simulated, place, sim), divider
 
 
 def _output(channel: Any, given: DeviceInputs) -> int | None:

@@ -14,7 +14,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.bench import plugin
-from hil.devices.plugin import PluginDevice, PluginPlace
+from hil.devices.plugin import PluginBench, PluginDevice, PluginPlace
 from hil.errors import DeviceError, PluginError
 from hil.experiment.load import load
 from hil.plugins import code
@@ -384,7 +384,7 @@ class _Gauge:
 def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
     cls = type("G", (), {"__new__": lambda c, values: _Gauge(answers)(values)})
     used = code.Plugin("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
-    device = PluginDevice("gauge", used, ["x"], [], PluginPlace(0, 0), lambda: 0.0, 1.0)
+    device = PluginDevice("gauge", used, ["x"], PluginPlace(0, 0), PluginBench(lambda: 0.0, 1.0))
     device.open()
     with pytest.raises(DeviceError, match=f"gauge: g.py, line .*class G.*{said}"):
         device.self_test(print)
@@ -394,7 +394,8 @@ def test_a_device_that_answers_too_slowly_is_refused_before_arming():
     times = iter(np.arange(0.0, 10.0, 0.02).tolist())
     cls = type("G", (), {"__new__": lambda c, values: _Gauge(lambda t_s: [0.0])(values)})
     used = code.Plugin("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
-    device = PluginDevice("gauge", used, ["x"], [], PluginPlace(0, 0), lambda: next(times), 0.005)
+    bench = PluginBench(lambda: next(times), 0.005)
+    device = PluginDevice("gauge", used, ["x"], PluginPlace(0, 0), bench)
     device.open()
     with pytest.raises(DeviceError, match="takes 20 ms at the median, 20 ms at worst, of 5 ms"):
         device.self_test(print)

@@ -75,42 +75,54 @@ class SimOutput:
         return self.units_per_V * min(max(volts, -self.range_V), self.range_V - self.step_V)
 
 
+@dataclass(frozen=True)
+class SimCard:
+    """What is connected to a card.
+
+    Attributes
+    ----------
+    place : indices of its first channel and output in the rig's readings and commands
+    lines : digital lines; every e-stop loop is closed unless a fault opens it
+    switches : lines that switch cells
+    enable_settle_s : settling time of the power after the enable lines have gone high
+    """
+
+    name: str
+    channels: Sequence[SimChannel]
+    outputs: Sequence[SimOutput]
+    place: Place
+    lines: Sequence[Line] = ()
+    switches: Sequence[CellLine] = ()
+    enable_settle_s: float = 0.0
+
+
 class SimDaq:
     """Samples every channel and sets every output once per tick.
 
     Parameters
     ----------
     draws : random generator of a channel, by its name
-    place : indices of its first channel and output in the rig's readings and commands
-    lines : digital lines; every e-stop loop is closed unless a fault opens it
-    enable_settle_s : settling time of the power after the enable lines have gone high
-    switches : lines that switch cells
     """
 
     simulated = True
 
     def __init__(
         self,
-        name: str,
+        card: SimCard,
         plant: SimPlant,
-        channels: list[SimChannel],
-        outputs: list[SimOutput],
         period_s: float,
         draws: Callable[[str], np.random.Generator],
-        place: Place,
-        lines: Sequence[Line] = (),
         injection: Injection | None = None,
-        enable_settle_s: float = 0.0,
-        switches: Sequence[CellLine] = (),
     ) -> None:
-        self.name = name
-        self._settle_s = enable_settle_s
+        channels, lines, switches, place = card.channels, card.lines, card.switches, card.place
+        self.name = card.name
+        self._settle_s = card.enable_settle_s
         self._settled_s = math.inf  # time of the run at which the power has settled
         self._t_s = 0.0
         self._high = False
         self._plant = plant
         self._channels = channels
-        self._outputs = outputs
+        self._outputs = card.outputs
         self._draws = [draws(channel.name) for channel in channels]
         self._place = place
         self._sources = ((1 << len(channels)) - 1) << place.channel
@@ -122,7 +134,7 @@ class SimDaq:
         cells = [line.index for line in switches]
         self._cells_at = np.array(cells, dtype=np.int64)
         self._switched = np.zeros(len(cells), dtype=np.uint8)
-        self._gates = LineGates(name, cells, plant, injection)
+        self._gates = LineGates(card.name, cells, plant, injection)
         self._read_back = ReadBack(lines_in, switches)
         names = [line.cell for line in switches]
         self._gate_of_line = {

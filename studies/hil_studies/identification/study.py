@@ -25,7 +25,7 @@ from scipy.signal import lfilter
 from hil.calibration.signal_chain import Chain
 from hil.config.table import Table
 from hil.devices.nidaq.channels import Place
-from hil.devices.sim.daq import SimChannel, SimDaq
+from hil.devices.sim.daq import SimCard, SimChannel, SimDaq
 from hil.devices.sim.plant import SimPlant
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
@@ -188,8 +188,8 @@ def _readings(
     at = list(system.outputs).index("muscle.right_N")
     plant = SimPlant(system, PERIOD_S, 0.2)
     plant.follow(range(cells.shape[1]))
-    place = Place(channel=0, output=0)
-    daq = SimDaq("daq", plant, [replace(channel, output=at)], [], PERIOD_S, lambda _: rng, place)
+    card = SimCard("daq", [replace(channel, output=at)], [], Place(channel=0, output=0))
+    daq = SimDaq(card, plant, PERIOD_S, lambda _: rng)
     layout = RigLayout((Channel("force", "_N", "main"),), (), (), ("daq",), 0)
     row = [Column(c.column("measured"), "N", "measured", "force") for c in layout.channels]
     row.append(Column("valid_bits", "1", "measured", "valid readings", flags=("force",)))

@@ -6,7 +6,7 @@ import scipy.signal
 
 from hil.calibration.signal_chain import Chain
 from hil.devices.nidaq.channels import CellLine, Line, Place
-from hil.devices.sim.daq import SimChannel, SimDaq, SimOutput
+from hil.devices.sim.daq import SimCard, SimChannel, SimDaq, SimOutput
 from hil.devices.sim.gates import LineGates
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Commands
@@ -71,10 +71,8 @@ class Faults:
 
 def card(plant, channels, outputs=(), injection=None, lines=(), switches=()):
     """A card on a row of its own; settles for 0.5 s after its enable lines have gone high."""
-    return SimDaq(
-        "daq", plant, list(channels), list(outputs), PERIOD_S, lambda _: np.random.default_rng(0),
-        PLACE, lines, injection, 0.5, switches,
-    )  # fmt: skip
+    made = SimCard("daq", channels, outputs, PLACE, lines, switches, 0.5)
+    return SimDaq(made, plant, PERIOD_S, lambda _: np.random.default_rng(0), injection)
 
 
 def reads(daq, n_channels=1):
@@ -96,9 +94,8 @@ def reads(daq, n_channels=1):
 def sample(signal, n=2000, seed=0, **changes):
     """What a one-channel card reads of a signal over n ticks; raw, value, valid, age."""
     made = channel(**changes)
-    daq = SimDaq(
-        "daq", Plant(signal), [made], [], PERIOD_S, lambda _: np.random.default_rng(seed), PLACE
-    )
+    card = SimCard("daq", [made], [], PLACE)
+    daq = SimDaq(card, Plant(signal), PERIOD_S, lambda _: np.random.default_rng(seed))
     frame = row_of(LAYOUT, *daq.columns)
     r, _ = LAYOUT.bind(frame)
     daq.bind(frame, r)
@@ -211,7 +208,7 @@ def test_an_output_sets_the_plants_input_to_the_nearest_step_within_its_range():
     plant = Plant(sine)
     plant.inputs = np.zeros(2)
     output = SimOutput(input=1, units_per_V=0.1, step_V=20.0 / 2**16, range_V=10.0)
-    daq = SimDaq("daq", plant, [], [output], PERIOD_S, lambda _: np.random.default_rng(0), PLACE)
+    daq = card(plant, [], [output])
     none = np.zeros(0, dtype=np.uint8)
     for wished in (0.0136, -0.5, 0.999, 7.0):
         daq.write(0.0, Commands(none, np.array([wished])))
