@@ -17,11 +17,14 @@ Source: Hemami & Hemami, sections 4 and 5, appendix B (viscosity in proportion t
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.errors import ModelError
+from hil.mechanics.arrays import Array, Indices
 
 # Columns of the kernel's joint table.
 K_P, D_P, K_A, TAU, TWIST = 0, 1, 2, 3, 4
@@ -87,13 +90,10 @@ def _dual(phi, v):  # type: ignore[no-untyped-def]
     v[2] += -0.5 * x2 + g * (phi[0] * x1 - phi[1] * x0)
 
 
-@njit(cache=True, error_model="numpy")
-def joint_torques(  # type: ignore[no-untyped-def]
-    lower, upper, table, rest, closed, A, omega, u, c, N
-):
-    """Add the torques of all joints to N (n, 3), each body's in its own frame.
+class Joints(NamedTuple):
+    """The joints of a body, and what acts in them now.
 
-    Parameters
+    Attributes
     ----------
     lower, upper : (k,) bodies; -1 is the ground
     table : (k, 5) of `Hold.row`
@@ -101,6 +101,20 @@ def joint_torques(  # type: ignore[no-untyped-def]
     closed : (k,) joints that act (a foot's joint only while it stands)
     u : (k, 3) torques on the upper body, in its frame; c : (k,) co-activation
     """
+
+    lower: Indices
+    upper: Indices
+    table: Array
+    rest: Array
+    closed: NDArray[np.bool_]
+    u: Array
+    c: Array
+
+
+@njit(cache=True, error_model="numpy")
+def joint_torques(joints: Joints, A: Array, omega: Array, N: Array) -> None:
+    """Add the torques of all joints to N (n, 3), each body's in its own frame."""
+    lower, upper, table, rest, closed, u, c = joints
     R, E = np.empty((3, 3)), np.empty((3, 3))
     phi, pull = np.empty(3), np.empty(3)
     for k in range(len(lower)):

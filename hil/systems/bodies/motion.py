@@ -40,8 +40,15 @@ from hil.mechanics.impact import decompose, independent_rows
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion, quaternion_rate
 from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
-from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold
-from hil.systems.bodies.motion_kernel import BETA_PER_S, rates, runge_kutta
+from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold, Joints
+from hil.systems.bodies.motion_kernel import (
+    BETA_PER_S,
+    Bodies,
+    Ground,
+    Scratch,
+    rates,
+    runge_kutta,
+)
 from hil.systems.bodies.skeleton import Skeleton
 
 TOUCH_M = 1e-9
@@ -128,7 +135,7 @@ class BodyMotion:
         self.stands, self.slides = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
         self._anchor, self.support_N = np.zeros((m, 3)), np.zeros((m, 3))
         self._sliding_N = np.zeros((m, 3))  # impulses of the last step, over its length
-        self._scratch = np.zeros((4, len(self._x))), np.zeros((n, 66)), np.zeros((9, n, 3))
+        self._scratch = Scratch(np.zeros((4, len(self._x))), np.zeros((n, 66)), np.zeros((9, n, 3)))
         self.landings: list[tuple[float, Landing]] = []
         self.lift_offs: list[tuple[float, str]] = []
         self.slips: list[tuple[float, str]] = []
@@ -259,13 +266,8 @@ class BodyMotion:
 
     def step(self, h_s: float) -> None:
         """Take one step; release points that the ground would pull or cannot hold, land others."""
-        k, w, three = self._scratch
         try:
-            whole = runge_kutta(
-                h_s, self._x, k, self._parent, self._geo, w, three, self._lower, self._upper,
-                self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
-                self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
-            )  # fmt: skip
+            whole = runge_kutta(h_s, self._x, *self._acting())
         except np.linalg.LinAlgError:  # the supports' equations are not finite
             whole = False
         self.t_s += h_s
@@ -338,17 +340,19 @@ class BodyMotion:
 
     def balance(self) -> None:
         """Update `support_N` to the current state; nothing moves."""
-        k, w, three = self._scratch
-        rates(
-            self._x, k[0], self._parent, self._geo, w, three, self._lower, self._upper,
-            self._table, self._rest, self._closed(), self.u, self.c, self.push_N[self._order],
-            self._gravity, self._feet, self._r, self.stands, self._anchor, self.support_N,
-        )  # fmt: skip
+        rates(self._x, self._scratch.k[0], *self._acting())
         self.support_N += self._sliding_N
         self._leaving()
 
-    def _closed(self) -> NDArray[np.bool_]:
-        return np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
+    def _acting(self) -> tuple[Bodies, Joints, Ground, Scratch]:
+        """What acts on the body now."""
+        closed = np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
+        return (
+            Bodies(self._parent, self._geo, self.push_N[self._order], self._gravity),
+            Joints(self._lower, self._upper, self._table, self._rest, closed, self.u, self.c),
+            Ground(self._feet, self._r, self.stands, self._anchor, self.support_N),
+            self._scratch,
+        )
 
     def _touch(self, released: NDArray[np.bool_], h_s: float) -> None:
         """Land points that reach the ground; solve for all that touch it if one slides."""

@@ -1,19 +1,49 @@
 """Compiled part of `hil.systems.bodies.motion`: derivative of the state, and a Runge-Kutta step.
 
-The state is x = [X_a, V_a, q (4 n), Omega (3 n)], bodies in the order of the tree. `w` and `three`
-are scratch arrays of the recursion and of the forces.
+The state is x = [X_a, V_a, q (4 n), Omega (3 n)], bodies in the order of the tree.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.compiled import njit
+from hil.mechanics.arrays import Array, Indices
 from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
-from hil.systems.bodies.joints import joint_torques
+from hil.systems.bodies.joints import Joints, joint_torques
 
 LEAST_SHARE = 1e-10  # of the largest eigenvalue; smaller ones belong to dependent supports
 BETA_PER_S = 50.0  # assumed; far below the rate of steps, far above the rates of a body
 LOST = 0.5  # largest change of a quaternion's squared norm in a step
+
+
+class Bodies(NamedTuple):
+    """The tree of bodies (`hil.mechanics.recursion`), and forces on them."""
+
+    parent: Indices
+    geo: Array
+    push: Array
+    gravity: Array
+
+
+class Ground(NamedTuple):
+    """Supports, of bodies `feet` at `r`: which stand, where, and on which force."""
+
+    feet: Indices
+    r: Array
+    stands: NDArray[np.bool_]
+    anchor: Array
+    support_N: Array
+
+
+class Scratch(NamedTuple):
+    """Arrays of the four stages, of the recursion, and of forces."""
+
+    k: Array
+    w: Array
+    three: Array
 
 
 @njit(cache=True, error_model="numpy")
@@ -35,11 +65,13 @@ def _least_norm(L, free):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def rates(  # type: ignore[no-untyped-def]
-    x, dx, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
-    stands, anchor, support_N,
-):  # fmt: skip
+def rates(
+    x: Array, dx: Array, bodies: Bodies, joints: Joints, ground: Ground, scratch: Scratch
+) -> None:
     """Compute the derivative of the state; fill support_N."""
+    parent, geo, gravity = bodies.parent, bodies.geo, bodies.gravity
+    feet, r, stands, anchor, support_N = ground
+    w, three = scratch.w, scratch.three
     n, m = len(parent), len(feet)
     q, omega = x[6 : 6 + 4 * n].reshape(n, 4), x[6 + 4 * n :].reshape(n, 3)
     dq, domega = dx[6 : 6 + 4 * n].reshape(n, 4), dx[6 + 4 * n :].reshape(n, 3)
@@ -48,8 +80,8 @@ def rates(  # type: ignore[no-untyped-def]
     N, F, V_rate, omega_rate, Gamma = three[0], three[1], three[2], three[3], three[4]
     joint, speed, N0, F0 = three[5], three[6], three[7], three[8]
     N0[:] = 0.0
-    F0[:] = push
-    joint_torques(lower, upper, table, rest, closed, A, omega, u, c, N0)
+    F0[:] = bodies.push
+    joint_torques(joints, A, omega, N0)
     rest_a = (0.0, 0.0, 0.0)
     support_N[:] = 0.0
     k = 3 * np.sum(stands)
@@ -150,21 +182,17 @@ def _point_rate(A, omega, V_rate, omega_rate, b, r, out):  # type: ignore[no-unt
 
 
 @njit(cache=True, error_model="numpy")
-def runge_kutta(  # type: ignore[no-untyped-def]
-    h, x, k, parent, geo, w, three, lower, upper, table, rest, closed, u, c, push, gravity, feet, r,
-    stands, anchor, support_N,
-):  # fmt: skip
+def runge_kutta(
+    h: float, x: Array, bodies: Bodies, joints: Joints, ground: Ground, scratch: Scratch
+) -> bool:
     """Take one step; return False if it diverged. support_N holds the values at its start."""
-    n = len(parent)
+    n, k, support_N = len(bodies.parent), scratch.k, ground.support_N
     y, first = np.empty(len(x)), np.empty_like(support_N)
     for stage in range(4):
         ahead = 0.0 if stage == 0 else (h if stage == 3 else 0.5 * h)
         for i in range(len(x)):
             y[i] = x[i] + (ahead * k[stage - 1, i] if stage > 0 else 0.0)
-        rates(
-            y, k[stage], parent, geo, w, three, lower, upper, table, rest, closed, u, c, push,
-            gravity, feet, r, stands, anchor, support_N,
-        )  # fmt: skip
+        rates(y, k[stage], bodies, joints, ground, scratch)
         if stage == 0:
             first[:] = support_N
     support_N[:] = first

@@ -7,7 +7,7 @@ import scipy.integrate
 from hil.errors import ModelError
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion_rate, skew
 from hil.systems.bodies.forms import Acting, mass_matrix, projected, support_rows
-from hil.systems.bodies.joints import Hold, joint_torques, rotation_vector
+from hil.systems.bodies.joints import Hold, Joints, joint_torques, rotation_vector
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.system import BodySystem, Push, holds_of
 from systems.bodies.skeletons import shipped
@@ -190,8 +190,8 @@ def test_a_joints_torque_is_the_slope_of_its_energy():
         return phi @ K @ phi / 2.0
 
     N, none = np.zeros((2, 3)), np.zeros((1, 3))
-    joint_torques(np.array([0]), np.array([1]), table, rest, np.array([True]), A, omega, none,
-                  np.array([0.5]), N)  # fmt: skip
+    one = np.array([0]), np.array([1]), table, rest, np.array([True]), none, np.array([0.5])
+    joint_torques(Joints(*one), A, omega, N)
     h = 1e-6
     for body in (0, 1):
         for axis in range(3):
@@ -208,8 +208,9 @@ def test_viscosity_acts_against_the_relative_turning():
     A = attitude([[0.1, 0.2, 0.3], [-0.2, 0.4, 0.1]])
     omega = np.array([[0.3, 0.1, -0.2], [1.0, -0.5, 0.7]])
     N = np.zeros((2, 3))
-    joint_torques(np.array([0]), np.array([1]), table, np.swapaxes(A[:1], 1, 2) @ A[1:],
-                  np.array([True]), A, omega, np.zeros((1, 3)), np.zeros(1), N)  # fmt: skip
+    rest = np.swapaxes(A[:1], 1, 2) @ A[1:]
+    one = np.array([0]), np.array([1]), table, rest, np.array([True]), np.zeros((1, 3)), np.zeros(1)
+    joint_torques(Joints(*one), A, omega, N)
     relative = omega[1] - A[1].T @ A[0] @ omega[0]
     assert np.allclose(N[1], -2.0 * relative, atol=1e-14)
     power = (N * omega).sum()
