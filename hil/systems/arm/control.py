@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hil.compiled import njit
 from hil.loop.frame import Column, Commands, Frame
@@ -77,15 +77,35 @@ class PairLaw:
     coactivation: Array
 
 
+@dataclass(frozen=True)
+class Drives:
+    """The muscles among the commands.
+
+    Attributes
+    ----------
+    outputs : (18,) indices of the activations, pair by pair
+    high : (18,) the largest activations
+    tonic : indices of other inputs, and their constant values
+    """
+
+    outputs: Sequence[int]
+    high: Sequence[float]
+    tonic: Sequence[tuple[int, float]]
+
+
+GOAL = np.dtype([("A", float, (3, 3, 3)), ("omega", float, (3, 3)), ("torque", float, (3, 3))])
+PAIR = np.dtype(
+    [(name, float) for name in ("k", "d", "k_i", "torque_max", "coactivation", "total")]
+    + [("outputs", np.int64, (2,)), ("high", float, (2,))]
+)
+
+
 class Pointing:
     """Control stage of the arm.
 
     Parameters
     ----------
     angles : nine names of columns, the angles' set points
-    outputs : (18,) indices of the activations among the commands, pair by pair
-    high : (18,) the largest activations
-    tonic : indices of other inputs among the commands, and their constant values
     """
 
     def __init__(
@@ -94,17 +114,19 @@ class Pointing:
         law: PairLaw,
         estimate: ArmEstimate,
         angles: Sequence[str],
-        outputs: Sequence[int],
-        high: ArrayLike,
-        tonic: Sequence[tuple[int, float]],
+        drives: Drives,
         period_s: float,
     ) -> None:
-        self._movement, self._law, self._estimate = movement, law, estimate
-        self._at = np.array(outputs, dtype=np.int64)
-        self._high = np.asarray(high, dtype=float)
-        self._tonic = tonic
+        self._movement, self._estimate = movement, estimate
+        self._goals, self._pairs = np.zeros(len(movement.theta), GOAL), np.zeros(9, PAIR)
+        for name in ("A", "omega", "torque"):
+            self._goals[name] = getattr(movement, name)
+        for name in ("k", "d", "k_i", "torque_max", "coactivation"):
+            self._pairs[name] = getattr(law, name)
+        self._pairs["outputs"] = np.reshape(drives.outputs, (9, 2))
+        self._pairs["high"] = np.reshape(drives.high, (9, 2))
+        self._tonic = drives.tonic
         self._period_s = period_s
-        self._sum = np.zeros(9)
         self.columns = [
             *(Column(name, "rad", "reference", "set point of a Bryant angle") for name in angles),
             *(Column(name, "m", "reference", "set point of the fingertip") for name in TIP),
@@ -115,20 +137,17 @@ class Pointing:
         self._outputs = commands.outputs
 
     def restart(self) -> None:
-        self._sum[:] = 0.0
+        self._pairs["total"] = 0.0
 
     def step(self, t_s: float) -> None:
         """Write set points and every muscle's activation of this tick."""
-        m, law = self._movement, self._law
+        m, now = self._movement, self._estimate
         tick = round(t_s / self._period_s)
         row = min(max(tick - m.first_tick + 1, 0), len(m.theta) - 1)
         self._row[:9] = m.theta[row]
         self._row[9:] = m.tip_m[row]
-        _activate(
-            m.A[row], m.omega[row], m.torque[row], self._estimate.A, self._estimate.omega, law.k,
-            law.d, law.k_i, law.torque_max, law.coactivation, self._period_s, self._sum, self._at,
-            self._high, self._outputs,
-        )  # fmt: skip
+        goal = self._goals[row : row + 1]
+        _activate(goal, now.A, now.omega, self._pairs, self._period_s, self._outputs)
         for at, activation in self._tonic:
             self._outputs[at] = activation
 
@@ -140,24 +159,12 @@ def pair(u: ArrayLike, coactivation: ArrayLike) -> tuple[Array, Array]:
 
 
 @njit(cache=True)
-def _activate(  # type: ignore[no-untyped-def]
-    A_goal,
-    omega_goal,
-    torque,
-    A,
-    omega,
-    k,
-    d,
-    k_i,
-    torque_max,
-    coactivation,
-    period_s,
-    total,
-    at,
-    high,
-    outputs,
-):
+def _activate(
+    goals: NDArray[np.void], A: Array, omega: Array, pairs: NDArray[np.void], period_s: float,
+    outputs: Array,
+) -> None:  # fmt: skip
     """Convert torques of pairs to activations; integration stops while a muscle is saturated."""
+    A_goal, omega_goal, torque = goals[0]["A"], goals[0]["omega"], goals[0]["torque"]
     for i in range(3):
         for axis in range(3):
             # e = half the vector of R - R^T, R = A^T A_goal: the rotation, to third order
@@ -165,14 +172,13 @@ def _activate(  # type: ignore[no-untyped-def]
             e = 0.0
             for r in range(3):
                 e += 0.5 * (A[i, r, h] * A_goal[i, r, j] - A[i, r, j] * A_goal[i, r, h])
-            pair = 3 * i + axis
+            pair = pairs[3 * i + axis]
             late = omega_goal[i, axis] - omega[i, axis]
-            grown = total[pair] + period_s * e
-            u = torque[i, axis] + k[pair] * e + d[pair] * late + k_i[pair] * grown
-            share, c = u / torque_max[pair], coactivation[pair]
-            plus, minus = at[2 * pair], at[2 * pair + 1]
-            top = high[2 * pair] if u > 0.0 else high[2 * pair + 1]
+            grown = pair["total"] + period_s * e
+            u = torque[i, axis] + pair["k"] * e + pair["d"] * late + pair["k_i"] * grown
+            share, c, high = u / pair["torque_max"], pair["coactivation"], pair["high"]
+            top = high[0] if u > 0.0 else high[1]
             if c + abs(share) <= top or u * e < 0.0:
-                total[pair] = grown
-            outputs[plus] = min(c + max(share, 0.0), high[2 * pair])
-            outputs[minus] = min(c + max(-share, 0.0), high[2 * pair + 1])
+                pair["total"] = grown
+            outputs[pair["outputs"][0]] = min(c + max(share, 0.0), high[0])
+            outputs[pair["outputs"][1]] = min(c + max(-share, 0.0), high[1])

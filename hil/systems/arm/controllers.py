@@ -13,7 +13,7 @@ from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.run_tables import RunTables
 from hil.rig.tables import ActuatorTable
 from hil.systems.arm.build import build_arm
-from hil.systems.arm.control import Movement, PairLaw, Pointing
+from hil.systems.arm.control import Drives, Movement, PairLaw, Pointing
 from hil.systems.arm.links import JOINTS, Arm
 from hil.systems.arm.observer import LinkObserver, link_observer
 from hil.systems.arm.pointing import MOVEMENT_S, Motion, motion_through, printed_motion
@@ -100,9 +100,11 @@ def _build(given: ControlInputs) -> Pointing:
             else f"{a[:-4].replace('.', '_')}_reference_rad"
             for a in ANGLES
         ],
-        at,
-        [limits[i].max for i in at],
-        [(drives.index(name), value) for name, value in _kept(table).items()],
+        Drives(
+            at,
+            [limits[i].max for i in at],
+            [(drives.index(name), value) for name, value in _kept(table).items()],
+        ),
         period_s,
     )  # fmt: skip
 

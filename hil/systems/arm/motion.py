@@ -1,18 +1,43 @@
-"""Compiled part of `hil.systems.arm.system`: torques of muscles, a Runge-Kutta step, outputs.
+"""Compiled part of `hil.systems.arm.system`: torques of muscles, a Runge-Kutta step, outputs."""
 
-`muscles` holds torques and viscosities of the pairs (9,), slopes dl/dpitch of the tendons (m, 3),
-and their F, k, b (m, 3). `body` holds parents and geometry of the recursion, and gravity.
-"""
+from typing import NamedTuple
 
 import numpy as np
 
 from hil.compiled import njit
+from hil.mechanics.arrays import Array, Indices
 from hil.mechanics.recursion import accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 
 
+class Muscles(NamedTuple):
+    """Torques and viscosities of the pairs (9,); of the tendons dl/dpitch, and F, k, b (m, 3)."""
+
+    torque_max: Array
+    viscosity: Array
+    arms: Array
+    tendons: Array
+
+
+class Links(NamedTuple):
+    """Muscles; parents and geometry of the recursion, and gravity; scratch arrays."""
+
+    muscles: Muscles
+    parent: Indices
+    geo: Array
+    gravity: tuple[float, float, float]
+    A: Array
+    N: Array
+    none: Array
+    V_rate: Array
+    Gamma: Array
+    scratch: Array
+    q: tuple[Array, Array, Array, Array]  # at the start of a step, now, its rate, the sum
+    omega: tuple[Array, Array, Array, Array]
+
+
 @njit(cache=True, error_model="numpy")
-def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # type: ignore[no-untyped-def]
+def torques(A: Array, omega: Array, activations: Array, muscles: Muscles, N: Array) -> None:
     """Compute torques (3, 3) on the links, each in its own frame.
 
     The inputs are activations (18 + m), then gammas (m). A pair's torque
@@ -20,9 +45,8 @@ def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # 
     inner link. A tendon's torque about the pitch axis of a link has the direction (0, sin, cos of
     the yaw, rotated) in the link's frame: the second row of B, which is bounded at all attitudes.
     """
-    for i in range(3):
-        for k in range(3):
-            N[i, k] = 0.0
+    torque_max, viscosity, arms, tendons = muscles
+    N[:] = 0.0
     for i in range(3):
         for k in range(3):
             spin = omega[i, k]
@@ -61,30 +85,30 @@ def torques(A, omega, activations, torque_max, viscosity, arms, tendons, N):  # 
 
 
 @njit(cache=True, error_model="numpy")
-def _rates(q, omega, activations, muscles, body, room, q_rate, omega_rate):  # type: ignore[no-untyped-def]
+def _rates(
+    q: Array, omega: Array, activations: Array, links: Links, q_rate: Array, omega_rate: Array
+) -> None:
     """Compute derivatives of quaternions and angular velocities."""
-    torque_max, viscosity, arms, tendons = muscles
-    parent, geo, gravity = body
-    A, N, none, V_rate, Gamma, scratch = room
-    attitudes(q, A)
-    torques(A, omega, activations, torque_max, viscosity, arms, tendons, N)
+    s = links
+    attitudes(q, s.A)
+    torques(s.A, omega, activations, s.muscles, s.N)
     accelerations(
-        parent, geo, True, A, omega, N, none, gravity, (0.0, 0.0, 0.0), scratch, V_rate, omega_rate,
-        Gamma,
+        s.parent, s.geo, True, s.A, omega, s.N, s.none, s.gravity, (0.0, 0.0, 0.0), s.scratch,
+        s.V_rate, omega_rate, s.Gamma,
     )  # fmt: skip
     quaternion_rates(q, omega, q_rate)
 
 
 @njit(cache=True, error_model="numpy")
-def advance(q, omega, activations, muscles, body, h, n, q_room, w_room, room):  # type: ignore[no-untyped-def]
+def advance(q: Array, omega: Array, activations: Array, links: Links, h: float, n: int) -> None:
     """Take n steps of length h with the fourth-order Runge-Kutta method."""
-    q_was, q_now, q_rate, q_sum = q_room
-    w_was, w_now, w_rate, w_sum = w_room
+    q_was, q_now, q_rate, q_sum = links.q
+    w_was, w_now, w_rate, w_sum = links.omega
     for _ in range(n):
         q_was[:], w_was[:], q_now[:], w_now[:] = q, omega, q, omega
         q_sum[:], w_sum[:] = 0.0, 0.0
         for stage in range(4):
-            _rates(q_now, w_now, activations, muscles, body, room, q_rate, w_rate)
+            _rates(q_now, w_now, activations, links, q_rate, w_rate)
             weight = h / 6.0 if stage in (0, 3) else h / 3.0
             ahead = h if stage == 2 else 0.5 * h
             for i in range(3):
@@ -106,7 +130,7 @@ def advance(q, omega, activations, muscles, body, h, n, q_room, w_room, room):  
 
 
 @njit(cache=True, error_model="numpy")
-def look(q, lengths, y):  # type: ignore[no-untyped-def]
+def look(q: Array, lengths: Array, y: Array) -> None:
     """Compute Bryant angles and positions from (3, 4) quaternions."""
     place = (0.0, 0.0, 0.0)
     for i in range(3):

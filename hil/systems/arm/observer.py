@@ -13,10 +13,12 @@ critically damped), applied to attitudes.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
+from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.tables import DeviceTable
@@ -27,15 +29,16 @@ from hil.systems.arm.tables import PointingTable
 N_ANGLES = 9
 
 
+SEEN = np.dtype([("output", np.int64), ("index", np.int64), ("delay_periods", np.int64)])
+
+
 class LinkObserver:
     """Model and observer of the arm.
 
     Parameters
     ----------
-    outputs : index of the system's output that each channel measures
+    seen : index of the system's output that each channel measures, its own in the readings, delay
     inputs : index of the command for each of the system's inputs, -1 for none
-    indices : index of each channel in the readings
-    delays : delay of every channel in periods
     correction_s : T
     """
 
@@ -43,22 +46,18 @@ class LinkObserver:
         self,
         system: ArmSystem,
         channels: Sequence[Channel],
-        outputs: Sequence[int],
+        seen: Sequence[tuple[int, int, int]],
         inputs: Sequence[int],
-        indices: Sequence[int],
-        delays: Sequence[int],
         correction_s: float,
     ) -> None:
         self.estimate = ArmEstimate()
         self._system = system
         self._channels = channels
-        self._outputs = np.array(outputs, dtype=np.int64)
+        self._seen = np.array(seen, dtype=SEEN)
         self._taken = np.array(inputs, dtype=np.int64)
-        self._indices = np.array(indices, dtype=np.int64)
-        self._delays = np.array(delays, dtype=np.int64)
         pole = np.exp(-system.period_s / correction_s)
         self._gains = 1.0 - pole**2, (1.0 - pole) ** 2 / system.period_s
-        self._past = np.tile(system.y, (int(self._delays.max(initial=0)) + 1, 1))
+        self._past = np.tile(system.y, (int(self._seen["delay_periods"].max(initial=0)) + 1, 1))
         self._newest = 0
         self._activations = np.zeros(len(system.inputs))
         self._none = np.zeros(0)
@@ -104,11 +103,11 @@ class LinkObserver:
                 self._newest = (self._newest + 1) % len(self._past)
                 self._past[self._newest] = system.y
         self._started = True
-        _correct(
-            system.q, system.omega, self._past, self._newest, self._measured, self._indices,
-            self._outputs, self._delays, self._gains, self._model, self.estimate.A,
-            self.estimate.omega,
-        )  # fmt: skip
+        past, newest = self._past, self._newest
+        error = _errors(self._seen, past, newest, self._measured, self._model)
+        _correct(system.q, system.omega, past, newest, error, self._gains)
+        _attitudes(system.q, self.estimate.A)
+        self.estimate.omega[:] = system.omega
         system.look()
         self._row[:N_ANGLES] = system.y[:N_ANGLES]
         self._row[N_ANGLES : N_ANGLES + 3] = 0.0
@@ -137,28 +136,42 @@ def link_observer(
     return LinkObserver(
         system,
         channels,
-        [system.outputs.index(signals[c.name]) for c in channels],
+        [
+            (
+                system.outputs.index(signals[c.name]),
+                layout.index(c.name),
+                round(s / system.period_s),
+            )
+            for c, s in zip(channels, delays_s, strict=True)
+        ],
         [drives.index(name) if name in drives else -1 for name in system.inputs],
-        [layout.index(c.name) for c in channels],
-        [round(delay_s / system.period_s) for delay_s in delays_s],
         table.correction_s,
     )
 
 
 @njit(cache=True, error_model="numpy")
-def _correct(  # type: ignore[no-untyped-def]
-    q, omega, past, newest, measured, indices, outputs, delays, gains, model, A, omega_seen
-):
-    """Write the model's readings, then correct the state; NaN readings correct nothing."""
+def _errors(
+    seen: NDArray[np.void], past: Array, newest: int, measured: Array, model: Array
+) -> Array:
+    """Write the model's readings; returns errors of the angles, of NaN readings 0."""
     error = np.zeros((3, 3))
-    for c in range(len(outputs)):
-        model[c] = past[(newest - delays[c]) % len(past), outputs[c]]
-        if outputs[c] < 9 and np.isfinite(measured[indices[c]]):
-            miss = measured[indices[c]] - model[c]
-            error[outputs[c] // 3, outputs[c] % 3] = np.arctan2(np.sin(miss), np.cos(miss))
+    for c in range(len(seen)):
+        output, reading = seen[c]["output"], measured[seen[c]["index"]]
+        model[c] = past[(newest - seen[c]["delay_periods"]) % len(past), output]
+        if output < N_ANGLES and np.isfinite(reading):
+            miss = reading - model[c]
+            error[output // 3, output % 3] = np.arctan2(np.sin(miss), np.cos(miss))
+    return error
+
+
+@njit(cache=True, error_model="numpy")
+def _correct(
+    q: Array, omega: Array, past: Array, newest: int, error: Array, gains: tuple[float, float]
+) -> None:
+    """Correct the state, and those of the past."""
     for i in range(3):
         e1, e2, e3 = error[i, 0], error[i, 1], error[i, 2]
-        for row in range(len(past)):  # apply the correction to the past states too
+        for row in range(len(past)):
             for k in range(3):
                 past[row, 3 * i + k] += gains[0] * error[i, k]
         t2, t3 = past[newest, 3 * i + 1], past[newest, 3 * i + 2]
@@ -172,11 +185,16 @@ def _correct(  # type: ignore[no-untyped-def]
             y + w * b + z * a - x * d, z + w * d + x * b - y * a,
         )  # fmt: skip
         size = np.sqrt(w * w + x * x + y * y + z * z)
-        w, x, y, z = w / size, x / size, y / size, z / size
-        q[i, 0], q[i, 1], q[i, 2], q[i, 3] = w, x, y, z
+        q[i, 0], q[i, 1], q[i, 2], q[i, 3] = w / size, x / size, y / size, z / size
         for k in range(3):
             omega[i, k] += gains[1] * turn[k]
-            omega_seen[i, k] = omega[i, k]
+
+
+@njit(cache=True, error_model="numpy")
+def _attitudes(q: Array, A: Array) -> None:
+    """Of unit quaternions."""
+    for i in range(3):
+        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
         A[i, 0, 0], A[i, 0, 1], A[i, 0, 2] = (
             1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
         )  # fmt: skip

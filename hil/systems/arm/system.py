@@ -22,7 +22,7 @@ from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.arm.actuators import Muscle, Path
 from hil.systems.arm.links import AXES, JOINTS, LINKS, Arm
-from hil.systems.arm.motion import advance, look
+from hil.systems.arm.motion import Links, Muscles, advance, look
 
 STEP_S = 0.00025
 PLACES = ("elbow", "wrist", "tip")
@@ -101,16 +101,16 @@ class ArmSystem:
         self._gammas = np.array([len(alphas) + i for i in spindles], dtype=np.int64)
         self.outputs = signal_names()
         self.wires = SmaWires([], np.zeros(0))
-        self._tree = Recursion(arm.bodies(), fixed=True)
+        tree = Recursion(arm.bodies(), fixed=True)
         self._lengths = arm.lengths_m
-        self._muscles = (*pairs.of_nine(), *_tendons(list(tendons.values())))
         self._n = max(1, ceil(period_s / step_s - 1e-9))
         self.q = quaternion(theta.reshape(3, 3))
         self.omega = np.zeros((3, 3))
-        self._q_room = tuple(np.zeros((3, 4)) for _ in range(4))
-        self._w_room = tuple(np.zeros((3, 3)) for _ in range(4))
-        self._room = (
-            np.zeros((3, 3, 3)), *(np.zeros((3, 3)) for _ in range(4)), np.zeros((3, ROWS))
+        q, w = np.zeros((4, 3, 4)), np.zeros((8, 3, 3))
+        self._links = Links(
+            Muscles(*pairs.of_nine(), *_tendons(list(tendons.values()))), tree.parent, tree.geo,
+            arm.gravity, np.zeros((3, 3, 3)), w[4], w[5], w[6], w[7], np.zeros((3, ROWS)),
+            (q[0], q[1], q[2], q[3]), (w[0], w[1], w[2], w[3]),
         )  # fmt: skip
         self._inputs = np.zeros(len(alphas) + len(tendons))
         self._y = np.zeros(len(self.outputs))
@@ -126,11 +126,8 @@ class ArmSystem:
         n = self._n_alphas
         np.clip(inputs[:n], 0.0, 1.0, out=self._inputs[:n])
         self._inputs[self._gammas] = inputs[n:]
-        body = self._tree.parent, self._tree.geo, self.arm.gravity
-        advance(
-            self.q, self.omega, self._inputs, self._muscles, body,
-            self.period_s / self._n, self._n, self._q_room, self._w_room, self._room,
-        )  # fmt: skip
+        h_s = self.period_s / self._n
+        advance(self.q, self.omega, self._inputs, self._links, h_s, self._n)
         self.look()
 
     def look(self) -> None:

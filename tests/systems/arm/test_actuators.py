@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hil.errors import ModelError
 from hil.mechanics.rotations import attitude, omega_to_rates
 from hil.systems.arm.actuators import Cap, Muscle, Path, generalised_torques, pair_torque
-from hil.systems.arm.control import _activate, pair
+from hil.systems.arm.control import GOAL, PAIR, _activate, pair
 from hil.systems.arm.links import Arm
-from hil.systems.arm.motion import torques
+from hil.systems.arm.motion import Muscles, torques
 from hil.systems.arm.pointing import printed_motion
 from hil.systems.arm.system import ArmSystem, Pairs
 from hil_studies.arm.readings import GAINS_N_M_PER_RAD
@@ -25,17 +25,21 @@ def test_a_pairs_difference_is_what_was_asked_for_whatever_the_co_activation(u, 
     assert float(plus - minus) == pytest.approx(u, abs=1e-15 * (1.0 + abs(u) + c))
 
 
+def nine_pairs(**values):
+    """Pairs whose muscles are 18 outputs in a row; what is not given is 0."""
+    pairs = np.zeros(9, PAIR)
+    pairs["outputs"] = np.arange(18).reshape(9, 2)
+    for name, value in values.items():
+        pairs[name] = value
+    return pairs
+
+
 def test_the_control_stage_shares_torques_out_as_pairs_do():
     rng = np.random.default_rng(1)
     torque, t_max, c = rng.normal(0, 5, (3, 3)), np.repeat([40.0, 15.0, 4.0], 3), np.full(9, 0.1)
-    A, omega, none, outputs = (
-        np.tile(np.eye(3), (3, 1, 1)),
-        np.zeros((3, 3)),
-        np.zeros(9),
-        np.zeros(18),
-    )
-    _activate(A, omega, torque, A, omega, none, none, none, t_max, c, 0.001, none, np.arange(18),
-              np.full(18, 5.0), outputs)  # fmt: skip
+    A, omega, outputs = np.tile(np.eye(3), (3, 1, 1)), np.zeros((3, 3)), np.zeros(18)
+    pairs = nine_pairs(high=5.0, torque_max=t_max, coactivation=c)
+    _activate(np.array([(A, omega, torque)], GOAL), A, omega, pairs, 0.001, outputs)
     plus, minus = pair(torque.ravel() / t_max, c)
     np.testing.assert_allclose(outputs[::2], plus, rtol=1e-15)
     np.testing.assert_allclose(outputs[1::2], minus, rtol=1e-15)
@@ -45,10 +49,9 @@ def test_the_control_stage_shares_torques_out_as_pairs_do():
 def test_the_control_stage_turns_a_link_towards_its_set_point(axis):
     turn = np.zeros((3, 3))
     turn[1, axis] = 1e-3  # small: Bryant angles are then the turn itself
-    A, goal, k, outputs = attitude(np.zeros((3, 3))), attitude(turn), np.full(9, 2.0), np.zeros(18)
-    zero, nine = np.zeros((3, 3)), np.zeros(9)
-    _activate(goal, zero, zero, A, zero, k, nine, nine, np.ones(9), nine, 0.001, nine.copy(),
-              np.arange(18), np.ones(18), outputs)  # fmt: skip
+    A, zero, outputs = attitude(np.zeros((3, 3))), np.zeros((3, 3)), np.zeros(18)
+    goal = np.array([(attitude(turn), zero, zero)], GOAL)
+    _activate(goal, A, zero, nine_pairs(k=2.0, torque_max=1.0, high=1.0), 0.001, outputs)
     wanted = np.zeros(18)
     wanted[2 * (3 + axis)] = 2e-3
     np.testing.assert_allclose(outputs, wanted, atol=1e-8)
@@ -128,8 +131,8 @@ def test_a_tendons_power_is_its_tension_times_its_shortening_in_space():
         gamma = rng.uniform(-0.02, 0.02)
         N, alpha = np.empty((3, 3)), rng.uniform(0, 1)
         activations = np.concatenate((np.zeros(18), [alpha, gamma]))
-        torques(attitude(theta), omega, activations, np.zeros(9), np.zeros(9), slope[None],
-                muscle[None], N)  # fmt: skip
+        muscles = Muscles(np.zeros(9), np.zeros(9), slope[None], muscle[None])
+        torques(attitude(theta), omega, activations, muscles, N)
         pitch_rate = np.einsum("kij,kj->ki", omega_to_rates(theta), omega)[:, 1]
         stretch, rate = slope @ theta[:, 1], slope @ pitch_rate
         tension = float(Muscle(200.0, 300.0, 15.0).tension_N(alpha, gamma, stretch, rate))

@@ -18,7 +18,7 @@ from hil.mechanics.rotations import (
 )
 from hil.systems.arm.actuators import pair_torque
 from hil.systems.arm.links import TABLE_1, Arm, Link
-from hil.systems.arm.motion import torques
+from hil.systems.arm.motion import Muscles, torques
 from hil.systems.arm.pointing import angles_of, motion_through, printed_motion
 from hil.systems.arm.system import ArmSystem, Pairs
 from hil_studies.arm.speed import mujoco_xml, pinocchio_model
@@ -73,7 +73,7 @@ def test_accelerations_under_activations_are_those_of_the_peer(peer):
     for _ in range(20):
         theta, _, _, omega, _ = random_motion()
         A, N, a = attitude(theta.reshape(3, 3)), np.empty((3, 3)), RNG.uniform(0, 1, 18)
-        torques(A, omega, a, t_max, b, np.zeros((0, 3)), np.zeros((0, 3)), N)
+        torques(A, omega, a, Muscles(t_max, b, *np.zeros((2, 0, 3))), N)
         tree.solve(A, omega, N, gravity=ARM.gravity)
         q, v, found = to_peer(A, omega, tree.omega_rate)
         tau = pair_torque(a[::2], a[1::2], v, t_max, b)
@@ -91,7 +91,7 @@ def test_mujoco_moves_the_same_arm_alike():
     A, N = attitude(theta.reshape(3, 3)), np.empty((3, 3))
     a = RNG.uniform(0, 1, 18)
     t_max, none = SLACK.of_nine()
-    torques(A, omega, a, t_max, none, np.zeros((0, 3)), np.zeros((0, 3)), N)
+    torques(A, omega, a, Muscles(t_max, none, *np.zeros((2, 0, 3))), N)
     tree.solve(A, omega, N, gravity=ARM.gravity)
     q, v, found = to_peer(A, omega, tree.omega_rate)
     data.qpos[:] = np.roll(q.reshape(3, 4), 1, axis=1).ravel()
