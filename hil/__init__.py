@@ -5,6 +5,11 @@ Public: `open_run`, `load`, `run` and `simulate` here, and `hil.models`; the res
 
 from __future__ import annotations
 
+import os
+
+# Compiled code is loaded from numba's cache. A file in the working folder must not say where it is.
+os.environ.setdefault("NUMBA_CACHE_DIR", "")
+
 TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: start-up counts
 
 if TYPE_CHECKING:

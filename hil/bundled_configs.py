@@ -1,9 +1,9 @@
 """The configurations that travel with the package."""
 
-import shutil
 from pathlib import Path
 
 from hil.errors import ConfigError, writing
+from hil.platform.whole_files import write_whole
 
 FOLDERS = ("configs", "calibration", "examples/own", "examples/load_frame")
 TEMPLATES = ("controller", "reference", "model", "device")
@@ -31,7 +31,7 @@ def copy_examples(folder: Path) -> list[Path]:
     with writing(folder):
         for source, target in zip(sources, targets, strict=True):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            write_whole(target, source.read_bytes())
     return targets
 
 
@@ -55,5 +55,5 @@ def copy_template(kind: str, file: Path | None) -> Path:
         raise ConfigError(f"{target}: exists already: choose another name")
     text = (root() / "examples" / "own" / f"{kind}.py").read_text(encoding="utf-8")
     with writing(target):
-        target.write_text(text.replace(f"{kind}.py", target.name), encoding="utf-8")
+        write_whole(target, text.replace(f"{kind}.py", target.name))
     return target

@@ -199,6 +199,7 @@ def check(args: argparse.Namespace) -> int:
     from hil.experiment.loaded import Experiment, LoadedRig
     from hil.experiment.plan import energise_plan
     from hil.runs.calibration_status import statuses_of
+    from hil.runs.campaign.plan import Campaign
     from hil.runs.check import check as check_file
 
     today = datetime.now(UTC).date()
@@ -215,6 +216,10 @@ def check(args: argparse.Namespace) -> int:
                     for line in status.refused(on_bench=True)
                 ]
                 faults += dict.fromkeys(lines)
+            if isinstance(content, Campaign):
+                configs = content.configs.values()
+                warnings = [line for c in configs for line in (*c.doubts, *interchangeable(c))]
+                entry["warnings"] = [*dict.fromkeys(warnings)]
             if isinstance(content, LoadedRig):
                 wires = loop_limits.as_text(content.loop_protections)
                 entry["wires"] = [*board_limits.as_text(content.protections), *wires]

@@ -66,3 +66,13 @@ def test_where_no_folder_for_compiled_models_can_be_written_a_run_warns(tmp_path
     (line,) = done.stderr.splitlines()
     assert line.startswith("warning: compiled models cannot be kept")
     assert line.endswith("name a folder that can be written in NUMBA_CACHE_DIR")
+
+
+def test_a_file_in_the_working_folder_does_not_say_where_compiled_code_is(tmp_path):
+    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path / 'theirs'}\n")
+    where = "import hil, numba.core.config; print(repr(numba.core.config.CACHE_DIR))"
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "''\n", done.stderr

@@ -107,7 +107,14 @@ def read_hdf5(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
         sets: list[tuple[str, h5py.Dataset]] = []
 
         def note(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and item.ndim in (1, 2):
+            if not isinstance(item, h5py.Dataset):
+                return
+            if item.external or item.is_virtual:
+                raise ConfigError(
+                    f"{path}: {name}: its values are in other files, which an import does not "
+                    "open: copy them into this file"
+                )
+            if item.dtype.kind in "fiub" and item.ndim in (1, 2):
                 sets.append((name, item))
 
         file.visititems(note)

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import tomli_w
 
+from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.check import check
@@ -213,3 +214,13 @@ def test_what_cannot_be_run_is_refused_in_lines_that_name_it(write, tables, head
     with pytest.raises(ConfigError, match=said) as refused:
         load_campaign(path)
     assert all(line.startswith(str(path.parent)) for line in str(refused.value).splitlines())
+
+
+def test_a_campaign_is_warned_of_a_board_that_its_port_does_not_tell_from_others(rigs, capsys):
+    file = rigs / "wires4/rig.toml"
+    text = file.read_text()
+    port = next(line for line in text.splitlines() if line.startswith("port = "))
+    file.write_text(text.replace(port, 'port = "/dev/ttyUSB0"'))
+    assert main(["check", str(rigs / "wires4/campaigns/day.toml")]) == 0
+    said = capsys.readouterr().out
+    assert said.count("devices.board.serial: missing: another board may be at /dev/ttyUSB0") == 1

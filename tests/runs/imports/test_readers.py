@@ -122,6 +122,24 @@ def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
     assert columns["run/force"].unit == "N"
 
 
+@pytest.mark.parametrize("how", ["external", "virtual"])
+def test_values_that_hdf5_takes_from_other_files_are_not_read(tmp_path, how):
+    other = tmp_path / "private.bin"
+    other.write_bytes(FORCE_N.tobytes())
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        if how == "external":
+            parts = [(str(other), 0, FORCE_N.nbytes)]
+            file.create_dataset("force", FORCE_N.shape, "f8", external=parts)
+        else:
+            source = h5py.VirtualSource(tmp_path / "other.h5", "force", shape=FORCE_N.shape)
+            virtual = h5py.VirtualLayout(FORCE_N.shape, "f8")
+            virtual[:] = source
+            file.create_virtual_dataset("force", virtual)
+    with pytest.raises(ConfigError, match=r"a\.h5: force: its values are in other files"):
+        read(path)
+
+
 def test_mdf4_gives_values_units_and_times(tmp_path):
     path = tmp_path / "a.mf4"
     mdf = asammdf.MDF(version="4.10")
