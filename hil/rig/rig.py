@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -454,7 +455,17 @@ def _no_clock() -> float:
 
 
 def _no_time_passes(duration_s: float) -> None:
-    """Default sleep, for rigs without a device on the bench."""
+    """A sleep for rigs without a device on the bench."""
+
+
+class HostTime(NamedTuple):
+    """Time of the computer: a clock for timing exchanges with real boards, and a sleep."""
+
+    now_s: Callable[[], float] = _no_clock
+    sleep_s: Callable[[float], None] = _no_time_passes
+
+
+NO_TIME = HostTime()
 
 
 def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
@@ -515,23 +526,19 @@ def build_rig(
     config: RigConfig,
     seed: int,
     backends: Mapping[str, str] | None = None,
-    now_s: Callable[[], float] = _no_clock,
-    sleep_s: Callable[[float], None] = _no_time_passes,
+    time: HostTime = NO_TIME,
     injection: Injection | None = None,
     plant_system: System | None = None,
-    modulates: bool = False,
 ) -> Rig:
     """Build the rig of a configuration; its simulated devices share one plant.
 
     Parameters
     ----------
     backends : backend of every device, from `parse_backend`; by default all are `sim`
-    now_s : clock for timing exchanges with real boards
-    sleep_s : sleeps for a duration, on a bench
+    time : of the computer, on a bench
     injection : faults for the simulated devices
     plant_system : the simulated plant in its state after an earlier run; by default a new one at
         rest
-    modulates : whether the controller commands duties
     """
     tables, period_s = config.tables, config.tables.loop.period_s
 
@@ -546,7 +553,7 @@ def build_rig(
     plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)
     if injection is not None:
         injection.come_to = plant.advance
-    layout = replace(layout_of(tables, system.cell_names), modulates=modulates)
+    layout = replace(layout_of(tables, system.cell_names), modulates=config.modulates)
     bench = EmulatedBench(plant, period_s, injection)
     cards = cards_of(tables.devices)
     come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
@@ -572,9 +579,9 @@ def build_rig(
             seed=seed,
             injection=injection,
             come_to=come_to,
-            now_s=now_s,
-            sleep_s=sleep_s,
-            wait_s=keeping_alive(sleep_s, keep_alive),
+            now_s=time.now_s,
+            sleep_s=time.sleep_s,
+            wait_s=keeping_alive(time.sleep_s, keep_alive),
             keep_alive=keep_alive,
         )
         device, divider = loaded(device_kind(table).build)(given)

@@ -132,6 +132,11 @@ class RigConfig(Protocol):
         ...
 
     @property
+    def modulates(self) -> bool:
+        """Whether the controller commands duties."""
+        ...
+
+    @property
     def default_signal(self) -> str:
         """The signal of a force channel whose table does not name one."""
         ...

@@ -25,7 +25,7 @@ from hil.loop.wait_condition import WaitCondition
 from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, HeatBudget
 from hil.rig.instruments import AMBIENT, outputs_of, signals_of
 from hil.rig.replay import ReplayRig
-from hil.rig.rig import Rig, build_rig
+from hil.rig.rig import HostTime, Rig, build_rig
 from hil.runs.plan import Plan
 
 
@@ -150,9 +150,13 @@ def build(plan: Plan) -> Pipeline:
     config, injection = plan.config, plan.injection
     kind, tables, model = config.kind, config.tables, config.models[0]
     rig = build_rig(
-        config, plan.seed, plan.backends, RealClock().now_s, sleep_s, injection, plan.plant,
-        config.modulates,
-    )  # fmt: skip
+        config,
+        plan.seed,
+        plan.backends,
+        HostTime(RealClock().now_s, sleep_s),
+        injection,
+        plan.plant,
+    )
     estimator_of = config.controller.estimator or kind.estimator
     estimator = estimator_of(tables, config.system(), rig.layout)
     inputs = ControlInputs(kind, tables, model, rig.layout, estimator, plan.seed)

@@ -8,10 +8,9 @@ WRITERS = {
     "write_table", "write_text", "write_zip",
 }  # fmt: skip
 GIVEN = {"part", "part_file", "buffer"}
-# Files that go when the program ends, the first bytes of a recording, copies of what is bundled.
+# Files that go when the program ends, the first bytes of a recording.
 OTHERS = {
     "gui/hil_gui/commissioning.py": 1,
-    "hil/bundled_configs.py": 2,
     "hil/plugins/load.py": 1,
     "hil/record/recorder.py": 1,
     "hil/reports/crate.py": 1,

@@ -26,7 +26,7 @@ from hil.errors import DeviceError
 from hil.experiment.load import load_with
 from hil.loop.frame import Frame
 from hil.rig.kinds import device_kinds
-from hil.rig.rig import build_rig
+from hil.rig.rig import HostTime, build_rig
 from hil.rig.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
 from hil.runs.imports.guess import IDLE
 
@@ -145,7 +145,9 @@ def test_a_labjack_in_a_rig_gives_newtons_and_metres_with_their_age(ljm, tmp_pat
     (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
     config = load_with(tmp_path / "rig.toml", IDLE, "test")
     ljm.volts |= {"AIN0": -0.25, "AIN2": 3.0}
-    rig = build_rig(config, 0, {"board": "sim", "cell": "bench"}, time.perf_counter, time.sleep)
+    rig = build_rig(
+        config, 0, {"board": "sim", "cell": "bench"}, HostTime(time.perf_counter, time.sleep)
+    )
     frame = Frame(rig.columns)
     rig.bind(frame)
     rig.open()

@@ -23,7 +23,7 @@ from hil.loop.frame import Frame
 from hil.record.read import n_whole_rows, open_h5
 from hil.record.repair import faults_of
 from hil.rig.calibrated import calibrations
-from hil.rig.rig import build_rig
+from hil.rig.rig import HostTime, build_rig
 from hil.runs.imports.guess import IDLE
 from hil.runs.replay import replay
 
@@ -108,7 +108,9 @@ def test_a_reading_in_mV_per_V_is_converted_by_the_record_and_has_its_own_age(tm
     (tmp_path / "cell.py").write_text(GIVES)
     (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
     config = load_with(tmp_path / "rig.toml", IDLE, "test")
-    rig = build_rig(config, 0, {"board": "sim", "cell": "bench"}, time.perf_counter, time.sleep)
+    rig = build_rig(
+        config, 0, {"board": "sim", "cell": "bench"}, HostTime(time.perf_counter, time.sleep)
+    )
     frame = Frame(rig.columns)
     rig.bind(frame)
     rig.open()

@@ -527,7 +527,7 @@ def test_a_rig_is_built_boards_first_and_supplies_last_whatever_the_order_of_its
     assert roles == sorted(roles, key=("board", "card", "instrument", "supply").index)
     assert rig.simulated == names
     assert not rig.layout.modulates
-    assert build_rig(config, 1, modulates=True).layout.modulates
+    assert build_rig(load(configs / "wires4/modulate.toml"), 1).layout.modulates
     assert rig.layout.cell_names == tuple(config.system(plant=True).cell_names)
 
 

@@ -16,7 +16,7 @@ from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import load
 from hil.loop.frame import Frame
-from hil.rig.rig import build_rig
+from hil.rig.rig import HostTime, build_rig
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -279,7 +279,10 @@ def bench_rig(path, log, waits, stops=True):
     """The rig with the real class; `waits` gets every wait, in which the bank stops by itself."""
     config = load(path)
     rig = build_rig(
-        config, 0, {"bank": "bench", "daq": "sim", "supply": "sim"}, time.perf_counter, waits.append
+        config,
+        0,
+        {"bank": "bench", "daq": "sim", "supply": "sim"},
+        HostTime(time.perf_counter, waits.append),
     )
     rig.bind(Frame(rig.columns))
     device = next(d for d in rig._devices if d.name == "bank")
