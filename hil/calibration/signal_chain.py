@@ -139,6 +139,12 @@ class Encoder:
         return self.offset_rad + self.rad_per_count * signed_count
 
 
+FILTERED = np.dtype(
+    [(name, float) for name in ("low", "high", "last", "mean")]
+    + [(name, np.int64) for name in ("frozen_after", "equal", "troubles")]
+)
+
+
 class BlockFilter:
     """Reduces a block of samples to one reading a tick, and checks whether the reading is valid.
 
@@ -160,21 +166,16 @@ class BlockFilter:
     def __init__(
         self, low: Sequence[float], high: Sequence[float], frozen_after: Sequence[int]
     ) -> None:
-        n = len(low)
-        self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
-        self._frozen_after = np.array(frozen_after, dtype=np.int64)
-        self._last = np.full(n, np.nan)
-        self._equal = np.zeros(n, dtype=np.int64)
-        self.mean = np.full(n, np.nan)
-        self.troubles = np.zeros(n, dtype=np.int64)
-        # JIT-compiles before the first tick.
-        _reduce(np.zeros((0, 1)), 1, self._low[:0], self._high[:0], self._frozen_after[:0],
-                self._last[:0], self._equal[:0], self.mean[:0], self.troubles[:0])  # fmt: skip
+        self._channels = np.zeros(len(low), dtype=FILTERED)
+        for name, values in (("low", low), ("high", high), ("frozen_after", frozen_after)):
+            self._channels[name] = values
+        self._channels["last"] = self._channels["mean"] = np.nan
+        self.mean, self.troubles = self._channels["mean"], self._channels["troubles"]
+        _reduce(np.zeros((0, 1)), 1, self._channels[:0])  # JIT-compiles before the first tick
 
     def take(self, block: NDArray[np.float64], n_samples: int) -> None:
         """Reduce the first `n_samples` of a (C, n) block."""
-        _reduce(block, n_samples, self._low, self._high, self._frozen_after, self._last,
-                self._equal, self.mean, self.troubles)  # fmt: skip
+        _reduce(block, n_samples, self._channels)
 
     @staticmethod
     def delay_s(n_samples: int, rate_Hz: float) -> float:
@@ -183,24 +184,24 @@ class BlockFilter:
 
 
 @njit(cache=True)
-def _reduce(  # type: ignore[no-untyped-def]
-    block, n_samples, low, high, frozen_after, last, equal, mean, troubles
-):
-    for c in range(len(low)):
-        total, found = 0.0, 0
+def _reduce(block: NDArray[np.float64], n_samples: int, channels: NDArray[np.void]) -> None:
+    for c in range(len(channels)):
+        total, found, channel = 0.0, 0, channels[c]
+        low, high, last, equal = channel["low"], channel["high"], channel["last"], channel["equal"]
         for i in range(n_samples):
             value = block[c, i]
             total += value
             if np.isnan(value):
                 found |= 4
-            elif value <= low[c] or value >= high[c]:
+            elif value <= low or value >= high:
                 found |= 1
-            equal[c] = equal[c] + 1 if value == last[c] else 1
-            last[c] = value
-        if frozen_after[c] and equal[c] >= frozen_after[c]:
+            equal = equal + 1 if value == last else 1
+            last = value
+        channel["last"], channel["equal"] = last, equal
+        if channel["frozen_after"] and equal >= channel["frozen_after"]:
             found |= 2
-        mean[c] = total / n_samples
-        troubles[c] = found
+        channel["mean"] = total / n_samples
+        channel["troubles"] = found
 
 
 def rails(low: float, high: float, bits: int) -> tuple[float, float]:

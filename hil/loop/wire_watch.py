@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from math import exp
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.loop.channels import Readings
 from hil.loop.frame import CELL_UNKNOWN, Frame
+from hil.mechanics.arrays import Array
 from hil.mechanics.sma.bounds import Surroundings, WireBounds
 from hil.mechanics.sma.limits import CellWire
 
@@ -25,7 +27,14 @@ FOLLOWS_K = 3.0  # assumed: of a clamp as described; one of a third of it moves 
 MOVES_K = 0.75  # a reading that wanders by one count, 0.49 K, does not move
 SETTLES = 3.0  # time constants after which a clamp has forgotten how warm it was at first
 CURRENT, CLAMP = 1, 2
-_LOW, _HIGH, _MOST, _LEAST = range(4)  # of a clamp: readings, and expectations since it moved
+WATCHED = np.dtype(
+    [(name, float) for name in (
+        "tolerance", "ohms", "clamp_C",
+        # readings of the clamp, and expectations, since it moved
+        "low_C", "high_C", "most_K", "least_K")]
+    + [(name, np.int64) for name in (
+        "ohms_column", "clamp_column", "streak", "found", "settles_periods")]
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,6 @@ class WireWatch:
         self._wires = wires
         self._bounds = WireBounds([(one.cell, one.around) for one in wires], period_s)
         self._cells = np.array([one.index for one in wires], dtype=np.int64)
-        self._tolerance = np.array([one.around.tolerance for one in wires])
         self._keeps = exp(-period_s / LOOK_BACK_S)
         self._every = np.array([one.every for one in wires], dtype=np.int64)
         self._unread = np.zeros(n, dtype=np.int64)  # periods
@@ -70,23 +78,24 @@ class WireWatch:
         self._now = np.zeros((n, 2))
         self._bounds.resistances_Ohm(self._now)
         self._kept = self._now.copy()
-        self._read = np.full((n, 2), np.nan)  # resistance, and temperature of the clamp
-        self._streak = np.zeros(n, dtype=np.int64)
-        self._clamps = np.tile((np.inf, -np.inf, 0.0, 0.0), (n, 1))
-        self._found = np.zeros(n, dtype=np.int64)
-        self._settles = SETTLES * self._bounds.clamp_periods
+        self._watched = np.zeros(n, dtype=WATCHED)
+        self._watched["tolerance"] = [one.around.tolerance for one in wires]
+        self._watched["ohms"] = self._watched["clamp_C"] = np.nan
+        self._watched["low_C"], self._watched["high_C"] = np.inf, -np.inf
+        self._watched["settles_periods"] = np.ceil(SETTLES * self._bounds.clamp_periods)
         self._periods = 0
 
     def bind(self, frame: Frame, readings: Readings) -> None:
         """Look up the columns of the watched cells."""
         self._values, self._readings = frame.values, readings
-        self._columns = np.array(
-            [
-                (frame.index(f"{one.cell.cell}.resistance_Ohm") if one.senses else -1,
-                 frame.index(f"{one.cell.cell}.temperature_C") if one.has_clamp_sensor else -1)
-                for one in self._wires
-            ]
-        )  # fmt: skip
+        self._watched["ohms_column"] = [
+            frame.index(f"{one.cell.cell}.resistance_Ohm") if one.senses else -1
+            for one in self._wires
+        ]
+        self._watched["clamp_column"] = [
+            frame.index(f"{one.cell.cell}.temperature_C") if one.has_clamp_sensor else -1
+            for one in self._wires
+        ]
 
     def step(self, n_periods: int) -> int:
         """Compare this tick's readings; returns CURRENT and CLAMP of what is untrue."""
@@ -99,23 +108,20 @@ class WireWatch:
         bounds.resistances_Ohm(self._now)
         self._periods += n_periods
         keeps = self._keeps**n_periods
-        _compare(
-            self._values, self._columns, self._now, self._kept, keeps, self._tolerance, self._read,
-            self._streak, self._found,
-        )  # fmt: skip
-        _follow(self._values, self._columns, bounds.clamp_K, self._periods < self._settles,
-                self._read, self._clamps, self._found)  # fmt: skip
-        return int(np.bitwise_or.reduce(self._found))
+        _compare(self._values, self._watched, self._now, self._kept, keeps)
+        _follow(self._values, self._watched, bounds.clamp_K, self._periods)
+        return int(np.bitwise_or.reduce(self._watched["found"]))
 
     def troubles(self) -> dict[str, list[str]]:
         """What is untrue, as text, by the row of the interlocks."""
         found: dict[str, list[str]] = {}
         for i, one in enumerate(self._wires):
-            cell, (ohms, clamp_C) = one.cell.cell, self._read[i]
-            if self._found[i] & CURRENT:
+            cell, watched = one.cell.cell, self._watched[i]
+            ohms, clamp_C = watched["ohms"], watched["clamp_C"]
+            if watched["found"] & CURRENT:
                 why = (
                     "read too low, or one of its wires in parallel is broken"
-                    if self._streak[i] > 0
+                    if watched["streak"] > 0
                     else "read too high, or its wire is shorted in part"
                 )
                 found.setdefault("current_untrue", []).append(
@@ -123,7 +129,7 @@ class WireWatch:
                     f"to {self._kept[i, 1]:.4g} within {100 * one.around.tolerance:.3g} % "
                     f"(devices.{one.board}.resistance.tolerance): its current is {why}"
                 )
-            if self._found[i] & CLAMP:
+            if watched["found"] & CLAMP:
                 found.setdefault("clamp_untrue", []).append(
                     f"{cell}'s clamp stays at {clamp_C:.4g} C, and its wire must have moved it by "
                     f"{FOLLOWS_K:g} K: its sensor is stuck; without one, name the cell in "
@@ -148,37 +154,45 @@ def _duties(reported, duty_reported, cells, every, unread, into):  # type: ignor
 
 
 @njit(cache=True)
-def _compare(  # type: ignore[no-untyped-def]
-    values, columns, now, kept, keeps, tolerance, read, streak, found
-):
-    for i in range(len(now)):
+def _compare(
+    values: Array, watched: NDArray[np.void], now: Array, kept: Array, keeps: float
+) -> None:
+    """Compare resistances with those that wires may have had since a reading's time."""
+    for i in range(len(watched)):
+        wire = watched[i]
         kept[i, 0] = min(now[i, 0], now[i, 0] + keeps * (kept[i, 0] - now[i, 0]))
         kept[i, 1] = max(now[i, 1], now[i, 1] + keeps * (kept[i, 1] - now[i, 1]))
-        ohms = values[columns[i, 0]] if columns[i, 0] >= 0 else np.nan
+        ohms = values[wire["ohms_column"]] if wire["ohms_column"] >= 0 else np.nan
         if np.isnan(ohms):
             continue
-        read[i, 0] = ohms
-        if ohms > (1.0 + tolerance[i]) * kept[i, 1]:
-            streak[i] = max(streak[i], 0) + 1
-        elif ohms < (1.0 - tolerance[i]) * kept[i, 0]:
-            streak[i] = min(streak[i], 0) - 1
+        wire["ohms"] = ohms
+        streak = wire["streak"]
+        if ohms > (1.0 + wire["tolerance"]) * kept[i, 1]:
+            streak = max(streak, 0) + 1
+        elif ohms < (1.0 - wire["tolerance"]) * kept[i, 0]:
+            streak = min(streak, 0) - 1
         else:
-            streak[i] = 0
-        found[i] = found[i] & ~CURRENT | (CURRENT if abs(streak[i]) >= PERSISTENCE else 0)
+            streak = 0
+        wire["streak"] = streak
+        untrue = CURRENT if abs(streak) >= PERSISTENCE else 0
+        wire["found"] = wire["found"] & ~CURRENT | untrue
 
 
 @njit(cache=True)
-def _follow(values, columns, expected_K, begins, read, clamps, found):  # type: ignore[no-untyped-def]
-    for i in range(len(clamps)):
-        kept, K = clamps[i], expected_K[i]
-        kept[_MOST] = max(kept[_MOST], K)
-        kept[_LEAST] = K if begins[i] else min(kept[_LEAST], K)
-        T = values[columns[i, 1]] if columns[i, 1] >= 0 else np.nan
+def _follow(values: Array, watched: NDArray[np.void], expected_K: Array, periods: int) -> None:
+    """Compare what clamps have moved with what they must have; at first a rise counts for less."""
+    for i in range(len(watched)):
+        wire, K = watched[i], expected_K[i]
+        wire["most_K"] = max(wire["most_K"], K)
+        begins = periods < wire["settles_periods"]
+        wire["least_K"] = K if begins else min(wire["least_K"], K)
+        T = values[wire["clamp_column"]] if wire["clamp_column"] >= 0 else np.nan
         if np.isnan(T):
             continue
-        read[i, 1] = T
-        kept[_LOW], kept[_HIGH] = min(kept[_LOW], T), max(kept[_HIGH], T)
-        if kept[_HIGH] - kept[_LOW] > MOVES_K:
-            kept[:] = T, T, K, K
-        stuck = max(kept[_MOST] - K, K - kept[_LEAST]) > FOLLOWS_K
-        found[i] = found[i] & ~CLAMP | (CLAMP if stuck else 0)
+        wire["clamp_C"] = T
+        wire["low_C"], wire["high_C"] = min(wire["low_C"], T), max(wire["high_C"], T)
+        if wire["high_C"] - wire["low_C"] > MOVES_K:
+            wire["low_C"] = wire["high_C"] = T
+            wire["most_K"] = wire["least_K"] = K
+        stuck = max(wire["most_K"] - K, K - wire["least_K"]) > FOLLOWS_K
+        wire["found"] = wire["found"] & ~CLAMP | (CLAMP if stuck else 0)
