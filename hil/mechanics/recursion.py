@@ -19,13 +19,14 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 7, for point joi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.compiled import njit
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array, Vector
+from hil.mechanics.arrays import Array, Indices, Vector
 from hil.mechanics.one_body import checked_inertia
 
 # Columns of `geo`: mass, own joint and joint on the parent (from the centres of mass), J.
@@ -54,6 +55,32 @@ class Carried:
     inertia_kg_m2: ArrayLike
     own_m: Vector = (0.0, 0.0, 0.0)
     at_m: Vector = (0.0, 0.0, 0.0)
+
+
+class Tree(NamedTuple):
+    """Parents, and a row of constants of every body; whether the root is on a fixed joint."""
+
+    parent: Indices
+    geo: Array
+    fixed: bool
+
+
+class Loads(NamedTuple):
+    """Torques and forces on bodies (`Recursion.solve`); acceleration of a fixed root's joint."""
+
+    N: Array
+    F: Array
+    gravity: Vector
+    a_root: Vector
+
+
+class Rates(NamedTuple):
+    """Scratch, and the results of `Recursion`."""
+
+    w: Array
+    V_rate: Array
+    omega_rate: Array
+    Gamma: Array
 
 
 class Recursion:
@@ -106,10 +133,9 @@ class Recursion:
             Forces at the centres of mass besides weight.
         a_root : acceleration of a fixed root's joint
         """
-        accelerations(
-            self.parent, self.geo, self.fixed, A, omega, N, self._none if F is None else F,
-            gravity, a_root, self._w, self.V_rate, self.omega_rate, self.Gamma,
-        )  # fmt: skip
+        loads = Loads(N, self._none if F is None else F, gravity, a_root)
+        found = Rates(self._w, self.V_rate, self.omega_rate, self.Gamma)
+        accelerations(Tree(self.parent, self.geo, self.fixed), A, omega, loads, found)
 
 
 @njit(inline="always")
@@ -168,10 +194,11 @@ def _inverse(e):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def accelerations(  # type: ignore[no-untyped-def]
-    parent, geo, fixed, A, omega, N, F, gravity, a_root, w, V_rate, omega_rate, Gamma
-):
-    """Evaluate the equations of the module; `w` is scratch, the last three are the results."""
+def accelerations(tree: Tree, A: Array, omega: Array, loads: Loads, found: Rates) -> None:
+    """Evaluate the equations of the module."""
+    parent, geo, fixed = tree
+    N, F, gravity, a_root = loads
+    w, V_rate, omega_rate, Gamma = found
     n = len(parent)
     for i in range(n):
         p = parent[i]

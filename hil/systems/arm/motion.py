@@ -6,7 +6,7 @@ import numpy as np
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array, Indices
-from hil.mechanics.recursion import accelerations
+from hil.mechanics.recursion import Loads, Rates, Tree, accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 
 
@@ -92,10 +92,9 @@ def _rates(
     s = links
     attitudes(q, s.A)
     torques(s.A, omega, activations, s.muscles, s.N)
-    accelerations(
-        s.parent, s.geo, True, s.A, omega, s.N, s.none, s.gravity, (0.0, 0.0, 0.0), s.scratch,
-        s.V_rate, omega_rate, s.Gamma,
-    )  # fmt: skip
+    loads = Loads(s.N, s.none, s.gravity, (0.0, 0.0, 0.0))
+    found = Rates(s.scratch, s.V_rate, omega_rate, s.Gamma)
+    accelerations(Tree(s.parent, s.geo, True), s.A, omega, loads, found)
     quaternion_rates(q, omega, q_rate)
 
 

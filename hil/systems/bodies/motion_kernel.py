@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array, Indices
-from hil.mechanics.recursion import accelerations
+from hil.mechanics.arrays import Array, Indices, Vector
+from hil.mechanics.recursion import Loads, Rates, Tree, accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
 from hil.systems.bodies.joints import Joints, joint_torques
 
@@ -85,7 +85,7 @@ def rates(
     rest_a = (0.0, 0.0, 0.0)
     support_N[:] = 0.0
     k = 3 * np.sum(stands)
-    at, arm, spin, lever, z = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    at, spin, lever, z = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     free, L, on = np.empty(k), np.empty((k, k)), np.empty(k // 3, dtype=np.int64)
     j = 0
     for s in range(m):
@@ -106,18 +106,21 @@ def rates(
             N[:] = 0.0
             F[:] = 0.0
             free_axis = unit % 3
-            _push(A, N, F, feet[on[unit // 3]], r[on[unit // 3]],
-                  1.0 if free_axis == 0 else 0.0, 1.0 if free_axis == 1 else 0.0,
-                  1.0 if free_axis == 2 else 0.0, arm, lever)  # fmt: skip
+            axis = (
+                1.0 if free_axis == 0 else 0.0, 1.0 if free_axis == 1 else 0.0,
+                1.0 if free_axis == 2 else 0.0,
+            )  # fmt: skip
+            _push(A, N, F, feet[on[unit // 3]], r[on[unit // 3]], axis)
         if unit == k:
             f = _least_norm(L, free)
             for i in range(k // 3):
                 s = on[i]
                 for a in range(3):
                     support_N[s, a] = f[3 * i + a]
-                _push(A, N, F, feet[s], r[s], f[3 * i], f[3 * i + 1], f[3 * i + 2], arm, lever)
+                _push(A, N, F, feet[s], r[s], (f[3 * i], f[3 * i + 1], f[3 * i + 2]))
         moving = omega if whole else still
-        accelerations(parent, geo, False, A, moving, N, F, g, rest_a, w, V_rate, omega_rate, Gamma)
+        loads, found = Loads(N, F, g, rest_a), Rates(w, V_rate, omega_rate, Gamma)
+        accelerations(Tree(parent, geo, False), A, moving, loads, found)
         if turn == 0 and k > 0:
             # Positions and velocities of the joints, from the root outwards: w holds omega, c, d.
             for i in range(n):
@@ -156,16 +159,15 @@ def rates(
 
 
 @njit(cache=True, error_model="numpy")
-def _push(A, N, F, b, r, fx, fy, fz, arm, lever):  # type: ignore[no-untyped-def]
+def _push(A: Array, N: Array, F: Array, b: int, r: Array, f: Vector) -> None:
     """Add a force at a body's point: as a force at its centre of mass, and a torque r x A^T f."""
-    F[b, 0] += fx
-    F[b, 1] += fy
-    F[b, 2] += fz
+    arm, torque = np.empty(3), np.empty(3)
     for a in range(3):
-        arm[a] = A[b, 0, a] * fx + A[b, 1, a] * fy + A[b, 2, a] * fz
-    _cross(r, arm, lever)
+        F[b, a] += f[a]
+        arm[a] = A[b, 0, a] * f[0] + A[b, 1, a] * f[1] + A[b, 2, a] * f[2]
+    _cross(r, arm, torque)
     for a in range(3):
-        N[b, a] += lever[a]
+        N[b, a] += torque[a]
 
 
 @njit(cache=True, error_model="numpy")

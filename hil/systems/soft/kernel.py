@@ -91,26 +91,17 @@ def _recursion(p, q, v, u, x):  # type: ignore[no-untyped-def]
         planar.forward(p.parent, p.geo_planar, q, v, p.w)
         if busy:
             planar.poses(p.parent, p.w, p.pose)
-            push_from_outside(p, p.pose, u)
+            outside.forces(p, p.pose, u)
             planar.push(p.wrench, p.w)
         planar.backward(p.parent, p.state[KAPPA], p.state[F], p.gravity[0], p.gravity[1], p.w, x)
     else:
         spatial.forward(p.parent, p.geo_spatial, q, v, p.base, p.w)
         if busy:
-            push_from_outside(p, p.w, u)
+            outside.forces(p, p.w, u)
             spatial.push(p.wrench, p.w)
         spatial.backward(
             p.parent, p.geo_spatial, p.state[KAPPA], p.state[F], p.base, p.gravity, p.w, x
         )
-
-
-@njit(cache=True, error_model="numpy")
-def push_from_outside(p, pose, u):  # type: ignore[no-untyped-def]
-    """Compute the external wrench on every body, after the poses."""
-    outside.forces(
-        pose, p.body, p.at, p.starts, p.lines, p.grounds, p.n_loads, len(p.drives), u, p.place_x,
-        p.place_v, p.wrench,
-    )  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy")

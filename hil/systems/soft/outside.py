@@ -63,9 +63,10 @@ def locate(pose, body, at, x, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _add(wrench, pose, i, x, fx, fy, fz):  # type: ignore[no-untyped-def]
+def _add(wrench, pose, i, x, f):  # type: ignore[no-untyped-def]
     if i < 0:
         return
+    fx, fy, fz = f
     dx, dy, dz = x[0] - pose[i, 9], x[1] - pose[i, 10], x[2] - pose[i, 11]
     wrench[i, 0] += dy * fz - dz * fy
     wrench[i, 1] += dz * fx - dx * fz
@@ -94,15 +95,15 @@ def measure(body, starts, x, v, lines):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def forces(  # type: ignore[no-untyped-def]
-    pose, body, at, starts, lines, grounds, n_loads, n_drives, u, x, v, wrench
-):
-    """Compute moment about the joint and force on every body, (N, 6)."""
+def forces(p, pose, u):  # type: ignore[no-untyped-def]
+    """Compute moment about the joint and force on every body, (N, 6), after the poses."""
+    body, starts, lines, grounds = p.body, p.starts, p.lines, p.grounds
+    n_loads, n_drives, x, v, wrench = p.n_loads, len(p.drives), p.place_x, p.place_v, p.wrench
     wrench[:] = 0.0
-    locate(pose, body, at, x, v)
+    locate(pose, body, p.at, x, v)
     for k in range(n_loads):
         j = 3 * (n_drives + k)
-        _add(wrench, pose, body[k], x[k], u[j], u[j + 1], u[j + 2])
+        _add(wrench, pose, body[k], x[k], (u[j], u[j + 1], u[j + 2]))
     for k in range(n_loads, starts[0]):
         for g in range(len(grounds)):
             n0, n1, n2 = grounds[g, 0], grounds[g, 1], grounds[g, 2]
@@ -120,7 +121,7 @@ def forces(  # type: ignore[no-untyped-def]
             drag = grounds[g, 8] * normal / slip
             _add(
                 wrench, pose, body[k], x[k],
-                normal * n0 - drag * t0, normal * n1 - drag * t1, normal * n2 - drag * t2,
+                (normal * n0 - drag * t0, normal * n1 - drag * t1, normal * n2 - drag * t2),
             )  # fmt: skip
     measure(body, starts, x, v, lines)
     for n in range(len(lines)):
@@ -135,5 +136,5 @@ def forces(  # type: ignore[no-untyped-def]
             if piece > 0.0:
                 scale = tension / piece
                 f0, f1, f2 = scale * d0, scale * d1, scale * d2
-                _add(wrench, pose, body[k], x[k], f0, f1, f2)
-                _add(wrench, pose, body[k + 1], x[k + 1], -f0, -f1, -f2)
+                _add(wrench, pose, body[k], x[k], (f0, f1, f2))
+                _add(wrench, pose, body[k + 1], x[k + 1], (-f0, -f1, -f2))

@@ -8,7 +8,7 @@ import scipy
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.systems.soft import outside
-from hil.systems.soft.kernel import kinematics, push_from_outside
+from hil.systems.soft.kernel import kinematics
 from hil.systems.soft.parts import REST, REST_RATE, C, K, carve
 from hil.systems.soft.stepper import History, SoftStepper
 from hil.systems.soft.tree import Place
@@ -115,7 +115,7 @@ def _moving(ints, floats, q, v, u, mass, centre, inertia, out):  # type: ignore[
     for k in range(len(q)):
         kinematics(p, q[k], v[k])
         pose = p.pose if p.is_planar else p.w
-        push_from_outside(p, pose, u[k])
+        outside.forces(p, pose, u[k])
         kinetic, potential, power = 0.0, 0.0, 0.0
         for i in range(len(mass)):
             outside.locate(pose[i : i + 1], _FIRST, centre[i : i + 1], x, x_dot)
