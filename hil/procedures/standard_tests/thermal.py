@@ -6,15 +6,16 @@ each temperature is that of Clausius-Clapeyron.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from hil.config.table import Positive, Table
 from hil.errors import ConfigError
+from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.procedures.standard_tests.analysis import branch, interval, loop_area, mean_text, tangents
@@ -114,31 +115,40 @@ def analyse_isobaric(
     values: IsobaricValues, subject: Subject, trials: Sequence[Trial], out: Path
 ) -> Results:
     """Temperatures, stroke and hysteresis under constant load."""
-    return _analyse(
-        values, subject, trials, out, subject.displacement, 1e3, "mm", "displacement", "stroke",
-        "isobaric: cycles of temperature under constant load",
-    )  # fmt: skip
+    title = "isobaric: cycles of temperature under constant load"
+    shown = Shown(subject.displacement, 1e3, "mm", "displacement", "stroke", title)
+    return _analyse(values, subject, trials, out, shown)
 
 
 def analyse_isometric(
     values: Values, subject: Subject, trials: Sequence[Trial], out: Path
 ) -> Results:
     """Temperatures and recovery force at constant length."""
-    return _analyse(
-        values, subject, trials, out, subject.force, 1.0, "N", "force", "recovery force",
-        "isometric: cycles of temperature at constant length",
-    )  # fmt: skip
+    title = "isometric: cycles of temperature at constant length"
+    shown = Shown(subject.force, 1.0, "N", "force", "recovery force", title)
+    return _analyse(values, subject, trials, out, shown)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is drawn over temperature: a column, its unit and scale to it, and words."""
+
+    column: str
+    scale: float
+    unit: str
+    what: str
+    change: str
+    title: str
 
 
 def _analyse(
-    values: Values, subject: Subject, trials: Sequence[Trial], out: Path, column: str,
-    scale: float, unit: str, what: str, change: str, title: str,
-) -> Results:  # fmt: skip
-    temperature = subject.temperature
+    values: Values, subject: Subject, trials: Sequence[Trial], out: Path, shown: Shown
+) -> Results:
+    temperature, unit = subject.temperature, shown.unit
     rows, figures, found = [], [], []
     for trial in trials:
         t_s = trial.run.t_s.values
-        T, y = trial.run[temperature].values, scale * trial.run[column].values
+        T, y = trial.run[temperature].values, shown.scale * trial.run[shown.column].values
         load_N = load_of(trial)
         load = "" if load_N is None else f"{load_N:g}"
         per_cycle: list[dict[str, float]] = []
@@ -147,7 +157,7 @@ def _analyse(
             for i in range(values.cycles):
                 on_s = START_S + i * (values.heat_s + values.cool_s)
                 per_cycle.append(_cycle(values, t_s, T, y, on_s, axis if i == 0 else None))
-            axis.set(xlabel="temperature [degC]", ylabel=f"{what} [{unit}]")
+            axis.set(xlabel="temperature [degC]", ylabel=f"{shown.what} [{unit}]")
             axis.legend(frameon=False)
             name = f"loop{f'-{load}N' if load else ''}.png"
             caption = (
@@ -160,7 +170,7 @@ def _analyse(
         keys = (*NAMES, "change", "width_K", "area")
         rows.append([load or "as mounted", *(mean_text(*means[key]) for key in keys)])
     columns = [
-        "load [N]", *(f"{name} [degC]" for name in NAMES), f"{change} [{unit}]",
+        "load [N]", *(f"{name} [degC]" for name in NAMES), f"{shown.change} [{unit}]",
         "hysteresis [K]", f"area [{unit} K]",
     ]  # fmt: skip
     tables = [as_table("Means over the cycles, with 95 % intervals", columns, rows)]
@@ -173,11 +183,17 @@ def _analyse(
         "not a test report by that standard.",
         "The hysteresis is the distance of the branches at half of the change.",
     ]
-    return {"title": title, "figures": figures, "tables": tables, "notes": notes, "loads": found}
+    return {
+        "title": shown.title,
+        "figures": figures,
+        "tables": tables,
+        "notes": notes,
+        "loads": found,
+    }
 
 
 def _cycle(
-    values: Values, t_s: NDArray[Any], T: NDArray[Any], y: NDArray[Any], on_s: float, axis: Any
+    values: Values, t_s: Array, T: Array, y: Array, on_s: float, axis: Any
 ) -> dict[str, float]:
     heating = (t_s >= on_s) & (t_s < on_s + values.heat_s)
     cooling = (t_s >= on_s + values.heat_s) & (t_s < on_s + values.heat_s + values.cool_s)
