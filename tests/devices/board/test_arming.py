@@ -8,7 +8,7 @@ import pytest
 
 from hil.__main__ import main
 from hil.devices.board import protocol
-from hil.devices.board.arming import armed_once_ready, seconds_to_cool
+from hil.devices.board.arming import Heat, armed_once_ready, seconds_to_cool
 from hil.devices.board.link import WRAP_S
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.self_test import SimulatedOperator
@@ -186,3 +186,10 @@ def test_a_relay_that_has_welded_is_never_armed():
     answer = _arm(board, table, ask)
     assert protocol.result_name(answer["result"]) in ("is_faulted", "condition_present")
     assert protocol.fault_names(answer["fault_bits"]) == ["supply_stuck"]
+
+
+def test_a_board_that_is_hot_is_asked_for_its_heat_every_20_ms_and_a_cold_one_never():
+    heat = Heat(2, {"heat_time_constant_ms": 1000})
+    assert [t_ms for t_ms in range(0, 90, 3) if heat.is_due(1e-3 * t_ms)] == [0, 21, 42, 63, 84]
+    heat.note({"heat_per_255": [31, 31, 255]})  # no more than an eighth; its third gate has no cell
+    assert not heat.is_due(1.0)
