@@ -88,7 +88,7 @@ def parts_of(configs, *sets, clock=None, experiment="miga6/all_on.toml", dead_af
 
 def gates(parts):
     """What the simulated plant's gates do."""
-    return parts.rig._devices[0]._connect().gates()
+    return parts.rig._devices[0]._link._connect().gates()
 
 
 def first_fault(parts):
@@ -443,7 +443,7 @@ def test_a_device_that_fails_at_the_end_does_not_keep_the_others_on(
     code, parts = wrecked_run(configs, tmp_path / "run.h5", monkeypatch, wreck)
     assert code == 4
     assert "stuck" in capsys.readouterr().err
-    assert not parts.rig._devices[1]._connect().gates().any()
+    assert not parts.rig._devices[1]._link._connect().gates().any()
     assert hil.open_run(tmp_path / "run.h5").attrs["outcome"] == "aborted"
 
 
