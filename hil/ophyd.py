@@ -109,9 +109,9 @@ class Experiment(StandardReadable, Triggerable):
             why = summary["first_cause"] or f"stopped by {summary['stopped_by']}"
             raise DeviceError(f"{summary['file']}: {summary['outcome']}: {why}")
         self._set_recording(str(Path(summary["file"]).resolve()))
-        found = figures_of(Path(summary["file"]), summary, {})
+        figures = figures_of(Path(summary["file"]), summary, {})
         for figure, put in self._figures.items():
-            value = found.get(figure)
+            value = figures.get(figure)
             put(nan if value is None else float(value))
 
     @AsyncStatus.wrap
@@ -129,19 +129,19 @@ class Experiment(StandardReadable, Triggerable):
 
 def _number(table: Mapping[str, object], key: str, path: Path) -> float:
     """Value of a key such as `controller.k_p`."""
-    found: object = table
+    entry: object = table
     for word in key.split("."):
-        found = found.get(word) if isinstance(found, Mapping) else None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+        entry = entry.get(word) if isinstance(entry, Mapping) else None
+    if isinstance(entry, bool) or not isinstance(entry, int | float):
         raise ConfigError(f"{path}: {key}: not a number in this file: a setting needs one")
-    return float(found)
+    return float(entry)
 
 
 def _figures(path: Path) -> dict[str, str]:
     """Names and units of the figures that a run of the experiment may have."""
-    found = {"missed_periods": "1"}
+    unit_by_figure = {"missed_periods": "1"}
     for signal in signals_in(column.name for column in build(Plan(load(path))).frame.columns):
         for figure in OF_FORCE if signal.name == "force" else OF_SIGNALS:
             unit = "1" if figure == WITHOUT_UNIT else units(signal.suffix)
-            found[f"{signal.name}_{figure}"] = unit
-    return found
+            unit_by_figure[f"{signal.name}_{figure}"] = unit
+    return unit_by_figure

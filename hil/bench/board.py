@@ -79,7 +79,7 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
         raise DeviceError("the simulated board cannot be armed")
     number = answers[-1]["arming"] << 8 | answers[-1].seq
     set_mask = protocol.encoder("set_mask")
-    found = Exchanges(n, 0, [], 0.0)
+    exchanges = Exchanges(n, 0, [], 0.0)
     began = time.perf_counter()
     for k in range(n):
         cells = (k * 0x9E37 >> 3) & 0xFFF  # switches every cell on and off
@@ -90,16 +90,16 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
         answers = decoder.feed(port.read(0.0))
         whole = len(answers) == 1 and answers[0].seq == number & 255
         if not whole or answers[0]["cells_on"] != cells or answers[0]["fault_bits"]:
-            found.errors += 1
+            exchanges.errors += 1
         else:
-            found.round_trips_s.append(port.arrived_s() - sent_s)
-    found.wall_s = time.perf_counter() - began
-    return found
+            exchanges.round_trips_s.append(port.arrived_s() - sent_s)
+    exchanges.wall_s = time.perf_counter() - began
+    return exchanges
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(figures: dict[str, Any]) -> str:
     """The figures as a table."""
-    native, chip = found["native"], found["emulated"]
+    native, chip = figures["native"], figures["emulated"]
     rows = [
         ("board on this machine, ticks of 1 ms", f"{native['steps_per_s']:.0f} /s",
          "above 10 000 /s"),

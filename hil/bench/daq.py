@@ -83,13 +83,13 @@ def _tick() -> float:
         lines = DigitalSingleChannelWriter(do.out_stream)
         volts.verify_array_shape = counters.verify_array_shape = False
         lines.verify_array_shape = False
-        found = np.empty(CHANNELS)
+        sample_V = np.empty(CHANNELS)
         for task in (ai, ci, do):
             task.start()
 
         def tick(k: int) -> None:
             system.advance_to(1e-3 * (k + 1))
-            volts.read_one_sample(found, timeout=0.0)
+            volts.read_one_sample(sample_V, timeout=0.0)
             counters.read_one_sample_double(timeout=0.0)
             lines.write_one_sample_port_uint32(k & 0xFF, timeout=0.0)
 

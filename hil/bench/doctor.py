@@ -73,23 +73,23 @@ def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
     }
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(report: dict[str, Any]) -> str:
     """One line a finding, remedies indented below."""
     marks = {"good": "ok   ", "could be better": "note ", "unfit": "UNFIT"}
     lines = []
-    for finding in found["findings"]:
+    for finding in report["findings"]:
         lines.append(f"{marks[finding['state']]} {finding['what']}: {finding['found']}")
         if finding["remedy"]:
             lines.append(f"        {finding['remedy']}")
-    verdict = "fit" if found["fit"] else "NOT fit"
+    verdict = "fit" if report["fit"] else "NOT fit"
     lines += ["", f"This machine is {verdict} for runs on the real clock at 1 kHz."]
     return "\n".join(lines)
 
 
-def _finding(what: str, found: str, remedy: str = "", state: str = "") -> dict[str, str]:
+def _finding(what: str, observation: str, remedy: str = "", state: str = "") -> dict[str, str]:
     """One finding; with a remedy it is one that could be better, unless the state says more."""
     state = state or ("could be better" if remedy else "good")
-    return {"what": what, "found": found, "state": state, "remedy": remedy}
+    return {"what": what, "found": observation, "state": state, "remedy": remedy}
 
 
 def _python() -> dict[str, str]:
@@ -119,8 +119,8 @@ def _preemption() -> dict[str, str]:
         return _finding("preemption", "full")
     remedy = "boot with preempt=full, or take a PREEMPT_RT kernel for hard deadlines"
     if "PREEMPT_DYNAMIC" in words:
-        found = f"chosen at boot: {asked[0]}" if asked else "chosen at boot, none requested"
-        return _finding("preemption", found, f"on the kernel command line: {remedy}")
+        observation = f"chosen at boot: {asked[0]}" if asked else "chosen at boot, none requested"
+        return _finding("preemption", observation, f"on the kernel command line: {remedy}")
     return _finding("preemption", "voluntary or none", remedy)
 
 
@@ -144,15 +144,15 @@ def _priority() -> dict[str, str]:
 def _sleep() -> dict[str, str]:
     """Whether a run can keep the machine awake."""
     with sleep.held_off() as how:
-        found = how
+        observation = how
     if not sees_sleep():
-        found += "; sleep of the computer is not detected"
+        observation += "; sleep of the computer is not detected"
     if not how.startswith(sleep.NOT_HELD):
-        return _finding("sleep during a run", found)
+        return _finding("sleep during a run", observation)
     remedy = "prevent sleep yourself"
     if sys.platform == "linux":
         remedy += ", as root: systemctl mask sleep.target suspend.target"
-    return _finding("sleep during a run", found, remedy)
+    return _finding("sleep during a run", observation, remedy)
 
 
 def _throttling() -> dict[str, str]:
@@ -166,8 +166,8 @@ def _throttling() -> dict[str, str]:
         return _finding("real-time share", "not limited")
     share = 100.0 * int(runtime) / int(period)
     remedy = f"as root: sysctl kernel.sched_rt_runtime_us={int(0.95 * int(period))}"
-    found = f"{share:.0f} % of every {int(period) / 1e6:g} s"
-    return _finding("real-time share", found, "" if share >= 90.0 else remedy)
+    observation = f"{share:.0f} % of every {int(period) / 1e6:g} s"
+    return _finding("real-time share", observation, "" if share >= 90.0 else remedy)
 
 
 def _memory_lock() -> dict[str, str]:
@@ -192,9 +192,9 @@ def _governor() -> dict[str, str]:
     governors = {path.read_text().strip() for path in paths}
     if not governors:
         return _finding("CPU frequency", "not scaled by this kernel")
-    found = f"governor {', '.join(sorted(governors))}"
+    observation = f"governor {', '.join(sorted(governors))}"
     remedy = "as root: cpupower frequency-set -g performance"
-    return _finding("CPU frequency", found, "" if governors == {"performance"} else remedy)
+    return _finding("CPU frequency", observation, "" if governors == {"performance"} else remedy)
 
 
 def _clock_source() -> dict[str, str]:
@@ -228,9 +228,9 @@ def _shared_memory() -> dict[str, str]:
 
 
 def _compiler() -> dict[str, str]:
-    found = compiler()
-    remedy = "" if found else "only needed to build firmware: apt install gcc"
-    return _finding("C compiler", found or "none", remedy)
+    compiler_path = compiler()
+    remedy = "" if compiler_path else "only needed to build firmware: apt install gcc"
+    return _finding("C compiler", compiler_path or "none", remedy)
 
 
 def _extras() -> dict[str, str]:
@@ -323,25 +323,25 @@ def _daq() -> dict[str, str]:
     )
 
 
-def _loopback(found: dict[str, Any]) -> dict[str, str]:
+def _loopback(figures: dict[str, Any]) -> dict[str, str]:
     """Latency from one edge of the gate to the next, through the wire."""
     said = (
-        f"ADC to gate p50 {1e3 * found['p50_s']:.2f} ms, p99 {1e3 * found['p99_s']:.2f} ms, "
-        f"max {1e3 * found['max_s']:.2f} ms: {found['p99_periods']:.2f} periods "
-        f"({', '.join(f'{name} {kind}' for name, kind in found['backend'].items())})"
+        f"ADC to gate p50 {1e3 * figures['p50_s']:.2f} ms, p99 {1e3 * figures['p99_s']:.2f} ms, "
+        f"max {1e3 * figures['max_s']:.2f} ms: {figures['p99_periods']:.2f} periods "
+        f"({', '.join(f'{name} {kind}' for name, kind in figures['backend'].items())})"
     )
     remedy = (
         f"more than {PERIODS_MAX:g} periods: check the latency timers above, and the card's filter"
     )
-    return _finding("loop-back", said, "" if found["p99_periods"] <= PERIODS_MAX else remedy)
+    return _finding("loop-back", said, "" if figures["p99_periods"] <= PERIODS_MAX else remedy)
 
 
-def _offset(channel: str, found: dict[str, Any]) -> dict[str, str]:
+def _offset(channel: str, figures: dict[str, Any]) -> dict[str, str]:
     """How much later than the board a device dates the same edge."""
-    off_ms, u_ms = 1e3 * found["offset_s"], 1e3 * found["uncertainty_s"]
+    off_ms, u_ms = 1e3 * figures["offset_s"], 1e3 * figures["uncertainty_s"]
     said = (
         f"{channel} dates an edge {off_ms:.2f} ms after the board (standard uncertainty "
-        f"{u_ms:.2f} ms, {found['edges']} edges)"
+        f"{u_ms:.2f} ms, {figures['edges']} edges)"
     )
     remedy = "its age leaves this delay out: look for a filter" if off_ms > 2.0 * u_ms else ""
     return _finding("time base", said, remedy)
@@ -355,17 +355,17 @@ def _wake_up() -> dict[str, str]:
     for tick in range(PROBE_TICKS):
         late_s[tick] = clock.sleep_until_s(tick * PROBE_PERIOD_S)
     p50_us, p99_us = (1e6 * q for q in np.quantile(late_s, (0.5, 0.99)))
-    found = f"late by p50 {p50_us:.0f} us, p99 {p99_us:.0f} us, max {1e6 * late_s.max():.0f} us"
+    lateness = f"late by p50 {p50_us:.0f} us, p99 {p99_us:.0f} us, max {1e6 * late_s.max():.0f} us"
     if p50_us > 1e6 * PROBE_PERIOD_S / 2:
         return _finding(
             "1 kHz wake-up",
-            found,
+            lateness,
             "the computer is overloaded or its timers are coarse",
             state="unfit",
         )
     if p99_us > 1e6 * PROBE_PERIOD_S:
-        return _finding("1 kHz wake-up", found, "occasional stalls")
-    return _finding("1 kHz wake-up", found)
+        return _finding("1 kHz wake-up", lateness, "occasional stalls")
+    return _finding("1 kHz wake-up", lateness)
 
 
 def _read(path: str) -> str:

@@ -35,17 +35,17 @@ EXTRAS = {
 def look() -> list[dict[str, Any]]:
     """Every purpose with what it lacks here and the command that installs it; empty if nothing."""
     packages = _packages()
-    found = [_row(CORE, _missing(packages[""]), f"pip install {DISTRIBUTION}")]
+    rows = [_row(CORE, _missing(packages[""]), f"pip install {DISTRIBUTION}")]
     for extra, purpose in EXTRAS.items():
         remedy = f"pip install '{DISTRIBUTION}[{extra}]'"
-        found.append(_row(f"{purpose} ({extra})", _missing(packages.get(extra, ())), remedy))
-    return [*found, *_system()]
+        rows.append(_row(f"{purpose} ({extra})", _missing(packages.get(extra, ())), remedy))
+    return [*rows, *_system()]
 
 
-def as_text(found: list[dict[str, Any]]) -> str:
+def as_text(rows: list[dict[str, Any]]) -> str:
     """One line a purpose; the command that installs what it lacks is below."""
     lines = []
-    for row in found:
+    for row in rows:
         mark = "ok     " if not row["missing"] else "missing"
         lacks = f": {', '.join(row['missing'])}" if row["missing"] else ""
         lines.append(f"{mark} {row['for']}{lacks}")
@@ -61,13 +61,13 @@ def _row(purpose: str, missing: list[str], remedy: str) -> dict[str, Any]:
 
 def _packages() -> dict[str, list[str]]:
     """Names of the packages of the core (`""`) and of every extra, from this distribution."""
-    found: dict[str, list[str]] = {"": []}
+    packages: dict[str, list[str]] = {"": []}
     for line in requires(DISTRIBUTION) or ():
         name = re.match(r"[\w.-]+", line)
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         if name and name[0] != DISTRIBUTION:
-            found.setdefault(extra[1] if extra else "", []).append(name[0])
-    return found
+            packages.setdefault(extra[1] if extra else "", []).append(name[0])
+    return packages
 
 
 def _missing(names: list[str] | tuple[str, ...]) -> list[str]:
@@ -85,17 +85,17 @@ def _is_there(name: str) -> bool:
 def _system() -> list[dict[str, Any]]:
     """What pip does not install."""
     board = [] if built("libboard.so").is_file() else _tools("cc", "make")
-    found = [_row("the simulated driver board", board, "sudo apt-get install gcc libc6-dev make")]
+    rows = [_row("the simulated driver board", board, "sudo apt-get install gcc libc6-dev make")]
     if sys.platform == "linux":
         wanted = {k: v for libraries in QT_LIBRARIES.values() for k, v in libraries.items()}
         lacking = [library for library in wanted if not find_library(library)]
         remedy = f"sudo apt-get install {' '.join(wanted[library] for library in lacking)}"
-        found.append(_row("libraries of the window", lacking, remedy))
-        found.append(_chip())
+        rows.append(_row("libraries of the window", lacking, remedy))
+        rows.append(_chip())
     driver = "nicaiu" if sys.platform == "win32" else "nidaqmx"
-    found.append(_library("NI cards in this computer", driver, "NI's driver NI-DAQmx, from ni.com"))
-    found.append(_library("LabJack", "LabJackM", "the library LJM, from labjack.com"))
-    return found
+    rows.append(_library("NI cards in this computer", driver, "NI's driver NI-DAQmx, from ni.com"))
+    rows.append(_library("LabJack", "LabJackM", "the library LJM, from labjack.com"))
+    return rows
 
 
 def _chip() -> dict[str, Any]:

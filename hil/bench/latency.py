@@ -186,7 +186,7 @@ def _offsets(
         there = there & np.isfinite(taken_s)
         return edges_of(taken_s[there], on[there])
 
-    found = {}
+    edge_times_s = {}
     late_in = np.arange(learn_ticks) > learn_ticks // 2
     for channel in layout.channels:
         values = rows[channel.column("measured")]
@@ -196,10 +196,10 @@ def _offsets(
             middle = 0.5 * (np.nanmedian(low) + np.nanmedian(high))
             device = device_of(config.tables.devices, channel.name)
             on = (values > middle) == (rise > 0.0)
-            found[f"{channel.name} of {device}"] = edges(device, np.isfinite(values), on)
+            edge_times_s[f"{channel.name} of {device}"] = edges(device, np.isfinite(values), on)
     commanded, reported = rows["cells_commanded"][:, 0] == 1, rows["cells_reported"][:, 0]
     commanded_s = rows["t_s"][1:][commanded[1:] != commanded[:-1]]
     cell, devices = layout.cell_names[0], switching(config.tables.devices)
     switch = next(name for name, device in devices.items() if cell in device.cells_switched)
     reference = edges(switch, reported != CELL_UNKNOWN, reported == 1)
-    return offsets(commanded_s, reference, found)
+    return offsets(commanded_s, reference, edge_times_s)

@@ -44,7 +44,7 @@ def offsets(
     By name: `offset_s`, its standard `uncertainty_s`, and the number of `edges`. Devices that have
     not seen all edges are left out.
     """
-    found = {}
+    figures = {}
     for name, seen in others.items():
         n = min(len(commanded_s), len(reference), len(seen))
         if n < 2 or max(len(commanded_s), len(reference), len(seen)) - n > LOST_MAX:
@@ -56,9 +56,9 @@ def offsets(
             widths_s2 += float(np.mean((after_s - begin_s) ** 2))
         apart_s = middles_s[0] - middles_s[1]
         scatter_s2 = float(np.var(apart_s, ddof=1)) / n
-        found[name] = {
+        figures[name] = {
             "offset_s": float(np.mean(apart_s)),
             "uncertainty_s": float(np.sqrt(widths_s2 / 12.0 + scatter_s2)),
             "edges": n,
         }
-    return found
+    return figures

@@ -78,7 +78,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
                     runs.setdefault((rate_Hz, variant), []).append(ticks)
     if progress:
         print(f"\r{'':60}\r", end="", file=sys.stderr)
-    spans = np.array(sorted((t[0, 0], t[-1, 1]) for found in runs.values() for t in found))
+    spans = np.array(sorted((t[0, 0], t[-1, 1]) for turns in runs.values() for t in turns))
     within = {n: s[overlapping(s[:, 0], s[:, 1], spans)] for n, s in stalls.items()}
     here = within.get(cpu, np.empty((0, 2)))
     return {
@@ -150,15 +150,15 @@ def overlapping(begin_s: Ticks, end_s: Ticks, stalls: Ticks) -> NDArray[np.bool_
     return hit
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(report: dict[str, Any]) -> str:
     """The figures as a table, stall-free first and the raw ones in brackets, in us."""
     lines = [
-        f"late at wake-up in us, stall-free (raw); in turns on CPU {found['cpu']}; "
-        f"{found['granted']['priority']}, memory {found['granted']['memory']}; "
-        f"spin at 1 kHz {1e6 * found['spin_s']:.0f} us",
+        f"late at wake-up in us, stall-free (raw); in turns on CPU {report['cpu']}; "
+        f"{report['granted']['priority']}, memory {report['granted']['memory']}; "
+        f"spin at 1 kHz {1e6 * report['spin_s']:.0f} us",
         f"{'rate':>7}  {'':<40}{'p50':>12}{'p99':>14}{'p99.9':>16}{'max':>16}{'missed':>18}",
     ]
-    for row in found["loops"]:
+    for row in report["loops"]:
         free, raw = row["stall_free"], row["raw"]
         cells = [
             f"{1e6 * free[key]:.0f} ({1e6 * raw[key]:.0f})"
@@ -169,16 +169,16 @@ def as_text(found: dict[str, Any]) -> str:
             f"{row['rate_Hz']:>4} Hz  {VARIANTS[row['variant']]:<40}{cells[0]:>12}{cells[1]:>14}"
             f"{cells[2]:>16}{cells[3]:>16}{missed:>22}"
         )
-    if found["c_compiler"] is None:
+    if report["c_compiler"] is None:
         lines.append("C loop: not measured, this machine has no C compiler: apt-get install gcc;")
         lines.append("without it stalls of the machine are not marked either")
-    for cpu, stalls in found["stalls"].items():
+    for cpu, stalls in report["stalls"].items():
         lines.append(
             f"CPU {cpu} stalled {stalls['n']} times for more than "
-            f"{1e6 * found['stall_s']:.0f} us during the runs, for at most "
+            f"{1e6 * report['stall_s']:.0f} us during the runs, for at most "
             f"{1e3 * stalls['longest_s']:.2f} ms"
         )
-    lines.append(f"in parallel: recorder ({found['rows_lost']} rows lost), {found['window']}")
+    lines.append(f"in parallel: recorder ({report['rows_lost']} rows lost), {report['window']}")
     return "\n".join(lines)
 
 

@@ -35,12 +35,12 @@ def measure(duration_s: float) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(figures: dict[str, Any]) -> str:
     return (
-        f"recorder, {found['rate_Hz']:g} Hz x {found['n_columns']} columns for "
-        f"{found['duration_s']:.0f} s: {100.0 * found['core_share']:.1f} % of a core "
-        f"(aim: below {100.0 * SHARE_MAX:.0f} %), {found['rows_lost']} rows lost of "
-        f"{found['rows']}, {found['bytes_per_row']:.0f} B a row on file"
+        f"recorder, {figures['rate_Hz']:g} Hz x {figures['n_columns']} columns for "
+        f"{figures['duration_s']:.0f} s: {100.0 * figures['core_share']:.1f} % of a core "
+        f"(aim: below {100.0 * SHARE_MAX:.0f} %), {figures['rows_lost']} rows lost of "
+        f"{figures['rows']}, {figures['bytes_per_row']:.0f} B a row on file"
     )
 
 

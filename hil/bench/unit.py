@@ -62,14 +62,14 @@ def _steps(file: Path, cells: tuple[str, ...]) -> list[float]:
     return took_s
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(figures: dict[str, Any]) -> str:
     """The figures as a table."""
-    if not found:
+    if not figures:
         return "functional mock-up units: not measured without the extra 'fmu' and a C compiler"
     rows = [
-        ("FMU of miga6 as plant, a tick, median", f"{1e6 * found['step_p50_s']:.0f} us",
+        ("FMU of miga6 as plant, a tick, median", f"{1e6 * figures['step_p50_s']:.0f} us",
          "below 50 us"),
-        ("  99 % of the ticks", f"{1e6 * found['step_p99_s']:.0f} us", ""),
-        ("  in FMPy at 1 kHz", f"{found['times_real_time']:.0f} x", "20 times real time or more"),
+        ("  99 % of the ticks", f"{1e6 * figures['step_p99_s']:.0f} us", ""),
+        ("  in FMPy at 1 kHz", f"{figures['times_real_time']:.0f} x", "20 times real time or more"),
     ]  # fmt: skip
     return as_table(rows)

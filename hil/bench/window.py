@@ -38,25 +38,25 @@ def measure(seconds: float) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(figures: dict[str, Any]) -> str:
     """The figures as a table."""
-    if not found:
+    if not figures:
         return "window: not installed"
     rows = [
-        ("window: first frame after", f"{found['first_frame_s']:.2f} s", "below 2 s"),
+        ("window: first frame after", f"{figures['first_frame_s']:.2f} s", "below 2 s"),
         (
-            f"  {found['n_curves']} curves over ten minutes at 1 kHz",
-            f"{found['frames_per_s']:.0f} frames/s",
+            f"  {figures['n_curves']} curves over ten minutes at 1 kHz",
+            f"{figures['frames_per_s']:.0f} frames/s",
             "30 or more",
         ),
         (
             "  sample to pixel, p95",
-            f"{1e3 * found['sample_to_pixel_p95_s']:.0f} ms",
+            f"{1e3 * figures['sample_to_pixel_p95_s']:.0f} ms",
             "below 100 ms",
         ),
         (
             "  memory after 10 / 60 minutes",
-            f"{found['after_10_min_MB']:.0f} / {found['after_60_min_MB']:.0f} MB",
+            f"{figures['after_10_min_MB']:.0f} / {figures['after_60_min_MB']:.0f} MB",
             "flat",
         ),
     ]

@@ -172,12 +172,12 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
     ConfigError
         The record is missing, invalid, of another kind, or was changed by hand.
     """
-    found = load_any(path, named_by=named_by)
-    if isinstance(found, Calibration):
-        return found
+    calibration = load_any(path, named_by=named_by)
+    if isinstance(calibration, Calibration):
+        return calibration
     raise ConfigError(
-        f"{named_by}: {path.name} is a record of kind '{found.record.kind}': a force channel needs "
-        "a force_transducer's"
+        f"{named_by}: {path.name} is a record of kind '{calibration.record.kind}': a force channel "
+        "needs a force_transducer's"
     )
 
 
@@ -191,8 +191,10 @@ def load_any(path: Path, *, named_by: str) -> Record:
 
 def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
     """The records of force transducers in a recording, by channel."""
-    found = {name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own}
-    return {name: record for name, record in found.items() if isinstance(record, Calibration)}
+    records = {
+        name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own
+    }
+    return {name: record for name, record in records.items() if isinstance(record, Calibration)}
 
 
 def parse_any(path: Path, text: str) -> Record:
@@ -246,9 +248,9 @@ def overlaps(records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def may_be_of(text: str, found: Record) -> bool:
+def may_be_of(text: str, calibration: Record) -> bool:
     """Whether a text may be a record of the same kind and article; a fast check without parsing."""
-    record = found.record
+    record = calibration.record
     return "hil-calibration/" in text and record.kind in text and record.article.serial in text
 
 

@@ -47,7 +47,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
         A record is missing, invalid or has no value for its table, or its values differ from those
         of the table; a line for each.
     """
-    found, wrong, read = [], [], dict[Path, Calibration | Source]()
+    sources, wrong, read = [], [], dict[Path, Calibration | Source]()
     for path, table, names in _naming(tables):
         key = ".".join(path)
         for name in names:
@@ -68,10 +68,10 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
                     wrong.append(f"{where}: {key}.{value}{text}: use one of the two values")
             if not _belongs(table, source):
                 wrong.append(f"{named_by}: {source.id} has no value for this table")
-            found.append(Sourced(key, source, tuple(departures)))
+            sources.append(Sourced(key, source, tuple(departures)))
     if wrong:
         raise ConfigError("\n".join(wrong))
-    return found
+    return sources
 
 
 def _belongs(table: Any, source: Source) -> bool:
@@ -83,10 +83,10 @@ def _belongs(table: Any, source: Source) -> bool:
 
 def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
     """The records as a recording stores them: text, facts and the tables that name them."""
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for sourced in sources:
         source, record = sourced.source, sourced.source.record
-        own = found.setdefault(source.path.stem, {
+        own = entries.setdefault(source.path.stem, {
             "tables": [],
             "record": source.text,
             "record_id": source.id,
@@ -99,7 +99,7 @@ def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
             "expired": source.expired(today),
         })  # fmt: skip
         own["tables"].append(sourced.table)
-    return found
+    return entries
 
 
 def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:

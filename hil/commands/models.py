@@ -139,7 +139,7 @@ def topologies(args: argparse.Namespace) -> int:
 
     cells = LikeCells() if args.cell is None else load_cell(args.cell)
     try:
-        found = sweep(
+        candidates = sweep(
             args.n_cells,
             cells,
             mirror=args.mirror,
@@ -154,7 +154,7 @@ def topologies(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
         raise
-    rows = topologies_page.ranked(found, args.rank)
+    rows = topologies_page.ranked(candidates, args.rank)
     how = {"mirror": args.mirror, "rank": args.rank}
     if args.out is not None:
         written = topologies_page.write(rows, args.out, args.n_cells, cells, **how)
@@ -190,21 +190,21 @@ def _identify_array(args: argparse.Namespace, page: Path) -> int:
     from hil.identification.record import Session, write
 
     asked = Asked(tuple(args.free), tuple(args.fix), tuple(args.each), args.bootstrap, args.seed)
-    recorded, found = identify_files(args.runs, asked, progress=not args.json)
-    identify_page.write_page(recorded, found, page)
-    facts = identify_page.as_dict(recorded, found) | {"page": str(page)}
+    recorded, identification = identify_files(args.runs, asked, progress=not args.json)
+    identify_page.write_page(recorded, identification, page)
+    facts = identify_page.as_dict(recorded, identification) | {"page": str(page)}
     if not args.json:
-        say(identify_page.as_text(found))
+        say(identify_page.as_text(identification))
         say(f"page:   {page}")
     if args.out is not None:
         session = Session(args.by, args.serial, args.valid_days)
-        record = write(args.out, recorded, found, session, datetime.date.today())
+        record = write(args.out, recorded, identification, session, datetime.date.today())
         facts |= {"record": str(args.out), "record_id": record.id}
         if not args.json:
             say(f"record: {args.out} ({record.id})")
     if args.json:
         print_json(facts)
-    return DONE if found.adequacy.adequate else ANSWER_NO
+    return DONE if identification.adequacy.adequate else ANSWER_NO
 
 
 def _identify_wire(args: argparse.Namespace, page: Path) -> int:
@@ -216,13 +216,13 @@ def _identify_wire(args: argparse.Namespace, page: Path) -> int:
 
     if args.free or args.fix or args.each:
         raise ConfigError("--free, --fix, --each: a wire's law is fitted whole: leave them out")
-    found = identify_loop_files(args.runs)
-    wires_page.write_page(found, is_simulated(args.runs), page)
-    facts = wires_page.as_dict(found) | {"page": str(page)}
-    text = f"{wires_page.as_text(found)}\npage:   {page}"
+    wire = identify_loop_files(args.runs)
+    wires_page.write_page(wire, is_simulated(args.runs), page)
+    facts = wires_page.as_dict(wire) | {"page": str(page)}
+    text = f"{wires_page.as_text(wire)}\npage:   {page}"
     if args.out is not None:
         session = Session(args.by, args.serial, args.valid_days)
-        record = write_wire(args.out, args.runs, found, session, datetime.date.today())
+        record = write_wire(args.out, args.runs, wire, session, datetime.date.today())
         lines = wires_page.as_activation(dict(zip(record.names, record.values, strict=True)))
         facts |= {"record": str(args.out), "record_id": record.id}
         text += f"\nrecord: {args.out} ({record.id}); beside it in the activation:\n{lines}"

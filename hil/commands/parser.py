@@ -39,13 +39,13 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse unknown arguments here, where the command's options are known."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             word = unknown[0].split("=")[0]
             if not word.startswith("-"):
                 self.error(f"one argument too many: '{word}'")
             self.error(f"unknown option {word}{did_you_mean(word, self._option_string_actions)}")
-        return found, unknown
+        return options, unknown
 
     def flag(self, name: str, text: str) -> None:
         """Add an option without a value."""

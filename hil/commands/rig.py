@@ -100,14 +100,14 @@ def devices(args: argparse.Namespace) -> int:
     from hil.devices.supply.listing import resources_as_text, visa_resources
 
     need_serial()
-    ports, (found, why_none) = serial_ports(), cards()
+    ports, (rows, why_none) = serial_ports(), cards()
     visa, why_no_visa = visa_resources()
     if args.identify:
         ports = identified(ports)
-    facts = {"serial_ports": ports, "cards": found, "no_cards": why_none,
+    facts = {"serial_ports": ports, "cards": rows, "no_cards": why_none,
              "visa": visa, "no_visa": why_no_visa}  # fmt: skip
     texts = (
-        ports_as_text(ports), cards_as_text(found, why_none), resources_as_text(visa, why_no_visa)
+        ports_as_text(ports), cards_as_text(rows, why_none), resources_as_text(visa, why_no_visa)
     )  # fmt: skip
     show(args, facts, "\n".join(texts))
     return DONE
@@ -137,24 +137,24 @@ def board(args: argparse.Namespace) -> int:
 
         if args.set:
             raise ConfigError("--set belongs to hil board limits")
-        found = flash.flashed(
+        identity = flash.flashed(
             args.port, args.image, args.programmer, args.programmer_port, args.boot_loader,
             fuses_alone=args.fuses, build=args.build, baud=args.baud,
         )  # fmt: skip
     else:
-        found = boards.identity(args.port)
+        identity = boards.identity(args.port)
     if args.set:
-        table = boards.changed_limits(found, args.set)
-        changes = [f"{k}: {found['limits'][k]} -> {v}" for k, v in table.items()
-                   if found["limits"][k] != v]  # fmt: skip
+        table = boards.changed_limits(identity, args.set)
+        changes = [f"{k}: {identity['limits'][k]} -> {v}" for k, v in table.items()
+                   if identity["limits"][k] != v]  # fmt: skip
         if not args.yes:
             say("\n".join(["these limits of the board would change:", *changes]))
             if input("store them? type yes: ").strip() != "yes":
                 say("nothing was changed")
                 return ANSWER_NO
         boards.store_limits(args.port, table)
-        found = boards.identity(args.port)
-    show(args, found, boards.identity_as_text(args.port, found))
+        identity = boards.identity(args.port)
+    show(args, identity, boards.identity_as_text(args.port, identity))
     return DONE
 
 

@@ -61,10 +61,10 @@ def _path_in(table: Any, detail: ErrorDetails) -> tuple[str | int, ...]:
     """The error's key path, without the tags of unions that the validator inserts."""
     path: list[str | int] = []
     for i, part in enumerate(detail["loc"]):
-        found = _has(table, [part]) if isinstance(table, dict | list) else ()
-        if found:
+        entries = _has(table, [part]) if isinstance(table, dict | list) else ()
+        if entries:
             path.append(part)
-            table = found[0]
+            table = entries[0]
         elif detail["type"] == "missing" and i == len(detail["loc"]) - 1:
             path.append(part)
     return tuple(path) or tuple(detail["loc"][:1])

@@ -37,10 +37,10 @@ class Futek(LatestReading):
 
         logging.getLogger(LIBRARY).addHandler(logging.NullHandler())  # else it prints its retries
         table = self._table
-        found = futek.FutekSerialScanner.discover_devices(comports=[table.port])
-        if not found:
+        instruments = futek.FutekSerialScanner.discover_devices(comports=[table.port])
+        if not instruments:
             raise DeviceError("no FUTEK instrument answers: check port, cable and power")
-        self._instrument = found[0]
+        self._instrument = instruments[0]
         if table.rate_Hz is not None:
             self._instrument.set_sampling_rate_value(table.rate_Hz, table.input)
         unit = self._instrument.get_unit_of_measure(table.input).name

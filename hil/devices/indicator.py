@@ -65,8 +65,8 @@ class Lines:
                 self._parse(line.decode("latin-1").strip(" \x00"), t_s)
 
     def _parse(self, line: str, t_s: float) -> None:
-        found = self._pattern.fullmatch(line)
-        groups = found.groupdict() if found else {}
+        match = self._pattern.fullmatch(line)
+        groups = match.groupdict() if match else {}
         value = _number(groups.get("value", ""))
         if value is None and not groups.get("overload"):
             self._bad_lines += 1

@@ -105,34 +105,34 @@ class Protection:
         NoTableError
             No limits within the board's ranges protect the wires.
         """
-        found = protecting(self.cells, self.reserve, self.limits)
+        limits = protecting(self.cells, self.reserve, self.limits)
         if self.measures:
-            found |= self._compared(found)
+            limits |= self._compared(limits)
         else:
-            found["current_max_mA"] = self.assumed_mA
-            self._let_work(found)
-        for name, value in found.items():
+            limits["current_max_mA"] = self.assumed_mA
+            self._let_work(limits)
+        for name, value in limits.items():
             highest = protocol.LIMITS[name].highest
             if value > highest:
                 raise NoTableError(
                     f"'{self.cells[0].cell}': needs {name} = {value}, and a board has at most "
                     f"{highest}: choose a thinner wire, or a lower voltage"
                 )
-        return {**self.derived, **found}
+        return {**self.derived, **limits}
 
     def unnoticed(self) -> list[Unnoticed]:
         """How far too low each cell's current may be read; nothing if it reads none."""
         cells = self.cells if self.measures else ()
         return [unnoticed(cell, self.bench, self.limits, self.resistance) for cell in cells]
 
-    def _compared(self, found: Mapping[str, int]) -> dict[str, int]:
+    def _compared(self, limits: Mapping[str, int]) -> dict[str, int]:
         """The limit below which a current is read too low, and where it can be less heat.
 
         The heat budget then protects the wires from currents that are read too low unnoticed.
         """
         tolerance = self.resistance.tolerance
         least = {"current_on_min_mA": on_min_mA(self.cells, self.bench, self.limits, tolerance)}
-        compared = replace(self, limits={**self.limits, **found, **least}).unnoticed()
+        compared = replace(self, limits={**self.limits, **limits, **least}).unnoticed()
         if all(one.protected for one in compared):
             return least
         error = 1.0 - 1.0 / sqrt(max(one.times for one in compared))
@@ -143,15 +143,15 @@ class Protection:
         except NoTableError:
             return least  # `doubts` has the temperature
 
-    def _let_work(self, found: Mapping[str, int]) -> None:
+    def _let_work(self, limits: Mapping[str, int]) -> None:
         """Require that the assumed current lets every cell contract before the board trips."""
-        thermal = Thermal.of({**self.limits, **found})
+        thermal = Thermal.of({**self.limits, **limits})
         held_s = held_for_s(thermal.assumed_A, thermal, self.bench.scan_s)
         for cell in self.cells:
             takes_s = cell.contracts_in_s(self.bench.supply_V, self.bench.cold_C)
             if takes_s >= held_s:
                 raise NoTableError(
-                    f"'{cell.cell}': an Arduino assumes {found['current_max_mA']} mA and trips "
+                    f"'{cell.cell}': an Arduino assumes {limits['current_max_mA']} mA and trips "
                     f"after {held_s:.3g} s, and it takes {takes_s:.3g} s to contract: change the "
                     "supply's voltage"
                 )
@@ -160,7 +160,7 @@ class Protection:
 def protections(tables: RigTables, model: Any) -> list[Protection]:
     """Every board of a rig with its wires, from the thermal model or from the board's table."""
     thermal = thermal_cells(tables.model, model)
-    found = []
+    boards = []
     for name, board in boards_of(tables.devices).items():
         cells = {cell: thermal[cell] for cell in board.cells if cell in thermal}
         if board.wire is not None:
@@ -170,14 +170,14 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
         unknown = [cell for cell in board.cells if cell not in cells]
         limits = protocol.default_limits() | board.limits
         bench = _bench(tables, board, known)
-        found.append(
+        boards.append(
             Protection(
                 name, limits, known, unknown, bench,
                 measures=board.measures, cut=can_be_cut(tables.devices),
                 resistance=board.resistance,
             )
         )  # fmt: skip
-    return found
+    return boards
 
 
 def resistance_limits_Ohm(tables: RigTables, model: Any, name: str) -> list[tuple[float, float]]:
@@ -215,14 +215,14 @@ def _air_C(cell: CellWire, bench: Bench) -> tuple[float, float]:
 
 def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[WatchedWire]:
     """The cells of boards whose readings the loop compares with their described wires."""
-    found = []
+    wires = []
     for board in protections(tables, model):
         table = boards_of(tables.devices)[board.name]
         own = table.resistance
         ranged = own.min_Ohm is not None or own.max_Ohm is not None
         left_A2s = Thermal.of(board.limits).heat_max_A2s / protocol.HEAT_TO_ARM
         for cell in board.cells if board.measures else ():
-            found.append(
+            wires.append(
                 WatchedWire(
                     board.name, cell, list(cell_names).index(cell.cell),
                     Surroundings(
@@ -236,7 +236,7 @@ def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[Wa
                     every=table.every,
                 )
             )  # fmt: skip
-    return found
+    return wires
 
 
 def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
@@ -249,7 +249,7 @@ def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
     derived : dict
         The limits that were added, by board.
     """
-    found, devices = {}, dict(tables.devices)
+    additions, devices = {}, dict(tables.devices)
     on_ms = ceil(1e3 * (tables.guard.cell_on_max_s or 0.0))
     for name, board in boards_of(tables.devices).items():
         shown_A = Thermal.of(protocol.default_limits() | board.limits).reading_max_A
@@ -260,9 +260,9 @@ def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
             ON_TIME not in limits
             and protocol.LIMITS[ON_TIME].default < on_ms <= protocol.LIMITS[ON_TIME].highest
         ):
-            found[name] = {ON_TIME: on_ms}
-            devices[name] = board.model_copy(update={"limits": board.limits | found[name]})
-    return tables.model_copy(update={"devices": devices}), found
+            additions[name] = {ON_TIME: on_ms}
+            devices[name] = board.model_copy(update={"limits": board.limits | additions[name]})
+    return tables.model_copy(update={"devices": devices}), additions
 
 
 def _current_max_mA(board: CellBoardTable) -> int:
@@ -332,12 +332,12 @@ def _command(tables: RigTables, board: CellBoardTable) -> str:
     return "set_duties" if modulates else "set_mask"
 
 
-def faults(found: Sequence[Protection]) -> Iterator[tuple[str, str]]:
+def faults(boards: Sequence[Protection]) -> Iterator[tuple[str, str]]:
     """Yield (key, text) for every board that could heat a wire above its maximum temperature.
 
     And for one whose measurement of resistance would warm a wire that is off.
     """
-    for board in found:
+    for board in boards:
         yield from board_resistance.faults(
             f"devices.{board.name}", board.cells, board.bench.supply_V, board.limits
         )
@@ -417,7 +417,7 @@ def _unmeasured(board: Protection) -> Iterator[tuple[str, str]]:
             yield f"{key}.limits.{name} = {limits[name]}", "an Arduino measures nothing: remove it"
 
 
-def refuse(path: Path, found: Sequence[Protection]) -> None:
+def refuse(path: Path, boards: Sequence[Protection]) -> None:
     """Refuse boards that could heat a wire above its maximum temperature.
 
     Raises
@@ -425,15 +425,15 @@ def refuse(path: Path, found: Sequence[Protection]) -> None:
     ConfigError
         One line for each board.
     """
-    lines = [one_line(f"{path}: {key}: {text}") for key, text in faults(found)]
+    lines = [one_line(f"{path}: {key}: {text}") for key, text in faults(boards)]
     if lines:
         raise ConfigError("\n".join(lines))
 
 
-def doubts(found: Sequence[Protection]) -> list[str]:
+def doubts(boards: Sequence[Protection]) -> list[str]:
     """Warnings about missing information on the boards' wires and supply."""
     lines = []
-    for board in found:
+    for board in boards:
         key = f"devices.{board.name}"
         if board.unknown and board.measures:
             lines.append(
@@ -483,21 +483,21 @@ def _uncompared(board: Protection) -> Iterator[str]:
         )
 
 
-def plan(found: Sequence[Protection]) -> list[str]:
+def plan(boards: Sequence[Protection]) -> list[str]:
     """Lines of the energise plan for boards that cannot find every fault."""
     lacking = ", ".join(protocol.fault_names(protocol.FAULTS_MEASURED))
     return [
         f"'{board.name}' (Arduino) measures nothing: it cannot find {lacking}, and counts "
         f"{board.limits['current_max_mA']} mA as heat of every cell that is on"
-        for board in found
+        for board in boards
         if not board.measures
     ]
 
 
-def as_text(found: Sequence[Protection]) -> list[str]:
+def as_text(boards: Sequence[Protection]) -> list[str]:
     """Wire temperatures that the limits permit, one line for each board and type of wire."""
     lines = []
-    for board in found:
+    for board in boards:
         thermal = Thermal.of(board.limits)
         kinds: dict[tuple[float, ...], list[str]] = {}
         for p in board.peaks():

@@ -406,11 +406,11 @@ def run(run: SystemRun) -> Found:
             f"{', '.join(controllers_of(run.kind))}",
         )
         return
-    found = list(run.kind.check_run(run))
-    yield from found
-    if found:
+    faults = list(run.kind.check_run(run))
+    yield from faults
+    if faults:
         return
-    found = list(controller.check(run))
-    yield from found
-    if not found:
+    faults = list(controller.check(run))
+    yield from faults
+    if not faults:
         yield from run.kind.check_reference(run)

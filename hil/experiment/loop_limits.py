@@ -64,7 +64,7 @@ def protections(tables: RigTables, model: Any) -> list[LoopProtection]:
     """Every device of a rig that switches cells and is no board of hil."""
     thermal = thermal_cells(tables.model, model)
     supplies = list(supplies_of(tables.devices).values())
-    found = []
+    loops = []
     for name, device in switching(tables.devices).items():
         if device.role == "board":
             continue
@@ -83,33 +83,33 @@ def protections(tables: RigTables, model: Any) -> list[LoopProtection]:
         supply_V = max(volts, default=0.0)
         held_s = tables.guard.hold_s.get("cell_energy_high", 0.0)
         late_s = dead_man_s + LATE_TICKS * tables.loop.period_s + held_s
-        found.append(
+        loops.append(
             LoopProtection(
                 name, table.names, wires,
                 {c: budget_of(wire, supply_V, warm_C, late_s) for c, wire in wires.items()},
                 cold_C, warm_C, supply_V, min(limits_A, default=None), dead_man_s,
             )
         )  # fmt: skip
-    return found
+    return loops
 
 
 def budgets(tables: RigTables, model: Any) -> dict[str, HeatBudget]:
     """The heat budgets that the loop keeps, by cell; none for cells of boards."""
-    return {cell: b for found in protections(tables, model) for cell, b in found.budgets.items()}
+    return {cell: b for loop in protections(tables, model) for cell, b in loop.budgets.items()}
 
 
 def faults(tables: RigTables, model: Any) -> Iterator[tuple[str, str]]:
     """Yield (key, text) for each missing substitute of a board's protection, and each bad key."""
-    for found in protections(tables, model):
-        key = f"devices.{found.name}.switches"
-        device = tables.devices[found.name]
+    for loop in protections(tables, model):
+        key = f"devices.{loop.name}.switches"
+        device = tables.devices[loop.name]
         if isinstance(device, NidaqTable):
-            yield from _lines(found.name, device)
+            yield from _lines(loop.name, device)
         if getattr(device, "every", 1) > 1:
-            yield f"devices.{found.name}.every", "it switches cells, in every period: give 1"
+            yield f"devices.{loop.name}.every", "it switches cells, in every period: give 1"
         yield from _controller(tables, key)
-        yield from _power(tables, found, key)
-        yield from _wires(found, key)
+        yield from _power(tables, loop, key)
+        yield from _wires(loop, key)
 
 
 def unnoticed(tables: RigTables) -> Iterator[tuple[str, str]]:
@@ -164,7 +164,7 @@ def _controller(tables: RigTables, key: str) -> Iterator[tuple[str, str]]:
         yield where, f"commands duties, and {key} only switches on and off: choose another"
 
 
-def _power(tables: RigTables, found: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
+def _power(tables: RigTables, loop: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
     """Check the supply, which alone stops a short or a transistor that stays on."""
     if not can_be_cut(tables.devices):
         yield (
@@ -172,7 +172,7 @@ def _power(tables: RigTables, found: LoopProtection, key: str) -> Iterator[tuple
             "a transistor that fails stays on, and nothing could cut its power: add an enable line "
             "to a card, or a supply",
         )
-    if found.supply_A is None:
+    if loop.supply_A is None:
         yield (
             f"{key}.supply_current_max_A",
             "missing: nothing measures the current of a short circuit: add a supply, or give the "
@@ -180,42 +180,42 @@ def _power(tables: RigTables, found: LoopProtection, key: str) -> Iterator[tuple
         )
 
 
-def _wires(found: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
-    unknown = [cell for cell in found.cells if cell not in found.wires]
+def _wires(loop: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
+    unknown = [cell for cell in loop.cells if cell not in loop.wires]
     if unknown:
         yield (
             f"{key}.wire",
             f"missing: the loop computes the heat of '{unknown[0]}' from its wire: "
             f"add [{key}.wire]",
         )
-    for cell, budget in found.budgets.items():
-        most_C = found.wires[cell].temperature_max_C
+    for cell, budget in loop.budgets.items():
+        most_C = loop.wires[cell].temperature_max_C
         late_K = budget.heats_K_per_s * budget.late_s
         if budget.rise_max_K <= 0.0:
             yield (
                 key,
-                f"until the dead man acts, after {found.dead_man_s:g} s, {found.supply_V:g} V heat "
-                f"the wire of '{cell}' by {late_K:.0f} K, from {found.warm_C:g} C to above its "
+                f"until the dead man acts, after {loop.dead_man_s:g} s, {loop.supply_V:g} V heat "
+                f"the wire of '{cell}' by {late_K:.0f} K, from {loop.warm_C:g} C to above its "
                 f"{most_C:g} C: shorten the dead man's time, or lower the voltage",
             )
             return
-        if found.worst_C(cell) > most_C:
+        if loop.worst_C(cell) > most_C:
             yield (
                 key,
-                f"the wire of '{cell}' could reach {ceil(found.worst_C(cell))} C, and its "
+                f"the wire of '{cell}' could reach {ceil(loop.worst_C(cell))} C, and its "
                 f"temperature_max_C is {most_C:g}: choose a maximum above A_f_C",
             )
             return
 
 
-def doubts(found: Sequence[LoopProtection], tables: RigTables) -> list[str]:
+def doubts(loops: Sequence[LoopProtection], tables: RigTables) -> list[str]:
     """Warnings about what such a rig should have, and about cells that cannot work."""
     lines = []
     estop = any(
         line.kind == "estop" for card in cards_of(tables.devices).values()
         for line in card.lines.values()
     )  # fmt: skip
-    for one in found:
+    for one in loops:
         key = f"devices.{one.name}.switches"
         if not estop:
             lines.append(f"{key}: no e-stop is read: add a line of kind 'estop' to a card")
@@ -237,10 +237,10 @@ def doubts(found: Sequence[LoopProtection], tables: RigTables) -> list[str]:
     return lines
 
 
-def as_text(found: Sequence[LoopProtection]) -> list[str]:
+def as_text(loops: Sequence[LoopProtection]) -> list[str]:
     """Wire temperatures that the budgets permit, one line for each device and type of wire."""
     lines = []
-    for one in found:
+    for one in loops:
         cells = [cell for cell in one.cells if cell in one.wires]
         kinds: dict[tuple[float, float], list[str]] = {}
         for cell in cells:
@@ -256,10 +256,10 @@ def as_text(found: Sequence[LoopProtection]) -> list[str]:
     return lines
 
 
-def plan(found: Sequence[LoopProtection], tables: RigTables) -> list[str]:
+def plan(loops: Sequence[LoopProtection], tables: RigTables) -> list[str]:
     """Lines of the energise plan: who switches, what is lacking, what stands in for it."""
     lines = []
-    for one in found:
+    for one in loops:
         device = tables.devices[one.name]
         if isinstance(device, NidaqTable):
             what, dead_man = f"lines of {device.card}", "the card's watchdog"

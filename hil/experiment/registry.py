@@ -42,8 +42,8 @@ def systems() -> Mapping[str, SystemKind]:
     ConfigError
         A package's kind cannot be imported, or its name is already taken.
     """
-    found = {kind: _described(module) for kind, module in BUILT_IN.items()}
-    return found | installed(GROUP, found)
+    kinds = {kind: _described(module) for kind, module in BUILT_IN.items()}
+    return kinds | installed(GROUP, kinds)
 
 
 def _described(module: str) -> SystemKind:

@@ -30,8 +30,8 @@ def _any_of(role: Role, tables: list[type[Table]]) -> Any:
 
 def _controllers() -> list[type[Table]]:
     """Tables of the controllers of all systems, without duplicates."""
-    found = [c.table for system in systems().values() for c in controllers_of(system).values()]
-    return list(dict.fromkeys(found))
+    tables = [c.table for system in systems().values() for c in controllers_of(system).values()]
+    return list(dict.fromkeys(tables))
 
 
 OBSERVERS = [system.observer for system in systems().values() if system.observer is not None]

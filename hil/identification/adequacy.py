@@ -149,8 +149,8 @@ def _slow(
     ratio = float(means @ means) / (len(means) - n_fitted) / noise.mean_rms_N(length) ** 2
     dof = _dof(noise.slow_dof if noise.n_rest else None, unsure)
     p = _p_larger(ratio, len(means) - n_fitted, dof)
-    found = f"{np.sqrt(ratio):.3g} times the noise in means over {1e3 * COARSE_S:g} ms"
-    return [Test("slow", p, found)]
+    description = f"{np.sqrt(ratio):.3g} times the noise in means over {1e3 * COARSE_S:g} ms"
+    return [Test("slow", p, description)]
 
 
 def _dof(dof_of_rest: float | None, unsure: float) -> float | None:

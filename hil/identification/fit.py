@@ -174,7 +174,7 @@ def _solve(
     low, high = (np.append(bound, np.full(n_runs, s * np.inf)) for bound, s in _bounds(box))
     start_x = np.clip(x0, low + 1e-9, high - 1e-9)
     residuals_at_start = of(start_x, box.readings(start_x[:n], until))
-    found = least_squares(
+    solution = least_squares(
         residuals,
         start_x,
         jacobian,
@@ -185,7 +185,7 @@ def _solve(
         gtol=None,
         max_nfev=15 if towards is None else 8,
     )
-    return np.asarray(found.x), 2.0 * float(found.cost) / len(found.fun)
+    return np.asarray(solution.x), 2.0 * float(solution.cost) / len(solution.fun)
 
 
 def _bounds(box: GreyBox) -> tuple[tuple[Array, int], tuple[Array, int]]:
@@ -203,7 +203,7 @@ def _white(noise: Noise, parts: Sequence[Array]) -> Array:
 def bootstrap(
     box: GreyBox,
     noise: Noise,
-    found: Fit,
+    solution: Fit,
     n_times: int,
     seed: int,
     block: int,
@@ -216,22 +216,22 @@ def bootstrap(
     the second step uses the model's readings at the first.
     """
     rng = np.random.default_rng(seed)
-    n, n_white = len(found.theta), len(found.white)
-    to_x = np.linalg.pinv(found.J)
-    centre = _white(noise, [y + z for y, z in zip(box.readings(found.theta), found.zero_N,
+    n, n_white = len(solution.theta), len(solution.white)
+    to_x = np.linalg.pinv(solution.J)
+    centre = _white(noise, [y + z for y, z in zip(box.readings(solution.theta), solution.zero_N,
                                                   strict=True)])  # fmt: skip
     block = min(max(block, 1), n_white // 2)
     per = -(-n_white // block)
     # Corrects the residual's variance for the degrees of freedom.
-    wide = np.sqrt(n_white / found.degrees_of_freedom)
+    wide = np.sqrt(n_white / solution.degrees_of_freedom)
     drawn = np.empty((n_times, n))
     for i in range(n_times):
         starts = rng.integers(0, n_white - block + 1, per)
-        noise_N = wide * found.white[(starts[:, None] + np.arange(block)).ravel()[:n_white]]
+        noise_N = wide * solution.white[(starts[:, None] + np.arange(block)).ravel()[:n_white]]
         x = to_x @ noise_N
-        y = [y + z for y, z in zip(box.readings(found.theta + x[:n]),
-                                   found.zero_N + x[n:], strict=True)]  # fmt: skip
+        y = [y + z for y, z in zip(box.readings(solution.theta + x[:n]),
+                                   solution.zero_N + x[n:], strict=True)]  # fmt: skip
         x += to_x @ (noise_N - (_white(noise, y) - centre))
-        drawn[i] = found.theta + x[:n]
+        drawn[i] = solution.theta + x[:n]
         done(1)
     return drawn

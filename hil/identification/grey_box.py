@@ -70,7 +70,7 @@ class GreyBox:
             model, activation = build_model(table), build_activation(table)
         except ModelError as error:
             raise ConfigError(f"the model cannot be built with these parameters: {error}") from None
-        found = []
+        readings = []
         for i, run in enumerate(self.runs):
             n = len(run.cells) if until is None else min(until[i], len(run.cells))
             system = ArraySystem(model, activation, run.period_s)
@@ -78,8 +78,8 @@ class GreyBox:
                 system.wires.set_ambient(run.ambient_C, settled=True)
             force_N = response(system, model.outputs.index(run.signal), run.cells[:n], run.moves_m)
             rows = run.rows[: np.searchsorted(run.rows, n, side="right")]
-            found.append(run.reading.of(force_N, run.period_s)[rows])
-        return found
+            readings.append(run.reading.of(force_N, run.period_s)[rows])
+        return readings
 
     def jumping(self, theta: Array) -> tuple[str, ...]:
         """Free parameters that make the readings of a wire's model jump.

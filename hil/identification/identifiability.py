@@ -129,14 +129,14 @@ def weak_directions(
         return Weak(factors, float(rms_N), noise_N, structural)
 
     factor = np.log(SHOWN)
-    found: list[Weak] = []
+    weaknesses: list[Weak] = []
     left = list(range(len(box.free)))
     sizes = np.sqrt(np.diag(fisher))
     for i in range(len(box.free)):
         if sizes[i] * LIMIT < 1.0:
             alone = weak(factor * np.eye(len(box.free))[i])
             if alone.structural:
-                found.append(alone)
+                weaknesses.append(alone)
                 left.remove(i)
     stiff = [any(p in key for p in (".k_", ".b_", "mass_kg")) for key in box.free]
     for powers in (stiff, [parameters.power_of_scale(key) for key in box.free]):
@@ -145,7 +145,7 @@ def weak_directions(
         if np.count_nonzero(together) > 1:
             group = weak(together)
             if group.structural:
-                found.append(group)
+                weaknesses.append(group)
                 left.remove(int(np.flatnonzero(together)[-1]))
     left = [i for i in left if not parameters.needed(box.free[i])]
     variance, directions = np.linalg.eigh(fisher[np.ix_(left, left)])
@@ -154,5 +154,5 @@ def weak_directions(
             break
         v = np.zeros(len(box.free))
         v[left] = own / own[np.argmax(np.abs(own))]
-        found.append(weak(factor * v))
-    return found
+        weaknesses.append(weak(factor * v))
+    return weaknesses

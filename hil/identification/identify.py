@@ -203,34 +203,36 @@ def identify(
         )
     if noise.lines_Hz:
         box = _without_lines(box, noise)
-    found = fit(box, noise, done)
-    growth, found = _with_growth(box, noise, found)
+    solution = fit(box, noise, done)
+    growth, solution = _with_growth(box, noise, solution)
     judged = adequacy.judge(
-        _moving(found.residual_N, runs),
+        _moving(solution.residual_N, runs),
         noise,
-        found.J.shape[1] + FITTED * len(noise.lines_Hz) * len(runs),
+        solution.J.shape[1] + FITTED * len(noise.lines_Hz) * len(runs),
         min(run.period_s for run in runs),
         max(run.reading.step_N for run in runs),
         growth,
-        _moving(_forces_N(box, found), runs),
+        _moving(_forces_N(box, solution), runs),
     )
     resampled_theta = (
-        _bootstrapped(box, noise, found, judged, asked, done)
+        _bootstrapped(box, noise, solution, judged, asked, done)
         if asked.bootstrap
         else np.zeros((0, len(free)))
     )
     held = {key: parameters.get(tables, key) for key in known_keys if key not in free}
-    covariance, stated = _with_held(box, noise, found, _with_slope(box, found), known, list(held))
-    values = np.concatenate((np.exp(found.theta), [held[key] for key in stated]))
+    covariance, stated = _with_held(
+        box, noise, solution, _with_slope(box, solution), known, list(held)
+    )
+    values = np.concatenate((np.exp(solution.theta), [held[key] for key in stated]))
     return Identified(
-        tuple(_parameters(box, found, judged, resampled_theta, covariance)),
+        tuple(_parameters(box, solution, judged, resampled_theta, covariance)),
         held,
         stated,
         tuple(weak),
         judged,
         noise,
         growth,
-        found,
+        solution,
         box,
         covariance * np.outer(values, values),
         resampled_theta,
@@ -260,25 +262,25 @@ def _without_lines(box: GreyBox, noise: Noise) -> GreyBox:
     )
 
 
-def _with_growth(box: GreyBox, noise: Noise, found: Fit) -> tuple[Growth, Fit]:
+def _with_growth(box: GreyBox, noise: Noise, solution: Fit) -> tuple[Growth, Fit]:
     """Growth of the noise with the force, and the fit with the noise scaled by it."""
     p = len(noise.ar)
-    forces = _forces_N(box, found)
+    forces = _forces_N(box, solution)
     starts = _rests(box.runs)
     growth = growth_of(
-        [noise.whitened(r) for r in _moving(found.residual_N, box.runs)],
+        [noise.whitened(r) for r in _moving(solution.residual_N, box.runs)],
         [f[n + p :] for f, n in zip(forces, starts, strict=True)],
         [_quiet(run, p)[n + p :] for run, n in zip(box.runs, starts, strict=True)],
         noise,
     )
-    return growth, replace(found, scale=np.concatenate([growth.scale(f[p:]) for f in forces]))
+    return growth, replace(solution, scale=np.concatenate([growth.scale(f[p:]) for f in forces]))
 
 
-def _forces_N(box: GreyBox, found: Fit) -> list[Array]:
+def _forces_N(box: GreyBox, solution: Fit) -> list[Array]:
     """The model's force beyond that at rest, at every reading."""
     read = [
         run.measured - r - z
-        for run, r, z in zip(box.runs, found.residual_N, found.zero_N, strict=True)
+        for run, r, z in zip(box.runs, solution.residual_N, solution.zero_N, strict=True)
     ]
     return [y - y[0] for y in read]
 
@@ -304,57 +306,57 @@ def _moving(parts: Sequence[Array], runs: Sequence[RunData]) -> list[Array]:
 def _bootstrapped(
     box: GreyBox,
     noise: Noise,
-    found: Fit,
+    solution: Fit,
     judged: Adequacy,
     asked: Asked,
     done: Callable[[int], None],
 ) -> Array:
-    block = round(len(found.white) ** (1.0 / 3.0))
+    block = round(len(solution.white) ** (1.0 / 3.0))
     if not judged.adequate:
         block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
-    return bootstrap(box, noise, found, asked.bootstrap, asked.seed, block, done)
+    return bootstrap(box, noise, solution, asked.bootstrap, asked.seed, block, done)
 
 
-def _with_slope(box: GreyBox, found: Fit) -> Array:
+def _with_slope(box: GreyBox, solution: Fit) -> Array:
     """Covariance of theta including the uncertainty of the transducer's slope."""
     slope = max(run.reading.slope_uncertainty for run in box.runs)
     scaled = np.concatenate([run.measured for run in box.runs])
     edges = np.cumsum([len(run.rows) for run in box.runs])[:-1]
-    lost = len(scaled) - len(found.white)
+    lost = len(scaled) - len(solution.white)
     if lost:  # the filter removes the first readings of every run
         each = lost // len(box.runs)
         scaled = np.concatenate([part[each:] for part in np.split(scaled, edges)])
-    shift = (np.linalg.pinv(found.J) @ scaled)[: len(found.theta)] * slope
-    return found.covariance + np.outer(shift, shift)
+    shift = (np.linalg.pinv(solution.J) @ scaled)[: len(solution.theta)] * slope
+    return solution.covariance + np.outer(shift, shift)
 
 
 def _with_held(
-    box: GreyBox, noise: Noise, found: Fit, covariance: Array, known: Known, held: Sequence[str]
+    box: GreyBox, noise: Noise, solution: Fit, covariance: Array, known: Known, held: Sequence[str]
 ) -> tuple[Array, tuple[str, ...]]:
     """Covariance of theta and of the held parameters with a record, and the keys of the latter.
 
     The fitted values depend on the held ones, d theta / d held = -(J^T J)^-1 J^T J_held.
     """
     keys = tuple(key for key in known.keys if key in held)
-    n = len(found.theta)
+    n = len(solution.theta)
     if not keys:
         return covariance, ()
     at = [known.keys.index(key) for key in keys]
     C = known.covariance[np.ix_(at, at)]
-    fitted = GreyBox(parameters.tables_of(box.table_at(found.theta)), keys, box.runs)
+    fitted = GreyBox(parameters.tables_of(box.table_at(solution.theta)), keys, box.runs)
     J = np.concatenate([noise.whitened(part) for part in fitted.sensitivities(fitted.start)])
-    follows = -(np.linalg.pinv(found.J) @ J)[:n]
+    follows = -(np.linalg.pinv(solution.J) @ J)[:n]
     return np.block([[covariance + follows @ C @ follows.T, follows @ C],
                      [C @ follows.T, C]]), keys  # fmt: skip
 
 
 def _parameters(
-    box: GreyBox, found: Fit, judged: Adequacy, resampled_theta: Array, covariance: Array
+    box: GreyBox, solution: Fit, judged: Adequacy, resampled_theta: Array, covariance: Array
 ) -> list[Parameter]:
-    sigma, combined = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(covariance))
+    sigma, combined = np.sqrt(np.diag(solution.covariance)), np.sqrt(np.diag(covariance))
     made = []
     for i, key in enumerate(box.free):
-        theta = found.theta[i]
+        theta = solution.theta[i]
         fisher = (float(np.exp(theta - Z_95 * sigma[i])), float(np.exp(theta + Z_95 * sigma[i])))
         resampled = None
         if len(resampled_theta):
@@ -366,7 +368,7 @@ def _parameters(
         made.append(
             Parameter(
                 key, float(np.exp(box.start[i])), float(np.exp(theta)), low, high, fisher,
-                resampled, float(sigma[i]), float(combined[i]), key in found.at_bound,
+                resampled, float(sigma[i]), float(combined[i]), key in solution.at_bound,
             )
         )  # fmt: skip
     return made

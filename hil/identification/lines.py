@@ -46,14 +46,14 @@ def refined(x: Array, t_s: Array, f_Hz: float, resolution_Hz: float) -> float:
     n = int(np.ceil(0.5 * resolution_Hz / step_Hz))
     grid = f_Hz + step_Hz * np.arange(-n, n + 1)
     best = float(grid[np.argmin([_left(f, x, t_s) for f in grid])])
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         _left,
         args=(x, t_s),
         bounds=(best - step_Hz, best + step_Hz),
         method="bounded",
         options={"xatol": 1e-3 * step_Hz},
     )
-    return float(found.x)
+    return float(minimum.x)
 
 
 def _left(f_Hz: float, x: Array, t_s: Array) -> float:

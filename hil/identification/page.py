@@ -34,9 +34,9 @@ SOURCES = {
 }
 
 
-def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
+def as_dict(recorded: Sequence[Recorded], model: Identified) -> dict[str, Any]:
     """The result for `--json`."""
-    adequacy, noise = found.adequacy, found.noise
+    adequacy, noise = model.adequacy, model.noise
     return dict(
         plain(
             {
@@ -54,19 +54,19 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
                         "relative_uncertainty_all_in": p.relative_combined,
                         "at_bound": p.at_bound,
                     }
-                    for p in found.parameters
+                    for p in model.parameters
                 ],
-                "covariance": found.covariance,
-                "held": found.held,
-                "held_with_uncertainty": list(found.stated),
+                "covariance": model.covariance,
+                "held": model.held,
+                "held_with_uncertainty": list(model.stated),
                 "not_told_apart": [
                     {
                         "factors": weak.factors,
                         "change_N": weak.change_N,
                         "structural": weak.structural,
-                        "text": weak.sentence(found.held),
+                        "text": weak.sentence(model.held),
                     }
-                    for weak in found.weak
+                    for weak in model.weak
                 ],
                 "noise": {
                     "rms_N": noise.total_rms_N,
@@ -74,10 +74,10 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
                     "source": noise.source,
                     "lines_Hz": list(noise.lines_Hz),
                     "lines_rms_N": noise.lines_rms_N,
-                    "growth_per_N": _growth_per_N(found),
+                    "growth_per_N": _growth_per_N(model),
                 },
                 "residual": {
-                    "rms_N": found.fit.rms_N,
+                    "rms_N": model.fit.rms_N,
                     "adequate": adequacy.adequate,
                     "false_alarm": FALSE_ALARM,
                     "tests": {test.name: test.p for test in adequacy.tests},
@@ -88,14 +88,14 @@ def as_dict(recorded: Sequence[Recorded], found: Identified) -> dict[str, Any]:
     )
 
 
-def as_text(found: Identified) -> str:
+def as_text(model: Identified) -> str:
     """The result for the terminal."""
-    names = [short(p.key) for p in found.parameters]
+    names = [short(p.key) for p in model.parameters]
     wide = max(map(len, names))
     lines = [
         f"{'':{wide}}  {'was':>10}  {'is':>12}  {ALL_IN:>8}  95 % of the fit         bootstrap"
     ]
-    for name, p in zip(names, found.parameters, strict=True):
+    for name, p in zip(names, model.parameters, strict=True):
         boot = "–" if p.resampled is None else _interval(p, p.resampled)
         bound = "  AT ITS BOUND" if p.at_bound else ""
         lines.append(
@@ -103,29 +103,29 @@ def as_text(found: Identified) -> str:
             f"{100 * p.relative_combined:>6.2g} %  "
             f"{_interval(p, (p.low, p.high)):<22}  {boot}{bound}"
         )
-    if found.held:
-        lines.append(f"held as configured: {_held(found)}")
-    lines += [f"- {weak.sentence(found.held)}" for weak in found.weak]
-    lines.append(_noise_sentence(found))
-    lines += [found.adequacy.sentence(), UNSEEN]
-    if not found.adequacy.adequate:
+    if model.held:
+        lines.append(f"held as configured: {_held(model)}")
+    lines += [f"- {weak.sentence(model.held)}" for weak in model.weak]
+    lines.append(_noise_sentence(model))
+    lines += [model.adequacy.sentence(), UNSEEN]
+    if not model.adequacy.adequate:
         lines.append(f"intervals do not include missing effects: {REMEDY}")
     return "\n".join(lines)
 
 
-def _held(found: Identified) -> str:
+def _held(model: Identified) -> str:
     """The held values, with the relative standard uncertainty if a record states it."""
-    n = len(found.parameters)
-    sigma = np.sqrt(np.diag(found.covariance))[n:]
-    uncertainty = {key: f" (σ {100 * s / found.held[key]:.2g} %)"
-            for key, s in zip(found.stated, sigma, strict=True)}  # fmt: skip
+    n = len(model.parameters)
+    sigma = np.sqrt(np.diag(model.covariance))[n:]
+    uncertainty = {key: f" (σ {100 * s / model.held[key]:.2g} %)"
+            for key, s in zip(model.stated, sigma, strict=True)}  # fmt: skip
     return ", ".join(
-        f"{short(key)} = {value:.6g}{uncertainty.get(key, '')}" for key, value in found.held.items()
+        f"{short(key)} = {value:.6g}{uncertainty.get(key, '')}" for key, value in model.held.items()
     )
 
 
-def _noise_sentence(found: Identified) -> str:
-    noise = found.noise
+def _noise_sentence(model: Identified) -> str:
+    noise = model.noise
     if noise.source == "residual":
         return "noise: unknown, since it is not stated and no run begins at rest"
     colour = f"coloured (order {len(noise.ar)})" if len(noise.ar) else "white"
@@ -133,14 +133,14 @@ def _noise_sentence(found: Identified) -> str:
     if noise.lines_Hz:
         where = ", ".join(f"{f_Hz:.4g}" for f_Hz in noise.lines_Hz)
         said += f"; with lines at {where} Hz ({1e3 * noise.lines_rms_N:.2g} mN RMS), removed"
-    if found.growth.per_N2**2 > GROWTH_SEEN**2 * found.growth.variance:
-        said += f"; grows with the force by {1e3 * _growth_per_N(found):.2g} mN RMS per newton"
+    if model.growth.per_N2**2 > GROWTH_SEEN**2 * model.growth.variance:
+        said += f"; grows with the force by {1e3 * _growth_per_N(model):.2g} mN RMS per newton"
     return said
 
 
-def _growth_per_N(found: Identified) -> float:
+def _growth_per_N(model: Identified) -> float:
     """Growth k of the noise, of variance sigma_0^2 + (k F)^2."""
-    return found.noise.total_rms_N * float(np.sqrt(found.growth.per_N2))
+    return model.noise.total_rms_N * float(np.sqrt(model.growth.per_N2))
 
 
 def _sentence(text: str) -> str:
@@ -160,9 +160,9 @@ def _interval(p: Parameter, ends: tuple[float, float]) -> str:
     return f"{_digits(p, ends[0])} .. {_digits(p, ends[1])}"
 
 
-def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
+def draw(recorded: Sequence[Recorded], model: Identified) -> Figure:
     """Figure of force and fitted model, residuals before and after the fit, and intervals."""
-    data, box, fit = recorded[0].data, found.box, found.fit
+    data, box, fit = recorded[0].data, model.box, model.fit
     before_N = box.readings(box.start)[0]
     after_N = data.measured - fit.residual_N[0]
     with styled_figure(9.0, 9.6) as figure:
@@ -183,11 +183,11 @@ def draw(recorded: Sequence[Recorded], found: Identified) -> Figure:
         start_s = _busiest_s(data.t_s, data.measured)
         zoom.set_xlim(start_s, start_s + ZOOM_S)
         zoom.set_title("where it moves most", fontsize=9, color="0.3")
-        _residual(first, found, data.t_s, data.measured - before_N, "as configured")
-        _residual(last, found, data.t_s, fit.residual_N[0], "fitted")
+        _residual(first, model, data.t_s, data.measured - before_N, "as configured")
+        _residual(last, model, data.t_s, fit.residual_N[0], "fitted")
         last.set_xlabel("time [s]")
-        _lags(lags, found, data.period_s)
-        _bars(bars, found.parameters)
+        _lags(lags, model, data.period_s)
+        _bars(bars, model.parameters)
         title = f"{recorded[0].rig}: parameters from {len(recorded)} run" + "s" * (
             len(recorded) > 1
         )
@@ -204,10 +204,10 @@ def _busiest_s(t_s: np.ndarray, force_N: np.ndarray) -> float:
     return float(t_s[int(np.argmax(moving))])
 
 
-def _residual(axis: Axes, found: Identified, t_s: np.ndarray, r_N: np.ndarray, what: str) -> None:
+def _residual(axis: Axes, model: Identified, t_s: np.ndarray, r_N: np.ndarray, what: str) -> None:
     rms_mN = 1e3 * float(np.sqrt(np.mean(r_N**2)))
-    if found.noise.source != "residual":
-        band = 2e3 * found.noise.total_rms_N
+    if model.noise.source != "residual":
+        band = 2e3 * model.noise.total_rms_N
         axis.axhspan(-band, band, color="0.88", lw=0, label=f"±2σ of the noise, {band:.1f} mN")
         axis.legend(frameon=False, loc="upper right")
     axis.plot(*decimated(t_s, 1e3 * r_N), color=RESIDUAL, lw=0.6)
@@ -218,8 +218,8 @@ def _residual(axis: Axes, found: Identified, t_s: np.ndarray, r_N: np.ndarray, w
     axis.set_ylim(-most, most)
 
 
-def _lags(axis: Axes, found: Identified, period_s: float) -> None:
-    x = found.fit.white - found.fit.white.mean()
+def _lags(axis: Axes, model: Identified, period_s: float) -> None:
+    x = model.fit.white - model.fit.white.mean()
     n = min(100, len(x) // 4)
     power = float(x @ x)
     r = np.array([float(x[k:] @ x[: len(x) - k]) / power for k in range(1, n)])
@@ -263,9 +263,9 @@ TESTS = {
 }
 
 
-def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> None:
+def write_page(recorded: Sequence[Recorded], model: Identified, path: Path) -> None:
     """Write the page as one HTML file; ConfigError if it cannot be written."""
-    adequacy = found.adequacy
+    adequacy = model.adequacy
     text = rendered(
         "identification.html",
         title=f"{recorded[0].rig}: identified parameters",
@@ -285,12 +285,12 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
                 f"{100 * p.relative:.2g} %",
                 f"{100 * p.relative_combined:.2g} %",
             ]
-            for p in found.parameters
+            for p in model.parameters
         ],
-        held=_held(found),
-        weak=[weak.sentence(found.held) for weak in found.weak],
-        png=embedded(draw(recorded, found)),
-        noise=_sentence(_noise_sentence(found)),
+        held=_held(model),
+        weak=[weak.sentence(model.held) for weak in model.weak],
+        png=embedded(draw(recorded, model)),
+        noise=_sentence(_noise_sentence(model)),
         level=f"{adequacy.level:.2g}",
         alarm=f"{100 * FALSE_ALARM:g} %",
         tests=[
@@ -300,7 +300,7 @@ def write_page(recorded: Sequence[Recorded], found: Identified, path: Path) -> N
         ],
         runs=[
             (r.path.name, len(r.data.rows), f"{1e3 * z:+.3g} mN", r.data.sha256[:16])
-            for r, z in zip(recorded, found.fit.zero_N, strict=True)
+            for r, z in zip(recorded, model.fit.zero_N, strict=True)
         ],
     )  # fmt: skip
     with writing(path, ": choose another --page"):

@@ -52,13 +52,13 @@ def tables_of(model: ModelTable) -> Tables:
 
 def candidates(tables: Tables) -> list[str]:
     """Every value that may be fitted, in the order in which the fit tries them."""
-    found = [
+    keys = [
         key
         for name, array in tables["arrays"].items()
         for key in _of_array(f"arrays.{name}", array)
         if get(tables, key) > 0.0
     ]
-    return sorted(found, key=lambda key: (rank(key), key))
+    return sorted(keys, key=lambda key: (rank(key), key))
 
 
 def needed(key: str) -> bool:
@@ -149,7 +149,7 @@ def matching(patterns: Iterable[str], known: Sequence[str], option: str) -> list
     ConfigError
         A pattern matches no key.
     """
-    found: list[str] = []
+    keys: list[str] = []
     for pattern in patterns:
         hits = [
             key
@@ -164,8 +164,8 @@ def matching(patterns: Iterable[str], known: Sequence[str], option: str) -> list
                 f"{option} {one_line(pattern)}: no such parameter: this model has "
                 f"{', '.join(known)}"
             )
-        found += [key for key in hits if key not in found]
-    return found
+        keys += [key for key in hits if key not in keys]
+    return keys
 
 
 def get(tables: Tables, key: str) -> float:

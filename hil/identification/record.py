@@ -34,7 +34,7 @@ class Session:
 def write(
     path: Path,
     recorded: Sequence[Recorded],
-    found: Identified,
+    model: Identified,
     session: Session,
     today: datetime.date,
     supersedes: Sequence[str] = (),
@@ -47,10 +47,10 @@ def write(
         The model lacks an effect, the parameters are of several arrays or of different cells, or
         the file exists.
     """
-    if not found.adequacy.adequate:
-        raise ConfigError(f"--out {path}: no record is written: {found.adequacy.sentence()}")
-    arrays = {key.split(".")[1] for key in (*(p.key for p in found.parameters), *found.stated)}
-    unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in found.parameters)
+    if not model.adequacy.adequate:
+        raise ConfigError(f"--out {path}: no record is written: {model.adequacy.sentence()}")
+    arrays = {key.split(".")[1] for key in (*(p.key for p in model.parameters), *model.stated)}
+    unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in model.parameters)
     if len(arrays) > 1 or unlike:
         raise ConfigError(
             f"--out {path}: a record holds the values of one array with equal cells: fit them "
@@ -58,7 +58,7 @@ def write(
         )
     array = arrays.pop()
     first = recorded[0]
-    held = ", ".join(f"{short(key)} = {value:.9g}" for key, value in found.held.items())
+    held = ", ".join(f"{short(key)} = {value:.9g}" for key, value in model.held.items())
     table: dict[str, Any] = {
         "kind": "parameters",
         "status": "simulated" if any(r.simulated for r in recorded) else "measured",
@@ -71,25 +71,25 @@ def write(
         ),
         "model": values_table(
             "parameters",
-            {short(p.key): p.value for p in found.parameters}
-            | {short(key): found.held[key] for key in found.stated},
+            {short(p.key): p.value for p in model.parameters}
+            | {short(key): model.held[key] for key in model.stated},
             # Six digits are written. Values that follow a held one are almost perfectly correlated,
             # and rounding would make the covariance indefinite; 1e-5 of each variance prevents it.
-            found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
+            model.covariance + np.diag(ROUNDING * np.diag(model.covariance)),
             equation="force of the array at its transducer, cells as reported",
-            basis=["measured"] * len(found.parameters) + ["derived"] * len(found.stated),
-            degrees_of_freedom=float(found.fit.degrees_of_freedom),
-            residual_rms=found.fit.rms_N,
+            basis=["measured"] * len(model.parameters) + ["derived"] * len(model.stated),
+            degrees_of_freedom=float(model.fit.degrees_of_freedom),
+            residual_rms=model.fit.rms_N,
         ),
         "raw": raw_table({}, {r.path.name: f"sha256:{r.data.sha256}" for r in recorded}),
-        "notes": {"held": held or "nothing", "noise": found.noise.source},
+        "notes": {"held": held or "nothing", "noise": model.noise.source},
     }
     return write_record(path, table, "Identified from recorded force. Name it in the tables of the "
                         "array and of its cell: record = \"...\"")  # fmt: skip
 
 
 def write_wire(
-    path: Path, files: Sequence[Path], found: IdentifiedWire, session: Session, today: datetime.date
+    path: Path, files: Sequence[Path], wire: IdentifiedWire, session: Session, today: datetime.date
 ) -> Source:
     """Write a new record of a wire's law, which an activation of kind "sma" can name.
 
@@ -100,7 +100,7 @@ def write_wire(
     ConfigError
         The file exists.
     """
-    stresses = ", ".join(f"{loop.stress_Pa / 1e6:.0f}" for loop in found.loops)
+    stresses = ", ".join(f"{loop.stress_Pa / 1e6:.0f}" for loop in wire.loops)
     table: dict[str, Any] = {
         "kind": "parameters",
         "status": "simulated" if is_simulated(files) else "measured",
@@ -108,11 +108,11 @@ def write_wire(
         "act": _act(session, today, f"hil identify: fit to isobaric loops of {stresses} MPa"),
         "model": values_table(
             "parameters",
-            {estimate.key: estimate.value for estimate in found.estimates},
+            {estimate.key: estimate.value for estimate in wire.estimates},
             # As above: six digits.
-            found.covariance + np.diag(ROUNDING * np.diag(found.covariance)),
+            wire.covariance + np.diag(ROUNDING * np.diag(wire.covariance)),
             equation="strain of a wire under stress, hil/mechanics/sma/stress.py",
-            basis=["measured" if one.identified else "assumed" for one in found.estimates],
+            basis=["measured" if one.identified else "assumed" for one in wire.estimates],
         ),
         "raw": raw_table(
             {}, {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}

@@ -318,9 +318,9 @@ def _of_record(record: Calibration, bridge: bool) -> tuple[float, float]:
 def sources_of(recorded: Recorded) -> list[tuple[Source, list[str]]]:
     """The records that a run's model used, each with the tables that named it."""
     kept = calibrations_of(recorded.path, "records")
-    found = []
+    sources = []
     for own in kept.values():
         source = parse_any(recorded.path, own["record"])
         if isinstance(source, Source):
-            found.append((source, list(own["tables"])))
-    return found
+            sources.append((source, list(own["tables"])))
+    return sources

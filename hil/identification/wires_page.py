@@ -15,7 +15,7 @@ NOT_TOLD = "not identified: a prior, from NiTiCo, NiTiHf and print"
 COLUMNS = ("", "value", "95 % interval", "determined by")
 
 
-def as_dict(found: IdentifiedWire) -> dict[str, Any]:
+def as_dict(wire: IdentifiedWire) -> dict[str, Any]:
     """The result for `--json`."""
     return dict(
         plain(
@@ -29,7 +29,7 @@ def as_dict(found: IdentifiedWire) -> dict[str, Any]:
                         "contraction_95": [one.low, one.high],
                     }
                     for loop, rms, one in zip(
-                        found.loops, found.rms_of_stroke, found.contraction, strict=True
+                        wire.loops, wire.rms_of_stroke, wire.contraction, strict=True
                     )
                 ],
                 "parameters": [
@@ -39,23 +39,23 @@ def as_dict(found: IdentifiedWire) -> dict[str, Any]:
                         "interval_95": [one.low, one.high],
                         "identified": one.identified,
                     }
-                    for one in found.estimates
+                    for one in wire.estimates
                 ],
-                "covariance": found.covariance,
+                "covariance": wire.covariance,
             }
         )
     )
 
 
-def as_text(found: IdentifiedWire) -> str:
+def as_text(wire: IdentifiedWire) -> str:
     """The result for the terminal."""
-    rows = [COLUMNS, *_rows(found)]
+    rows = [COLUMNS, *_rows(wire)]
     wide = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = [
         f"{name:{wide[0]}}  {value:>{wide[1]}}  {interval:{wide[2]}}  {by}"
         for name, value, interval, by in rows
     ]
-    return "\n".join([*lines, *_sentences(found)])
+    return "\n".join([*lines, *_sentences(wire)])
 
 
 def as_activation(values: Mapping[str, float]) -> str:
@@ -67,16 +67,16 @@ def as_activation(values: Mapping[str, float]) -> str:
     return "\n".join([*lines, *(f"{side} = {{{', '.join(own)}}}" for side, own in sides.items())])
 
 
-def write_page(found: IdentifiedWire, simulated: bool, path: Path) -> None:
+def write_page(wire: IdentifiedWire, simulated: bool, path: Path) -> None:
     """Write the page as one HTML file; ConfigError if it cannot be written."""
     text = rendered(
         "identified_wire.html",
         title="Identified wire",
         simulated=simulated,
         columns=COLUMNS,
-        rows=_rows(found),
-        sentences=_sentences(found),
-        png=embedded(figures.draw([(found.fitted, loop, "fitted") for loop in found.loops])),
+        rows=_rows(wire),
+        sentences=_sentences(wire),
+        png=embedded(figures.draw([(wire.fitted, loop, "fitted") for loop in wire.loops])),
         caption=figures.CAPTION,
     )
     with writing(path, ": choose another --page"):
@@ -84,12 +84,12 @@ def write_page(found: IdentifiedWire, simulated: bool, path: Path) -> None:
         write_whole(path, text)
 
 
-def _rows(found: IdentifiedWire) -> list[tuple[str, str, str, str]]:
+def _rows(wire: IdentifiedWire) -> list[tuple[str, str, str, str]]:
     """Contraction at each stress, then the parameters."""
-    names = [f"contraction at {loop.stress_Pa / 1e6:.0f} MPa" for loop in found.loops]
+    names = [f"contraction at {loop.stress_Pa / 1e6:.0f} MPa" for loop in wire.loops]
     named = [
-        *zip(names, found.contraction, strict=True),
-        *((one.key, one) for one in found.estimates),
+        *zip(names, wire.contraction, strict=True),
+        *((one.key, one) for one in wire.estimates),
     ]
     return [
         (name, f"{one.value:.4g}", _interval(one), "loops" if one.identified else NOT_TOLD)
@@ -101,10 +101,10 @@ def _interval(one: Estimate) -> str:
     return f"{one.low:.4g} .. {one.high:.4g}"
 
 
-def _sentences(found: IdentifiedWire) -> list[str]:
+def _sentences(wire: IdentifiedWire) -> list[str]:
     each = ", ".join(
         f"{rms:.3f} at {loop.stress_Pa / 1e6:.0f} MPa"
-        for loop, rms in zip(found.loops, found.rms_of_stroke, strict=True)
+        for loop, rms in zip(wire.loops, wire.rms_of_stroke, strict=True)
     )
     return [
         f"RMS of the fit over the stroke: {each}",

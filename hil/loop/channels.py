@@ -176,15 +176,15 @@ class Signal:
 def signals_in(columns: Iterable[str]) -> list[Signal]:
     """Find the measured signals that have a model column; the rig's force comes first."""
     names = set(columns)
-    found = []
+    signals = []
     for measured in names:
         name, role, suffix = measured.partition("_measured")
         model, reference = f"{name}_model{suffix}", f"{name}_reference{suffix}"
         if role and model in names:
-            found.append(
+            signals.append(
                 Signal(name, suffix, measured, model, reference if reference in names else None)
             )
-    return sorted(found, key=lambda signal: (signal.name != "force", signal.name))
+    return sorted(signals, key=lambda signal: (signal.name != "force", signal.name))
 
 
 def require_columns(run: xr.Dataset, names: Iterable[str]) -> None:

@@ -27,15 +27,15 @@ def failed_cells(
     nothing = np.zeros((len(t_s), len(names)), dtype=np.uint8)
     opened = nothing if cells_open is None else cells_open
     failed = nothing if cells_failed is None else cells_failed == _FAILED
-    found = []
+    entries = []
     for n, name in enumerate(names):
         rows = np.flatnonzero((opened[:, n] != 0) | failed[:, n])
         if len(rows):
             how = OPEN_WIRE if opened[rows[0], n] else BY_FORCE
-            found.append({"cell": name, "t_s": float(t_s[rows[0]]), "found": how})
-    return sorted(found, key=lambda entry: entry["t_s"])
+            entries.append({"cell": name, "t_s": float(t_s[rows[0]]), "found": how})
+    return sorted(entries, key=lambda entry: entry["t_s"])
 
 
-def failure_lines(found: Sequence[dict[str, Any]]) -> list[str]:
+def failure_lines(entries: Sequence[dict[str, Any]]) -> list[str]:
     """Format the entries of `failed_cells`, one line for each cell."""
-    return [f"{f['cell']}: {f['found']} at {f['t_s']:.3f} s" for f in found]
+    return [f"{f['cell']}: {f['found']} at {f['t_s']:.3f} s" for f in entries]

@@ -394,9 +394,9 @@ def attach(path: Path, *, read_only: bool = False) -> Tap:
 
 
 def _fields(dtype: np.dtype[np.void]) -> list[tuple[str, str, list[int], int]]:
-    found: Mapping[str, Any] = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     return [
-        (name, found[name][0].base.str, list(found[name][0].shape), int(found[name][1]))
+        (name, fields[name][0].base.str, list(fields[name][0].shape), int(fields[name][1]))
         for name in dtype.names or ()
     ]
 

@@ -49,10 +49,10 @@ class TripReport:
 
     def _line(self, name: str, seen: Snapshot | None, details: Sequence[str]) -> str:
         find = _FINDERS.get(name)
-        found = list(details)
-        if not found and find is not None and seen is not None:
-            found = list(find(self, name, seen))
-        text = f"{name}: {_few(found, '; ')}" if found else f"{name}: {CAUSES[name]}"
+        causes = list(details)
+        if not causes and find is not None and seen is not None:
+            causes = list(find(self, name, seen))
+        text = f"{name}: {_few(causes, '; ')}" if causes else f"{name}: {CAUSES[name]}"
         return text.encode()[:EVENT_B].decode(errors="ignore")
 
     def channels(self, seen: Snapshot) -> Iterator[tuple[int, Channel, SignalLimits]]:

@@ -37,14 +37,14 @@ class Condition:
             No column matches.
         """
         numbers = [c.name for c in columns if not c.flags and not c.n_cells]
-        found = fnmatch.filter(numbers, self.column)
-        if not found:
+        matches = fnmatch.filter(numbers, self.column)
+        if not matches:
             shown = [name for name in numbers if not name.endswith("_stage_s")]
             raise ConfigError(
                 f"column = '{self.column}': the rig has no such column: choose "
                 f"{', '.join(shown)}, or a pattern such as '*.temperature_C'"
             )
-        return found
+        return matches
 
 
 class WaitCondition:

@@ -149,15 +149,15 @@ def _credentials(file: Path) -> list[str]:
     for key in table:
         if key not in CREDENTIALS:
             raise ConfigError(f"{file}: {key}: unknown: give {', '.join(CREDENTIALS)}")
-    found = []
+    paths = []
     for key in CREDENTIALS:
         if not isinstance(table.get(key), str):
             raise ConfigError(f"{file}: {key}: missing: name a PEM file beside this one")
         path = file.parent / table[key]
         if not path.is_file():
             raise ConfigError(f"{file}: {key} = '{table[key]}': no such file beside this one")
-        found.append(str(path))
-    return found
+        paths.append(str(path))
+    return paths
 
 
 @contextmanager

@@ -12,7 +12,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 def software() -> dict[str, str | bool]:
     """Versions of hil and its packages, processor; in a git checkout also commit, dirty state."""
-    found: dict[str, str | bool] = {
+    facts: dict[str, str | bool] = {
         "hil-arrays": _version("hil-arrays"),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -23,9 +23,9 @@ def software() -> dict[str, str | bool]:
     if (root / ".git").exists():
         commit = _git(root, "rev-parse", "HEAD")
         if commit is not None:
-            found["commit"] = commit
-            found["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
-    return found
+            facts["commit"] = commit
+            facts["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+    return facts
 
 
 def processor() -> str:

@@ -34,13 +34,13 @@ def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
     ConfigError
         A descriptor does not import, or its kind is already in use.
     """
-    found: dict[str, Any] = {}
+    descriptors: dict[str, Any] = {}
     for point in points().select(group=group):
         where = f"entry point {point.name} = {point.value} in {group}"
-        if point.name in taken or point.name in found:
+        if point.name in taken or point.name in descriptors:
             raise ConfigError(f"{where}: the kind '{point.name}' is taken: give it another name")
         try:
-            found[point.name] = point.load()
+            descriptors[point.name] = point.load()
         except Exception as error:
             package = "" if point.dist is None else f" {point.dist.name}"
             raise ConfigError(
@@ -48,4 +48,4 @@ def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
                     f"{where}: does not import: {error}: correct or uninstall the package{package}"
                 )
             ) from None
-    return found
+    return descriptors

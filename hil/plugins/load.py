@@ -155,7 +155,7 @@ def load_plugins(
         except _WrongValuesError as error:
             faults += [
                 one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
-                for name, text in error.found
+                for name, text in error.faults
             ]
         except PluginError as error:
             faults.append(one_line(f"{origin}: {key}.kind = '{table.kind}': {error}"))
@@ -171,8 +171,8 @@ def _recorded(recorded: Mapping[str, str], key: str) -> str:
 
 
 class _WrongValuesError(Exception):
-    def __init__(self, found: list[tuple[str, str]]) -> None:
-        self.found = found
+    def __init__(self, faults: list[tuple[str, str]]) -> None:
+        self.faults = faults
 
 
 def _load(table: PluginTable, role: Role, origin: str, recorded: str | None) -> Plugin:
@@ -330,19 +330,19 @@ def _values(cls: type, given: dict[str, Any]) -> Any:
     table = getattr(cls, "Values", None)
     if not (isinstance(table, type) and issubclass(table, pydantic.BaseModel)):
         return given
-    found = []
+    faults = []
     if table.model_config.get("extra") != "allow":
         known = [info.alias or name for name, info in table.model_fields.items()]
         names = ", ".join(known) or "none"
-        found = [(key, f": unknown key: {cls.__name__} has {names}") for key in given
+        faults = [(key, f": unknown key: {cls.__name__} has {names}") for key in given
                  if key not in known]  # fmt: skip
     try:
         values = table.model_validate(given, strict=True)
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
-        found += [_wrong(detail) for detail in details if detail["type"] != "extra_forbidden"]
-    if found:
-        raise _WrongValuesError(found)
+        faults += [_wrong(detail) for detail in details if detail["type"] != "extra_forbidden"]
+    if faults:
+        raise _WrongValuesError(faults)
     return values
 
 

@@ -51,14 +51,14 @@ def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str
     run, kept = open_run(path), calibrations_of(path)
     if "cells_reported" in run and np.any(run.cells_reported.values == 1):
         raise ConfigError(f"{path}: cells were on: take a run with everything at rest")
-    found = {}
+    figures = {}
     for name in _named(path, [n for n in kept if f"{n}.raw_V" in run], channel):
         V = run[f"{name}.raw_V"].values[run.t_s.values >= settings.discarded_s]
         refuse_saturated(V, settings.range_V, "V", f"daq_channel {name}")
         if len(V) < READINGS_MIN:
             raise ConfigError(f"daq_channel {name}: {len(V)} readings are too few: {READINGS_MIN}")
-        found[name] = _offset_and_noise(V)
-    return found
+        figures[name] = _offset_and_noise(V)
+    return figures
 
 
 def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
     run = open_run(path)
     names = list(calibrations_of(path))
     t = run.t_s.values
-    found, still = {}, []
+    results, still = {}, []
     force_names = iter([n for n in names if f"{n}.raw_V" in run or f"{n}.raw_mV_per_V" in run])
     for signal in signals_in(str(name) for name in run.data_vars):
         name = signal.name if signal.name in names else next(force_names, signal.name)
@@ -112,13 +112,13 @@ def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
         if result is None:
             still.append(name)
         else:
-            found[name] = result
-    if not found:
+            results[name] = result
+    if not results:
         raise ConfigError(
             f"{path}: latency: {', '.join(still) or 'no channel of that name'}: moves too "
             "little relative to its noise: switch a cell, or move an axis"
         )
-    return found
+    return results
 
 
 def _shift(

@@ -108,17 +108,17 @@ def nonlinear(
     p0 = np.asarray(start, dtype=float)
     _refuse_few(len(misfit(p0)), len(p0), what)
     x_scale = np.where(p0 == 0.0, 1.0, np.abs(p0))
-    found = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds)
-    if not found.success:
+    optimum = least_squares(misfit, p0, x_scale=x_scale, bounds=bounds)
+    if not optimum.success:
         raise ConfigError(f"{what}: the fit does not converge: are these the right readings?")
-    n, k = found.jac.shape
-    scale = np.linalg.norm(found.jac, axis=0)
-    _refuse_collinear(found.jac, scale, names, what)
-    _, R = np.linalg.qr(found.jac / scale)
+    n, k = optimum.jac.shape
+    scale = np.linalg.norm(optimum.jac, axis=0)
+    _refuse_collinear(optimum.jac, scale, names, what)
+    _, R = np.linalg.qr(optimum.jac / scale)
     inverse = np.linalg.inv(R) / scale[:, None]
-    s2 = 2.0 * found.cost / (n - k)
+    s2 = 2.0 * optimum.cost / (n - k)
     C = s2 * inverse @ inverse.T
-    return Fit(tuple(names), found.x, C, -found.fun, float(np.sqrt(s2)), n - k)
+    return Fit(tuple(names), optimum.x, C, -optimum.fun, float(np.sqrt(s2)), n - k)
 
 
 def _refuse_few(n: int, k: int, what: str) -> None:
@@ -144,7 +144,7 @@ def _refuse_collinear(
         )
 
 
-def refuse_unit_slip(found: float, expected: float, what: str, remedy: str) -> None:
+def refuse_unit_slip(value: float, expected: float, what: str, remedy: str) -> None:
     """Refuse a figure that differs from the expected one by a factor of about g or 1000.
 
     Raises
@@ -152,19 +152,19 @@ def refuse_unit_slip(found: float, expected: float, what: str, remedy: str) -> N
     ConfigError
         The message names the unit that is probably right.
     """
-    ratio = found / expected if expected else np.inf
+    ratio = value / expected if expected else np.inf
     for slip, words in UNIT_SLIPS.items():
         if abs(ratio / slip - 1.0) < SLIP_WITHIN:
             raise ConfigError(
-                f"{what} is {found:.4g}, expected about {expected:.4g}: off by {words}: {remedy}"
+                f"{what} is {value:.4g}, expected about {expected:.4g}: off by {words}: {remedy}"
             )
 
 
-def refuse_implausible(found: float, expected: float, what: str) -> None:
+def refuse_implausible(value: float, expected: float, what: str) -> None:
     """ConfigError for a figure that differs from the expected one by more than `DIFFERS`."""
-    if not abs(found - expected) < DIFFERS * abs(expected):
+    if not abs(value - expected) < DIFFERS * abs(expected):
         raise ConfigError(
-            f"{what} is {found:.4g}, expected about {expected:.4g}: something else was measured, "
+            f"{what} is {value:.4g}, expected about {expected:.4g}: something else was measured, "
             "or the expected figure is wrong"
         )
 

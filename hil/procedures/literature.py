@@ -107,19 +107,19 @@ def _digits(text: str) -> float:
     return digit(0.5 * 10.0**-decimals if text.partition(".")[2] != "0" else 0.5)
 
 
-def _as_printed(found: Printed) -> tuple[Value, ...]:
-    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in found)
+def _as_printed(entries: Printed) -> tuple[Value, ...]:
+    return tuple((key, float(text), _digits(text), PUBLISHED) for key, text in entries)
 
 
 def _arm_links() -> tuple[Value, ...]:
     """Table 1 of Hemami & Hemami: inertias to four decimals, other values to two."""
-    found: list[Value] = []
+    values: list[Value] = []
     for name, link in zip(_ARM_LINKS, TABLE_1, strict=True):
-        found += [(f"links.{name}.{key}", getattr(link, key), digit(0.005), PUBLISHED)
+        values += [(f"links.{name}.{key}", getattr(link, key), digit(0.005), PUBLISHED)
                   for key in ("mass_kg", "com_m", "length_m")]  # fmt: skip
-        found += [(f"links.{name}.inertia_kg_m2.{i}", value, digit(0.5e-4), PUBLISHED)
+        values += [(f"links.{name}.inertia_kg_m2.{i}", value, digit(0.5e-4), PUBLISHED)
                   for i, value in enumerate(link.inertia_kg_m2, start=1)]  # fmt: skip
-    return tuple(found)
+    return tuple(values)
 
 
 ENTRIES = (

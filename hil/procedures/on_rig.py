@@ -253,20 +253,20 @@ def cell_of_recording(path: Path) -> OneCell:
 
 def plant_truth(kind: str, config: Experiment) -> dict[str, float]:
     """True values of the simulated rig, by the names of the record."""
-    found: dict[str, float] = {}
+    truth: dict[str, float] = {}
     if config.kind.force_signal is not None and kind in ("damping", "activation", "cell_force"):
         plant = cast(ModelTable, config.tables.plant)
         (array,) = plant.arrays.values()
         for table in (array.cell[0], array.activation, array):
             for key, value in table.model_dump().items():
-                found[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
+                truth[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
         for key in ("rate_per_s", "delay_s"):
-            if found.get(f"fall_{key}") is None:  # as it rises
-                found[f"fall_{key}"] = found.get(key, float("nan"))
+            if truth.get(f"fall_{key}") is None:  # as it rises
+                truth[f"fall_{key}"] = truth.get(key, float("nan"))
     else:
         for card in cards_of(config.tables.devices).values():
             for name, channel in card.channels.items():
                 for key in ("offset_V", "noise_rms_V", "delay_s"):
                     if hasattr(channel.sim, key):
-                        found[f"{name}/{key}"] = getattr(channel.sim, key)
-    return {k: v for k, v in found.items() if isinstance(v, float | int)}
+                        truth[f"{name}/{key}"] = getattr(channel.sim, key)
+    return {k: v for k, v in truth.items() if isinstance(v, float | int)}

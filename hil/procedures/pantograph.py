@@ -65,12 +65,12 @@ def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     p = np.zeros(10)
     p[0], p[1], p[4] = lengths
     turn_1, turn_3 = TURNS["outward"]
-    found = np.full((len(s.x_m), 2), LOST_RAD)
+    angles_rad = np.full((len(s.x_m), 2), LOST_RAD)
     for i, (x, y) in enumerate(zip(s.x_m, s.y_m, strict=True)):
         q, ok = solve_inverse(p, x, y, turn_1, turn_3)
         if ok:
-            found[i] = q[0], q[2]
-    return found
+            angles_rad[i] = q[0], q[2]
+    return angles_rad
 
 
 def finish(session: Session, readings: Readings) -> dict[str, Any]:

@@ -100,15 +100,15 @@ class Journal:
         # Bytes after the last newline are an incomplete line.
         complete, incomplete = lines[:-1], lines[-1]
         try:
-            found = [json.loads(line) for line in complete]
+            entries = [json.loads(line) for line in complete]
         except ValueError:
             raise self.damaged() from None
-        if found and found[0] != head:
+        if entries and entries[0] != head:
             raise ConfigError(
                 f"{self.path}: holds readings of another session: finish that session, remove "
                 "the journal, or choose another --out"
             )
-        for line in found[1:]:
+        for line in entries[1:]:
             match line:
                 case {"undo": str(key)}:
                     self.readings.pop(key, None)
@@ -116,11 +116,11 @@ class Journal:
                     self.readings[key] = value
                 case _:
                     raise self.damaged()
-        if incomplete or not found:
+        if incomplete or not entries:
             kept = b"".join(line + b"\n" for line in complete)
             with self.path.open("r+b") as file:
                 file.truncate(len(kept))
-            if not found:
+            if not entries:
                 self._append(head)
 
     def damaged(self) -> ConfigError:

@@ -191,14 +191,14 @@ def _beyond(record: Calibration, chain: Chain, raw: NDArray[np.float64]) -> list
 
 def _inputs(run: xr.Dataset, name: str, about: str) -> list[tuple[int, float]]:
     """(tick, value) of every input of this name for a channel."""
-    found = zip(
+    rows = zip(
         run.input_tick.values.tolist(),
         run.input_name.values,
         run.input_value.values.tolist(),
         run.input_text.values,
         strict=True,
     )
-    return [(tick, value) for tick, is_, value, text in found if (is_, text) == (name, about)]
+    return [(tick, value) for tick, is_, value, text in rows if (is_, text) == (name, about)]
 
 
 def _tared(
@@ -224,7 +224,7 @@ def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) ->
     pipeline.bind(rig)
     frame, estimator = pipeline.frame, pipeline.estimator
     names = [column.name for column in estimator.columns if column.name in run]
-    found = {name: np.empty_like(run[name].values) for name in names}
+    columns = {name: np.empty_like(run[name].values) for name in names}
     outputs = [run[name].values for name in pipeline.rig.layout.outputs]
     ticks = np.rint(run.t_s.values / period_s).astype(int)
     t_at = frame.index("t_s")
@@ -233,7 +233,7 @@ def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) ->
         rig.read(tick * period_s)
         estimator.step(tick - int(ticks[row - 1]) if row else 0)
         for name in names:
-            found[name][row] = frame.row[0][name]
+            columns[name][row] = frame.row[0][name]
         for i, values in enumerate(outputs):
             rig.commands.outputs[i] = values[row]
-    return found
+    return columns

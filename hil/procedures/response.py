@@ -275,10 +275,10 @@ def _transducer_u_N(cell: OneCell, low_N: float, high_N: float) -> float:
 
 
 def _first_pulse(run: xr.Dataset, path: Path) -> tuple[int, int, int]:
-    found = pulses_of(run)
-    if not found or found[0][2] <= found[0][1]:
+    pulses = pulses_of(run)
+    if not pulses or pulses[0][2] <= pulses[0][1]:
         raise ConfigError(f"{path}: its first cell does not go on and off again")
-    return found[0]
+    return pulses[0]
 
 
 def _white(residuals: Array) -> bool:

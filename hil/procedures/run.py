@@ -75,8 +75,8 @@ def calibrate(asked: Asked) -> list[Done]:
         The input is wrong, or the readings cannot be fitted.
     """
     if asked.kind not in KINDS:
-        found = remedy(asked.kind, (*KINDS, "literature"))
-        raise ConfigError(f"calibrate '{asked.kind}': unknown{found}")
+        hint = remedy(asked.kind, (*KINDS, "literature"))
+        raise ConfigError(f"calibrate '{asked.kind}': unknown{hint}")
     if asked.session is None and not asked.rehearse:
         raise ConfigError(
             f"calibrate {asked.kind}: give its session file (create it with "
@@ -164,7 +164,7 @@ def _typed(act: _Act, procedure: Typed[Any]) -> Done:
         )
         raise
     try:
-        found = procedure.finish(session, readings)
+        results = procedure.finish(session, readings)
     except ConfigError as error:
         if asked.rehearse:
             journal.close()
@@ -172,8 +172,8 @@ def _typed(act: _Act, procedure: Typed[Any]) -> Done:
         raise ConfigError(
             f"{error} (the readings stay in {journal.path}: --undo N takes the last N back)"
         ) from None
-    table = _table(act, procedure.KIND, procedure.METHOD, simulated_reading, found)
-    done = written(act.out, table, found, rehearsal.truth if rehearsal else {})
+    table = _table(act, procedure.KIND, procedure.METHOD, simulated_reading, results)
+    done = written(act.out, table, results, rehearsal.truth if rehearsal else {})
     journal.close()
     return done
 
@@ -261,17 +261,17 @@ def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
         path = asked.run
         cell = cell_of_recording(path) if procedure.cell else None
     try:
-        found = procedure.finish(path, cell, settings, asked.channel)
+        results = procedure.finish(path, cell, settings, asked.channel)
     except ConfigError:
         journal.close()  # keeps the recording for inspection; the rig can run again
         raise
     records = []
-    for name, values in found.items():
+    for name, values in results.items():
         values["files"] = {path.name: sha256(path)}
         table = _table(act, asked.kind, procedure.method, simulated(path), values)
-        if name and len(found) > 1:
+        if name and len(results) > 1:
             table["article"]["serial"] += f" {name}"
-        target = out if not name or len(found) == 1 else out.with_stem(f"{out.stem}-{name}")
+        target = out if not name or len(results) == 1 else out.with_stem(f"{out.stem}-{name}")
         records.append(written(target, table, values, _known(truth, name)))
     journal.close()
     return records
@@ -284,33 +284,33 @@ def _known(truth: dict[str, float], name: str) -> dict[str, float]:
 
 
 def _table(
-    act: _Act, kind: str, method: str, simulated_reading: bool, found: dict[str, Any]
+    act: _Act, kind: str, method: str, simulated_reading: bool, results: dict[str, Any]
 ) -> dict[str, Any]:
     common = session_of(act.session, method, act.today, act.supersedes, simulated_reading)
-    if "status" in found and not simulated_reading:
-        common["status"] = found["status"]
+    if "status" in results and not simulated_reading:
+        common["status"] = results["status"]
     table = {"kind": kind, **common}
-    if found.get("conditioner"):
-        table["conditioner"] = found["conditioner"]
-    if "model" in found:
-        table["model"] = found["model"]
-        if "fit" in found:
-            table["fit"] = found["fit"]
+    if results.get("conditioner"):
+        table["conditioner"] = results["conditioner"]
+    if "model" in results:
+        table["model"] = results["model"]
+        if "fit" in results:
+            table["fit"] = results["fit"]
     else:
-        residuals = found.get("residuals")
+        residuals = results.get("residuals")
         table["model"] = values_table(
-            "least squares", found["values"], found["covariance"],
-            equation=found["equation"], basis=["measured"] * len(found["values"]),
-            degrees_of_freedom=float(found["dof"]),
+            "least squares", results["values"], results["covariance"],
+            equation=results["equation"], basis=["measured"] * len(results["values"]),
+            degrees_of_freedom=float(results["dof"]),
             residuals=None if residuals is None else [float(r) for r in residuals],
-            residual_rms=found.get("residual_rms"),
+            residual_rms=results.get("residual_rms"),
         )  # fmt: skip
-    table["raw"] = raw_table(found["raw"], found.get("files"))
+    table["raw"] = raw_table(results["raw"], results.get("files"))
     return table
 
 
 def written(
-    out: Path, table: dict[str, Any], found: dict[str, Any], truth: dict[str, float]
+    out: Path, table: dict[str, Any], results: dict[str, Any], truth: dict[str, float]
 ) -> Done:
     """Write a record, unless it and another one of its article would be valid at the same time."""
     record = parse_any(out, signed(table))
@@ -320,4 +320,4 @@ def written(
     if record.record.status == "simulated":
         comment = "SIMULATED: a rehearsal. No article of this serial number was calibrated."
     written = write_record(out, table, comment)
-    return Done(out, written, tuple(found.get("said", ())), truth)
+    return Done(out, written, tuple(results.get("said", ())), truth)

@@ -97,8 +97,8 @@ def session_of(
 
 def software_used() -> str:
     """Versions, as the records name them."""
-    found = software()
-    return ", ".join(f"{key} {found[key]}" for key in ("hil-arrays", "commit") if key in found)
+    facts = software()
+    return ", ".join(f"{key} {facts[key]}" for key in ("hil-arrays", "commit") if key in facts)
 
 
 def refuse_overlap(path: Path, new: Record) -> None:

@@ -81,14 +81,14 @@ def forces_N(s: Settings) -> NDArray[np.float64]:
 def loads(s: Settings) -> list[Load]:
     """All readings; each run is zero, up, down, zero."""
     up = sorted(forces_N(s).tolist())
-    found = []
+    series = []
     for run in range(1, s.runs + 1):
         sequence = [(0.0, True), *((F, True) for F in up), *((F, False) for F in up[-2::-1])]
         sequence.append((0.0, False))
         for i, (F, rising) in enumerate(sequence):
             key = f"run {run}, reading {i}"
-            found.append(Load(key, run, i / (len(sequence) - 1), F, rising))
-    return found
+            series.append(Load(key, run, i / (len(sequence) - 1), F, rising))
+    return series
 
 
 def steps(session: Session) -> list[Step]:
@@ -99,19 +99,19 @@ def steps(session: Session) -> list[Step]:
         refuse_unit_slip(largest, session.article.capacity_N, what, "give the weights in kg")
         refuse_implausible(largest, session.article.capacity_N, what)
     masses = {round(F, 9): m for F, m in zip(forces_N(s).tolist(), s.weights_kg, strict=True)}
-    found = []
+    series = []
     for load in loads(s):
         mass = masses.get(round(load.force_N, 9))
         if mass is None:
             what = "nothing hangs on it"
         else:
             what = f"{'hang on' if load.rising else 'take off down to'} {mass:g} kg"
-        found.append(Step(load.key, f"run {load.run}: {what}, wait until it stands", "mV/V"))
+        series.append(Step(load.key, f"run {load.run}: {what}, wait until it stands", "mV/V"))
     if s.creep_s:
         top = max(s.weights_kg)
-        found.append(Step("creep, at once", f"hang on {top:g} kg, read at once", "mV/V"))
-        found.append(Step("creep, later", f"leave it for {s.creep_s:g} s, read again", "mV/V"))
-    return found
+        series.append(Step("creep, at once", f"hang on {top:g} kg, read at once", "mV/V"))
+        series.append(Step("creep, later", f"leave it for {s.creep_s:g} s, read again", "mV/V"))
+    return series
 
 
 def finish(session: Session, readings: Readings) -> dict[str, Any]:
@@ -119,12 +119,13 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     y = np.array([readings[load.key] for load in every])
     F = np.array([load.force_N for load in every])
     fitted = _fit(s, every, y, F)
-    found, rated = abs(float(fitted.values[0])), abs(s.rated_mV_per_V / session.article.capacity_N)
+    sensitivity = abs(float(fitted.values[0]))
+    rated = abs(s.rated_mV_per_V / session.article.capacity_N)
     what = f"{KIND}: the sensitivity in mV/V per N"
-    refuse_unit_slip(found, rated, what, "give the weights in kg and the readings in mV/V")
+    refuse_unit_slip(sensitivity, rated, what, "give the weights in kg and the readings in mV/V")
     refuse_saturated(y, s.range_mV_per_V, "mV/V", KIND)
     refuse_stuck(F, y, "N", KIND)
-    refuse_implausible(found, rated, what)
+    refuse_implausible(sensitivity, rated, what)
     g, C_g = fitted.values[: s.degree], fitted.covariance[: s.degree, : s.degree]
     top_N = float(F.max())
     c, C = inverted(g, C_g, top_N)
@@ -255,15 +256,15 @@ def _hysteresis(
         float(np.mean([at[run, level, False] - at[run, level, True] for run in runs]))
         for level in levels
     ]
-    found = {"hysteresis_N": max((abs(loop) for loop in loops), default=0.0)}
+    figures = {"hysteresis_N": max((abs(loop) for loop in loops), default=0.0)}
     if len(runs) > 1:
         spreads = [
             np.ptp([at[run, level, rising] for run in runs])
             for (run_, level, rising) in at
             if run_ == runs[0] and level
         ]
-        found["repeatability_N"] = float(max(spreads))
-    return found
+        figures["repeatability_N"] = float(max(spreads))
+    return figures
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,10 @@ def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
         try:
             entry = json.loads(line)
             stated = entry.pop("crc")
-            found = zlib.crc32(json.dumps(entry).encode(), crc)
+            checksum = zlib.crc32(json.dumps(entry).encode(), crc)
         except (ValueError, KeyError, AttributeError, TypeError):
-            stated, found = 0, -1
-        if stated != found:
+            stated, checksum = 0, -1
+        if stated != checksum:
             if number == len(lines) - 1 and not lines[-1]:
                 break  # the last line, whose content did not reach the disk
             raise ConfigError(
@@ -127,5 +127,5 @@ def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
                 + "restore a copy, or move the file away"
             )
         entries.append(entry)
-        whole_B, crc = whole_B + len(line) + 1, found
+        whole_B, crc = whole_B + len(line) + 1, checksum
     return entries, whole_B, crc

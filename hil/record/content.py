@@ -124,7 +124,7 @@ def _names(file: h5py.File, attributes: dict[str, dict[str, Any]]) -> Iterator[s
 
 def _attributes(item: Any) -> dict[str, Any]:
     """All but those that a killed process left half written, lists as such."""
-    found = {}
+    attributes = {}
     for key in item.attrs:
         try:
             value = item.attrs[key]
@@ -132,8 +132,8 @@ def _attributes(item: Any) -> dict[str, Any]:
             continue
         if isinstance(value, bytes):
             value = value.decode("utf-8", "surrogateescape")
-        found[key] = value.tolist() if isinstance(value, np.ndarray) else value
-    return found
+        attributes[key] = value.tolist() if isinstance(value, np.ndarray) else value
+    return attributes
 
 
 def _is_plain(value: Any) -> bool:

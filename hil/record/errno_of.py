@@ -7,5 +7,5 @@ _ERRNO = re.compile(r"errno = (\d+)")
 
 def errno_of(error: Exception) -> int | None:
     """Return the number of the system's error, such as that of a full disk; None without one."""
-    found = _ERRNO.search(str(error))
-    return int(found[1]) if found else getattr(error, "errno", None)
+    match = _ERRNO.search(str(error))
+    return int(match[1]) if match else getattr(error, "errno", None)

@@ -206,10 +206,10 @@ class _Viewer:
             asked = json.loads(order)
             match asked["op"]:
                 case "subscribe":
-                    found = {int(s["channelId"]): int(s["id"]) for s in asked["subscriptions"]}
-                    if not found.keys() <= set(range(1, n_channels + 1)):
+                    ids = {int(s["channelId"]): int(s["id"]) for s in asked["subscriptions"]}
+                    if not ids.keys() <= set(range(1, n_channels + 1)):
                         raise ValueError
-                    self.subscriptions |= found
+                    self.subscriptions |= ids
                 case "unsubscribe":
                     gone = [int(number) for number in asked["subscriptionIds"]]
                     kept = {c: n for c, n in self.subscriptions.items() if n not in gone}
@@ -274,16 +274,16 @@ class _Feed:
             self._n_ticks = self._tap.ticks.written
         events = len(self._topics) + 1
         if self._wanted(events):
-            found, lost = self._tap.events.read(self._n_events)
-            self._n_events += lost + len(found)
-            for t_s, *words in found.tolist():
+            rows, lost = self._tap.events.read(self._n_events)
+            self._n_events += lost + len(rows)
+            for t_s, *words in rows.tolist():
                 time_ns = self._at_ns(t_s)
                 self._publish(events, time_ns, messages.event(time_ns, *map(_text, words)))
         inputs = events + 1
         if self._wanted(inputs):
-            found, lost = self._tap.inputs.read(self._n_inputs)
-            self._n_inputs += lost + len(found)
-            for tick, t_s, name, value, text in found.tolist():
+            rows, lost = self._tap.inputs.read(self._n_inputs)
+            self._n_inputs += lost + len(rows)
+            for tick, t_s, name, value, text in rows.tolist():
                 content = {"tick": tick, "name": _text(name), "value": value, "text": _text(text)}
                 self._publish(inputs, self._at_ns(t_s), messages.packed(content))
 
@@ -325,8 +325,8 @@ def _is_page_of_this_computer(origin: str) -> bool:
 
 def _host_of(text: str) -> str | None:
     """The host of `HOST[:PORT]`; None if it is not of this form."""
-    found = HOST.fullmatch(text)
-    return found and (found["v6"] or found["name"])
+    match = HOST.fullmatch(text)
+    return match and (match["v6"] or match["name"])
 
 
 async def _serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int) -> None:

@@ -52,8 +52,8 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
             for topic in messages.topics_of([c for c in columns if c is not None], cells)
         ]
         for tick, time_ns in enumerate(times_ns.tolist()):
-            for number, found in channels:
-                writer.add_message(number, time_ns, next(found), time_ns, tick)
+            for number, stream in channels:
+                writer.add_message(number, time_ns, next(stream), time_ns, tick)
             if tick % 1000 == 999:
                 progress(1000)
         _write_events(writer, run, start_ns)

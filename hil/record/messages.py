@@ -79,7 +79,7 @@ class Topic:
 
 def topics_of(columns: Sequence[Column], cells: Sequence[str]) -> list[Topic]:
     """Topics of a run with these columns (`t_s` need not be one of them) and cells."""
-    topics = [_of_role(role, found) for role, found in _by_role(columns).items()]
+    topics = [_of_role(role, members) for role, members in _by_role(columns).items()]
     named = {column.name: column for column in columns}
     if residual := _residual([column for column in columns if not column.n_cells]):
         topics.append(residual)

@@ -85,12 +85,12 @@ def _incomplete(path: Path, here_B: int, all_B: int) -> DamagedError:
     )
 
 
-def _other_format(found: str) -> str:
+def _other_format(file_format: str) -> str:
     """Why a file of another format cannot be read."""
     name, _, number = FORMAT.rpartition("/")
-    other = re.fullmatch(rf"{name}/(\d+)", found)
+    other = re.fullmatch(rf"{name}/(\d+)", file_format)
     if other and int(other[1]) > int(number):
-        return f"written by a newer hil ({found}, this one reads {FORMAT}): update hil"
+        return f"written by a newer hil ({file_format}, this one reads {FORMAT}): update hil"
     return f"not a recording of format {FORMAT}"
 
 
@@ -99,13 +99,13 @@ def attributes_of(file: h5py.File) -> dict[str, Any]:
 
     A run without an outcome counts as running.
     """
-    found = {}
+    attributes = {}
     for key in file.attrs:
         try:
-            found[key] = file.attrs[key]
+            attributes[key] = file.attrs[key]
         except OSError:
             continue
-    return {"outcome": "running"} | found
+    return {"outcome": "running"} | attributes
 
 
 def n_whole_rows(file: h5py.File, ring: str = "ticks") -> int:

@@ -173,46 +173,46 @@ def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
 
 def faults_of(path: Path) -> list[str]:
     """Damage of a recording, one line each; empty if it is intact."""
-    found: list[str] = []
+    faults: list[str] = []
     try:
-        _examine(path, found)
+        _examine(path, faults)
     except DamagedError as error:
-        found.append(str(error).removeprefix(f"{path}: "))
-    return found
+        faults.append(str(error).removeprefix(f"{path}: "))
+    return faults
 
 
-def _examine(path: Path, found: list[str]) -> None:
+def _examine(path: Path, faults: list[str]) -> None:
     with open_h5(path) as file:
         outcome = text_of(attributes_of(file).get("outcome", "running"))
         if outcome not in OUTCOMES:
-            found.append(f"outcome '{outcome}' is not one of {', '.join(OUTCOMES)}")
+            faults.append(f"outcome '{outcome}' is not one of {', '.join(OUTCOMES)}")
         elif outcome == "running":
-            found.append("the run has not ended or was cut off: repair it with hil recover")
+            faults.append("the run has not ended or was cut off: repair it with hil recover")
         lengths = {name: len(column) for name, column in file["ticks"].items()}
         if len(set(lengths.values())) > 1:
             shortest = min(lengths, key=lambda name: lengths[name])
-            found.append(
+            faults.append(
                 f"columns differ in length, from {lengths[shortest]} ({shortest}) "
                 f"to {max(lengths.values())} rows"
             )
         elif lengths and (n := n_whole_rows(file)) < min(lengths.values()):
-            found.append(f"only {n} of {min(lengths.values())} rows were written in full")
-        found += _rows_without_data(file, path)
+            faults.append(f"only {n} of {min(lengths.values())} rows were written in full")
+        faults += _rows_without_data(file, path)
         for device in file.get(RAW, ()):
             counts = {len(column) for column in file[RAW][device].values()}
             if counts != {n_whole_samples(file, device)}:
-                found.append(f"{RAW}/{device}: columns differ in length, or not written in full")
+                faults.append(f"{RAW}/{device}: columns differ in length, or not written in full")
             for name, column in file[RAW][device].items():
                 if not _is_readable(column):
-                    found.append(f"{RAW}/{device}/{name}: {DAMAGED}")
+                    faults.append(f"{RAW}/{device}/{name}: {DAMAGED}")
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
             try:
                 values = dataset[:]
             except OSError:
-                found.append(f"{name}: {DAMAGED}")
+                faults.append(f"{name}: {DAMAGED}")
                 continue
             if name == "t_s" and not np.all(np.diff(values) > 0.0):
-                found.append("t_s: does not rise from row to row")
+                faults.append("t_s: does not rise from row to row")
 
 
 def _is_readable(samples: h5py.Dataset) -> bool:
@@ -227,7 +227,7 @@ def _is_readable(samples: h5py.Dataset) -> bool:
 
 def _rows_without_data(file: h5py.File, path: Path) -> list[str]:
     """Errors for rows without a stored chunk (HDF5 reads zeros), or more rows than ticks."""
-    found = []
+    faults = []
     datasets = [("events", file["events"]), ("inputs", file["inputs"]), *file["ticks"].items()]
     for name, dataset in datasets:
         if dataset.chunks is None:
@@ -236,11 +236,11 @@ def _rows_without_data(file: h5py.File, path: Path) -> list[str]:
         wanted = -(-len(dataset) // per_chunk)
         stored = dataset.id.get_num_chunks()
         if stored < wanted:
-            found.append(f"{name}: claims {len(dataset)} rows, {stored * per_chunk} are stored")
+            faults.append(f"{name}: claims {len(dataset)} rows, {stored * per_chunk} are stored")
     n, n_ticks = n_whole_rows(file), _n_ticks(file, path)
     if n_ticks is not None and n > n_ticks:
-        found.append(f"{n} rows: its experiment has {n_ticks} ticks")
-    return found
+        faults.append(f"{n} rows: its experiment has {n_ticks} ticks")
+    return faults
 
 
 def _n_ticks(file: h5py.File, path: Path) -> int | None:
@@ -277,8 +277,8 @@ def _writer_of(path: Path) -> int | None:
     target = path.stat()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            found = link.stat()
-            if (found.st_dev, found.st_ino) != (target.st_dev, target.st_ino):
+            link_status = link.stat()
+            if (link_status.st_dev, link_status.st_ino) != (target.st_dev, target.st_ino):
                 continue
             flags = (link.parents[1] / "fdinfo" / link.name).read_text()
         except OSError:

@@ -188,9 +188,9 @@ def force_figures(
     reference_N: NDArray[np.float64],
 ) -> dict[str, Any]:
     """Model error, its whiteness, and tracking where there is a reference."""
-    found = signal_figures(measured_N, model_N, reference_N)
+    figures = signal_figures(measured_N, model_N, reference_N)
     unitless = ("nrmse", "vaf", "held", "residual_white", "p_uncorrelated", "p_zero_mean")
-    return {key if key in unitless else f"{key}_N": value for key, value in found.items()}
+    return {key if key in unitless else f"{key}_N": value for key, value in figures.items()}
 
 
 def signal_figures(
@@ -244,7 +244,7 @@ def responses(
         changes = np.concatenate(([0], changes)) if cells[0].any() else changes
     edges = np.concatenate((changes, [len(t_s)]))
     width = max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
-    found = []
+    rows = []
     for a, b in itertools.pairwise(edges):
         if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
             continue
@@ -257,8 +257,8 @@ def responses(
             row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
             row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
             row[f"{name}_overshoot"] = metrics.overshoot(y)
-        found.append(row)
-    return found[:RESPONSES_MAX]
+        rows.append(row)
+    return rows[:RESPONSES_MAX]
 
 
 def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
@@ -330,11 +330,11 @@ def fit_text(force: dict[str, Any]) -> str:
     return f"{vaf_text(force)}, NRMSE {nrmse}"
 
 
-def calibration_lines(found: dict[str, list[str]]) -> list[str]:
+def calibration_lines(status: dict[str, list[str]]) -> list[str]:
     """Calibrations expired, contradicted, departed from or missing, and wires not described."""
     keys = ("expired", "ambiguous", "departed", "rehearsed", "unprotected", "not_brought_up")
-    lines = [line for key in keys for line in found.get(key, ())]
-    if missing := found.get("without_record"):
+    lines = [line for key in keys for line in status.get(key, ())]
+    if missing := status.get("without_record"):
         lines.append(f"no calibration record: {', '.join(missing)}")
     return lines
 

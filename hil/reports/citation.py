@@ -59,22 +59,22 @@ def read_citation(path: Path) -> Citation:
     import yaml
 
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"--citation {path}: {error.strerror}: give a CITATION.cff") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--citation {path}: not YAML ({one_line(str(error))})") from None
-    if not isinstance(found, dict) or "cff-version" not in found:
+    if not isinstance(document, dict) or "cff-version" not in document:
         raise ConfigError(f"--citation {path}: has no key 'cff-version': give a CITATION.cff")
-    authors = found.get("authors")
+    authors = document.get("authors")
     if not isinstance(authors, list) or not authors:
         raise ConfigError(f"--citation {path}: authors: give at least one")
     title, abstract, licence = (
-        _text(path, key, found.get(key, "")) for key in ("title", "abstract", "license")
+        _text(path, key, document.get(key, "")) for key in ("title", "abstract", "license")
     )
     if not SPDX.fullmatch(licence):
         raise ConfigError(f"--citation {path}: license: '{licence}': give one SPDX identifier")
-    keywords = found.get("keywords", [])
+    keywords = document.get("keywords", [])
     if not isinstance(keywords, list):
         raise ConfigError(f"--citation {path}: keywords: not a list")
     return Citation(
@@ -142,15 +142,15 @@ def datacite(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _creator(author: Author) -> dict[str, Any]:
     kind = "Personal" if author.is_person else "Organizational"
-    found: dict[str, Any] = {"name": author.name, "nameType": kind}
+    creator: dict[str, Any] = {"name": author.name, "nameType": kind}
     if author.given:
-        found |= {"givenName": author.given, "familyName": author.family}
+        creator |= {"givenName": author.given, "familyName": author.family}
     if author.affiliation:
-        found["affiliation"] = [{"name": author.affiliation}]
+        creator["affiliation"] = [{"name": author.affiliation}]
     if author.orcid:
         identifier = {"nameIdentifier": author.orcid, "nameIdentifierScheme": "ORCID"}
-        found["nameIdentifiers"] = [{**identifier, "schemeUri": "https://orcid.org"}]
-    return found
+        creator["nameIdentifiers"] = [{**identifier, "schemeUri": "https://orcid.org"}]
+    return creator
 
 
 def zenodo(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def zenodo(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
         creator = {"name": author.name, "affiliation": author.affiliation}
         creator["orcid"] = author.orcid.rpartition("/")[2]
         creators.append({key: value for key, value in creator.items() if value})
-    found = {
+    metadata = {
         "title": facts["title"],
         "upload_type": "dataset",
         "description": facts["description"],
@@ -168,7 +168,7 @@ def zenodo(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
         "keywords": _subjects(citation, facts),
         "dates": [{"start": facts["created"], "end": facts["created"], "type": "Collected"}],
     }
-    return found | ({"license": citation.licence.lower()} if citation.licence else {})
+    return metadata | ({"license": citation.licence.lower()} if citation.licence else {})
 
 
 def _subjects(citation: Citation, facts: dict[str, Any]) -> list[str]:

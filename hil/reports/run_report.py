@@ -469,8 +469,8 @@ def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
 def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
     """Round-trip times of the boards; old recordings have none."""
     rows = []
-    for board, found in exchanges.items():
-        for key, value in found.items():
+    for board, figures in exchanges.items():
+        for key, value in figures.items():
             what = f"{board}: {key.removesuffix('_s').replace('_', ' ')}"
             text = _number(value, "µs", 1e6) if key.endswith("_s") else str(value)
             rows.append((what, text))

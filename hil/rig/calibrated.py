@@ -185,17 +185,17 @@ def calibrations(
     for card in cards_of(tables.devices).values():
         for name, channel in card.channels.items():
             entry = channel.model_dump(exclude={"sim", "bridge", "record"}, exclude_none=True)
-            found = records.get(name)
+            calibration = records.get(name)
             if channel.kind != "encoder":
-                chain, bridge = channel.chain(found), channel.bridge
+                chain, bridge = channel.chain(calibration), channel.bridge
                 entry |= {
                     "raw_unit": "mV/V" if bridge else "V",
                     "raw_per_ratio": chain.raw_per_ratio,
                     "raw_offset": chain.offset,
                     "coefficients": list(chain.coefficients),
                 }
-            if found is not None:
-                entry |= _record_facts(found, today)
+            if calibration is not None:
+                entry |= _record_facts(calibration, today)
             by_channel[name] = entry
     for device_name, device in of_role("instrument", tables.devices).items():
         for name, channel in device.channels.items():
@@ -215,17 +215,17 @@ def calibrations(
     return by_channel
 
 
-def _record_facts(found: Calibration, today: date) -> dict[str, Any]:
+def _record_facts(calibration: Calibration, today: date) -> dict[str, Any]:
     """Facts about a channel's calibration."""
     return {
-        "record": found.text,
-        "record_id": found.id,
-        "hash": found.record.hash,
-        "status": found.record.status,
-        "capacity_N": found.record.article.capacity_N,
-        "uncertainty_N": found.force_uncertainty_N(found.record.article.capacity_N),
-        "article": found.record.article.name,
-        "serial": found.record.article.serial,
-        "valid_until": found.record.act.valid_until.isoformat(),
-        "expired": found.expired(today),
+        "record": calibration.text,
+        "record_id": calibration.id,
+        "hash": calibration.record.hash,
+        "status": calibration.record.status,
+        "capacity_N": calibration.record.article.capacity_N,
+        "uncertainty_N": calibration.force_uncertainty_N(calibration.record.article.capacity_N),
+        "article": calibration.record.article.name,
+        "serial": calibration.record.article.serial,
+        "valid_until": calibration.record.act.valid_until.isoformat(),
+        "expired": calibration.expired(today),
     }

@@ -123,8 +123,8 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
 
 def _lines_of(devices: Mapping[str, DeviceTable]) -> dict[str, int]:
     """Number of cells of every device that switches some and is no board."""
-    found = switching(devices)
-    return {name: len(d.cells_switched) for name, d in found.items() if d.role != "board"}
+    switches = switching(devices)
+    return {name: len(d.cells_switched) for name, d in switches.items() if d.role != "board"}
 
 
 def _readings(devices: Mapping[str, DeviceTable]) -> list[str]:

@@ -182,15 +182,15 @@ def channel_of(measured: Mapping[str, str], signal: str) -> str:
 
 def channel_doubts(measured: Mapping[str, str], needed: Sequence[str]) -> list[str]:
     """A warning for each needed signal that several channels measure."""
-    found = []
+    doubts = []
     for signal in needed:
         names = [name for name, what in measured.items() if what == signal]
         if len(names) > 1:
-            found.append(
+            doubts.append(
                 f"devices: channels {', '.join(names)} measure '{signal}': hil uses the first, "
                 f"'{names[0]}'"
             )
-    return found
+    return doubts
 
 
 def outputs_of(

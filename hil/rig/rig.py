@@ -211,12 +211,12 @@ class Rig:
 
     def samplers(self) -> dict[str, tuple[Sampler, RawSamples]]:
         """Devices that sample faster than the loop, and their samples."""
-        found: dict[str, tuple[Sampler, RawSamples]] = {}
+        samplers: dict[str, tuple[Sampler, RawSamples]] = {}
         for device in self._devices:
             samples = device.raw_samples if isinstance(device, Sampler) else None
             if isinstance(device, Sampler) and samples is not None:
-                found[device.name] = (device, samples)
-        return found
+                samplers[device.name] = (device, samples)
+        return samplers
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Test the protection of every device; returns the results, one line per device.
@@ -316,35 +316,35 @@ class Rig:
         ----------
         on_s : duration for which each cell has been commanded on, s
         """
-        found = [
+        troubles = [
             self._card_troubles(name, int(self._bits[at]))
             for name, at in self._card_faults_at.items()
         ]
         for device in self._devices:
             if isinstance(device, CellBoard):
-                found.append(device.troubles(on_s))
+                troubles.append(device.troubles(on_s))
             elif isinstance(device, SupplyDevice):
-                found.append(device.troubles())
-        return merged(found)
+                troubles.append(device.troubles())
+        return merged(troubles)
 
     def _card_troubles(self, name: str, bits: int) -> dict[str, list[str]]:
         """A card's fault bits as text, such as `daq: force_at_rail (9.99 V)`."""
-        found: dict[str, list[str]] = {}
+        troubles: dict[str, list[str]] = {}
         for i, flag in enumerate(self._card_flags[name]):
             if not bits >> i & 1:
                 continue
             fault = card_fault(flag)
             if fault == "estop_open":
-                found[fault] = [f"the e-stop loop that {name} reads is open"]
+                troubles[fault] = [f"the e-stop loop that {name} reads is open"]
                 continue
             if fault == "gate_stuck":
                 text = f"{name}: {flag.removesuffix(STUCK)} reads back another level than commanded"
-                found.setdefault(fault, []).append(text)
+                troubles.setdefault(fault, []).append(text)
                 continue
             raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
             volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""
-            found.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}")
-        return found
+            troubles.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}")
+        return troubles
 
     def tare(self, channel: str, newtons: float) -> None:
         """Subtract a force (N) from a channel's readings from now on; '' is the controlled one.

@@ -60,10 +60,10 @@ class CalibrationStatus:
 
     def warnings(self, *, on_bench: bool) -> list[str]:
         """Findings to warn about; on a bench also values that were not measured."""
-        found = [*self.expired, *self.ambiguous, *self.departed]
+        lines = [*self.expired, *self.ambiguous, *self.departed]
         if not on_bench:
-            return found
-        return [*found, *self._unmeasured(), *self.unprotected, *self.not_brought_up]
+            return lines
+        return [*lines, *self._unmeasured(), *self.unprotected, *self.not_brought_up]
 
     def events(self, *, on_bench: bool) -> Iterator[tuple[str, str]]:
         """Level and text of every line for the recording."""
@@ -98,16 +98,16 @@ def status_of(
     not_brought_up : a line for each board without a record of its first power-up
     """
     used: list[tuple[str, Record]] = [*records.items(), *((s.table, s.source) for s in sources)]
-    once = {found.path: (name, found) for name, found in reversed(used)}
-    known = {path: found for path, (_, found) in once.items()}
+    once = {calibration.path: (name, calibration) for name, calibration in reversed(used)}
+    known = {path: calibration for path, (_, calibration) in once.items()}
     departed = [line for s in sources for line in s.departures]
     status = CalibrationStatus(
         departed=departed, unprotected=list(unprotected), not_brought_up=list(not_brought_up)
     )
-    for name, found in used:
-        _note(status, name, found, today)
-    for name, found in once.values():
-        status.ambiguous.extend(f"{name}: {line}" for line in _rivals(found, known, today))
+    for name, calibration in used:
+        _note(status, name, calibration, today)
+    for name, calibration in once.values():
+        status.ambiguous.extend(f"{name}: {line}" for line in _rivals(calibration, known, today))
     for card in cards_of(devices).values():
         for name, channel in card.channels.items():
             if getattr(channel, "record", None) is None:
@@ -155,10 +155,10 @@ def strangers(
             continue
         there = (_serial(identity, board), f"{identity['firmware_hash']:08x}")
         record = (source.record.article.serial, source.record.notes.get("firmware", ""))
-        for what, found, stated in zip(("serial", "firmware"), there, record, strict=True):
-            if found != stated:
+        for what, answer, stated in zip(("serial", "firmware"), there, record, strict=True):
+            if answer != stated:
                 lines.append(
-                    f"devices.{name}: this board has {what} {found}, and its bring-up "
+                    f"devices.{name}: this board has {what} {answer}, and its bring-up "
                     f"{source.id} was of {what} {stated}: {BRING_UP_REMEDY}"
                 )
     return lines
@@ -208,44 +208,45 @@ def statuses_of(content: Any, today: date) -> list[CalibrationStatus]:
     return [status_of_rig(config, today) for config in content.configs.values()]
 
 
-def _status(found: Record, today: date) -> CalibrationStatus:
+def _status(calibration: Record, today: date) -> CalibrationStatus:
     status = CalibrationStatus()
-    _note(status, found.path.stem, found, today)
+    _note(status, calibration.path.stem, calibration, today)
     return status
 
 
-def _note(status: CalibrationStatus, name: str, found: Record, today: date) -> None:
+def _note(status: CalibrationStatus, name: str, calibration: Record, today: date) -> None:
     """Add the findings about one calibration."""
-    label = f"{name}: calibration {found.id}"
-    if found.expired(today):
-        status.expired.append(f"{label} expired on {found.record.act.valid_until}")
-    if found.record.status == "simulated":
+    label = f"{name}: calibration {calibration.id}"
+    if calibration.expired(today):
+        status.expired.append(f"{label} expired on {calibration.record.act.valid_until}")
+    if calibration.record.status == "simulated":
         status.rehearsed.append(f"{label} comes from a rehearsal on a simulated rig")
-    if found.record.status == "assumed":
+    if calibration.record.status == "assumed":
         status.assumed.append(f"{label} is assumed: nobody has measured it")
-    elif not isinstance(found, Calibration) and "assumed" in found.record.model.basis:
+    elif not isinstance(calibration, Calibration) and "assumed" in calibration.record.model.basis:
         names = [
             value
-            for value, basis in zip(found.names, found.record.model.basis, strict=True)
+            for value, basis in zip(calibration.names, calibration.record.model.basis, strict=True)
             if basis == "assumed"
         ]
         status.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
 
 
-def _rivals(found: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
+def _rivals(calibration: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
     """Other calibrations of the same specimen in the folder that are also valid or supersede it."""
-    for path in sorted(found.path.parent.glob("*.toml")):
-        if path.name == found.path.name:
+    for path in sorted(calibration.path.parent.glob("*.toml")):
+        if path.name == calibration.path.name:
             continue
         # Parses a file only if it contains the kind and serial number: folders grow.
         text = path.read_text(encoding="utf-8", errors="replace")
-        if not may_be_of(text, found):
+        if not may_be_of(text, calibration):
             continue
         try:
             other = known.get(path) or load_any(path, named_by=str(path))
         except ConfigError as error:
             yield f"its neighbour cannot be read: {error}"
             continue
-        if found.record.hash in other.record.act.supersedes and other.record.act.date <= today:
-            yield f"{found.path.name} is superseded by {path.name} since {other.record.act.date}"
-        yield from overlaps([found, other])
+        act = other.record.act
+        if calibration.record.hash in act.supersedes and act.date <= today:
+            yield f"{calibration.path.name} is superseded by {path.name} since {act.date}"
+        yield from overlaps([calibration, other])

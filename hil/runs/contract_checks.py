@@ -65,10 +65,10 @@ def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[s
         }
         if not used:
             raise ConfigError(f"{experiment}: uses no class of {file}")
-        found = [(_role_of_key(key), plugin) for key, plugin in used.items() if key != "plant"]
+        plugins = [(_role_of_key(key), plugin) for key, plugin in used.items() if key != "plant"]
         rehearsal = [("rehearsal: fits its rig, in time", partial(_rehearsed, experiment))]
     else:
-        found = _classes(file)
+        plugins = _classes(file)
         rehearsal = []
     makers: dict[Role, Callable[[Plugin, bool], list[tuple[str, Check]]]] = {
         "controller": _of_controller,
@@ -77,7 +77,7 @@ def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[s
         "device": _of_device,
     }
     checks: list[tuple[str, Check]] = []
-    for role, plugin in found:
+    for role, plugin in plugins:
         checks += [(f"{plugin.cls.__name__}: {n}", c) for n, c in makers[role](plugin, opened)]
     return checks + rehearsal
 
@@ -95,7 +95,7 @@ def _classes(file: Path) -> list[tuple[Role, Plugin]]:
     except (SyntaxError, UnicodeDecodeError) as error:
         line = getattr(error, "lineno", 1)
         raise ConfigError(f"{file}, line {line}: {error}") from None
-    found = []
+    plugins = []
     for node in nodes:
         role = _role(node) if isinstance(node, ast.ClassDef) else None
         if role is not None and isinstance(node, ast.ClassDef):
@@ -112,11 +112,11 @@ def _classes(file: Path) -> list[tuple[Role, Plugin]]:
                     if ": missing: add it" in str(error)
                     else str(error)
                 ) from None
-            found.append((role, table.plugin))
-    if not found:
+            plugins.append((role, table.plugin))
+    if not plugins:
         methods = "; ".join(f"{role}: {', '.join(names)}" for role, names in METHODS.items())
         raise ConfigError(f"{file}: has no class with the methods of a {methods}")
-    return found
+    return plugins
 
 
 class _Tables:
@@ -304,7 +304,7 @@ def _system(plugin: Plugin) -> Any:
 def _run_model(plugin: Plugin, took_s: list[float] | None = None) -> list[list[float]]:
     system = _system(plugin)
     rng = np.random.default_rng(1)
-    found = []
+    outputs = []
     for k in range(N_TICKS):
         drive = (rng.random(len(system.cell_names)) < 0.5).astype(np.float64)
         inputs = (
@@ -314,8 +314,8 @@ def _run_model(plugin: Plugin, took_s: list[float] | None = None) -> list[list[f
         system.step(drive, inputs)
         if took_s is not None:
             took_s.append(perf_counter() - began_s)
-        found.append(system.y.tolist())
-    return found
+        outputs.append(system.y.tolist())
+    return outputs
 
 
 def _model_repeats(plugin: Plugin) -> None:

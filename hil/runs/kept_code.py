@@ -243,7 +243,7 @@ def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str
         Stored code that is not replaced is not trusted.
     """
     kept = _needed(path)
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     lines = []
     for name in names:
         file = _file_of(name)
@@ -258,17 +258,17 @@ def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str
             there = ", ".join(sorted({one_line(c.file) for c in kept})) or "none"
             raise ConfigError(f"--code {name}: {path} contains no code with that name: {there}")
         for c in fitting:
-            found[c.key] = source
+            sources[c.key] = source
         if trust.sha256_of(source) != fitting[0].sha256:
             lines.append(f"--code {name}: differs from the recorded code: sha256 "
                          f"{trust.sha256_of(source)}, recorded {fitting[0].sha256}")  # fmt: skip
-    if missing := [c for c in kept if c.key not in found]:
+    if missing := [c for c in kept if c.key not in sources]:
         consented = trust.trusted()
         for c in missing:
             if c.sha256 not in consented:
                 raise UntrustedError(_trust_message(path, open_run(path), missing))
-            found[c.key] = c.source
-    return found, lines
+            sources[c.key] = c.source
+    return sources, lines
 
 
 def _file_of(name: str) -> Path:

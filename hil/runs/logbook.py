@@ -120,13 +120,13 @@ class Logbook:
                           **counted(Path(begun["file"]), wires)})  # fmt: skip
 
     def _totals(self, entries: Sequence[Entry]) -> Totals:
-        found = totals_of(entries)
-        if entries and found.simulated != self.simulated:
+        totals = totals_of(entries)
+        if entries and totals.simulated != self.simulated:
             raise ConfigError(
-                f"{self.path}: is the logbook of {'simulated' if found.simulated else 'real'} "
+                f"{self.path}: is the logbook of {'simulated' if totals.simulated else 'real'} "
                 "runs: move it away"
             )
-        return found
+        return totals
 
 
 def totals_of(entries: Sequence[Entry]) -> Totals:

@@ -35,13 +35,13 @@ def chosen(specimen: str | None, folder: Path | None, simulated: bool) -> list[L
     books = books_in(folder or LOGBOOK, simulated=simulated)
     if specimen is None:
         return books
-    found = [book for book in books if book.serial == specimen]
-    if not found:
+    matches = [book for book in books if book.serial == specimen]
+    if not matches:
         there = ", ".join(book.serial for book in books) or "none"
         raise ConfigError(
             one_line(f"{specimen}: no logbook of it in {folder or LOGBOOK}: there are {there}")
         )
-    return found
+    return matches
 
 
 def write(books: list[Logbook], cell: str | None, note: str) -> None:

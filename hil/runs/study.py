@@ -52,9 +52,9 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
         raise ConfigError(one_line(f"study {name}: {error}")) from None
 
 
-def write_results(out: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+def write_results(out: Path, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Write results.json and the page into a folder; returns the results as written."""
-    results: dict[str, Any] = plain(dict(found))
+    results: dict[str, Any] = plain(dict(figures))
     write_whole(out / "results.json", json.dumps(results, indent=2) + "\n")
     write_whole(out / "index.html", _page(results))
     return results

@@ -32,4 +32,4 @@ def least_s(tools: Mapping[str, Callable[[], object]], turns: int) -> dict[str, 
     for _ in range(turns):
         for name, call in tools.items():
             times[name].append(repeated_s(call))
-    return {name: min(found) for name, found in times.items()}
+    return {name: min(durations_s) for name, durations_s in times.items()}

@@ -52,11 +52,11 @@ def as_dict(runs: Sequence[Validated], page: Path) -> dict[str, Any]:
 
 
 def _one(v: Validated) -> dict[str, Any]:
-    found = _with_keys_of_force(v)
+    entry = _with_keys_of_force(v)
     if v.data.unit == "N":
-        return found
-    found["comparisons"] = [_in_metres(one) for one in found["comparisons"]]
-    return _in_metres(found)
+        return entry
+    entry["comparisons"] = [_in_metres(one) for one in entry["comparisons"]]
+    return _in_metres(entry)
 
 
 def _in_metres(table: dict[str, Any]) -> dict[str, Any]:
@@ -185,11 +185,11 @@ def draw(v: Validated) -> Figure:
 
 
 def _force(axis: Axes, v: Validated) -> None:
-    t_s, found = v.data.t_s, v.uncertainty
-    wide = Z_95 * found.u_val_N
-    axis.fill_between(t_s, found.simulated_N - wide, found.simulated_N + wide, color=MODEL,
-                      alpha=0.18, lw=0, label="95 % band of parameters and channel")  # fmt: skip
-    axis.plot(*decimated(t_s, found.simulated_N), color=MODEL, lw=1.2, label="simulated")
+    t_s, simulated_N = v.data.t_s, v.uncertainty.simulated_N
+    wide = Z_95 * v.uncertainty.u_val_N
+    axis.fill_between(t_s, simulated_N - wide, simulated_N + wide, color=MODEL, alpha=0.18, lw=0,
+                      label="95 % band of parameters and channel")  # fmt: skip
+    axis.plot(*decimated(t_s, simulated_N), color=MODEL, lw=1.2, label="simulated")
     axis.plot(*decimated(t_s, v.data.measured), color=MEASURED, lw=0.8, label="measured")
     axis.set_ylabel(f"{v.data.quantity} [{v.data.unit}]")
     axis.margins(y=0.18)

@@ -112,14 +112,14 @@ def uncertainty_of(
 
 def _alone(box: GreyBox, known: Known) -> dict[str, float]:
     """RMS of half the difference between one standard uncertainty more and less, by parameter."""
-    found = {}
+    effects = {}
     for i, key in enumerate(known.keys):
         sigma = float(np.sqrt(known.covariance[i, i]))
         step = np.eye(len(known.keys))[i]
         up = box.readings(box.start + np.log1p(sigma) * step)[0]
         down = box.readings(box.start + np.log(max(1.0 - sigma, 0.1)) * step)[0]
-        found[key] = float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
-    return found
+        effects[key] = float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
+    return effects
 
 
 def _at_half_the_period(box: GreyBox, run: RunData) -> Array:

@@ -154,8 +154,8 @@ def validate_files(
             )
     total = sum(DRAWS + draws.DRAWS * ("broadcast_tick" in r.run) for r in recorded)
     with count_progress("draws", total, progress) as done:
-        found = [validate(r, acceptance, done) for r in recorded]
-    return sorted(found, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
+        validations = [validate(r, acceptance, done) for r in recorded]
+    return sorted(validations, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
 
 
 def validate(
@@ -173,34 +173,36 @@ def validate(
     noise_N = rest_N if noise.source == "rest" else stated_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     u_slope = _slope_uncertainty(recorded, sources) if data.unit == "m" else 0.0
-    found = uncertainty_of(tables, data, known, transducer, noise_N, u_slope or 0.0, done=done)
+    uncertainty = uncertainty_of(
+        tables, data, known, transducer, noise_N, u_slope or 0.0, done=done
+    )
     uncalibrated = transducer is None if data.unit == "N" else u_slope is None
-    notes += _messages(recorded, data, known, found, uncalibrated)
-    figures = figures_of(data.measured, found.simulated_N)
-    inside = np.abs(data.measured - found.simulated_N) <= Z_95 * found.u_val_N
+    notes += _messages(recorded, data, known, uncertainty, uncalibrated)
+    figures = figures_of(data.measured, uncertainty.simulated_N)
+    inside = np.abs(data.measured - uncertainty.simulated_N) <= Z_95 * uncertainty.u_val_N
     box = GreyBox(tables, (), (data,))
-    ripple = _ripple(recorded, data, found, noise_N)
+    ripple = _ripple(recorded, data, uncertainty, noise_N)
     recruitment, within = None, float("nan")
     if "broadcast_tick" in recorded.run:
         messages = [m for m in messages_of(recorded.run) if m[0] < len(data.cells)]
         if messages:
             apart = recorded.run.cells_open.values if "cells_open" in recorded.run else None
             recruitment = draws.draw_again(box, data, messages, done=done, cells_open=apart)
-            low, high = drawn_band(recruitment, found)
+            low, high = drawn_band(recruitment, uncertainty)
             within = float(np.mean((low <= data.measured) & (data.measured <= high)))
     table, basis, sha256 = _acceptance(recorded, acceptance)
     coverage = float(inside.mean())
     return Validated(
-        recorded, data, known, found, figures, ripple, recruitment, coverage, within,
-        tuple(_comparisons(data, found, noise_N)),
+        recorded, data, known, uncertainty, figures, ripple, recruitment, coverage, within,
+        tuple(_comparisons(data, uncertainty, noise_N)),
         tuple(_criteria(table, figures, ripple, coverage, data.unit)),
         basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
     )  # fmt: skip
 
 
-def drawn_band(drawn: Recruitment, found: Uncertainty) -> tuple[Array, Array]:
+def drawn_band(drawn: Recruitment, uncertainty: Uncertainty) -> tuple[Array, Array]:
     """95 % band of recruitment, including the other uncertainties."""
-    wide = Z_95 * found.u_val_N
+    wide = Z_95 * uncertainty.u_val_N
     return (
         drawn.mean_N - np.hypot(drawn.mean_N - drawn.low_N, wide),
         drawn.mean_N + np.hypot(drawn.high_N - drawn.mean_N, wide),
@@ -222,7 +224,7 @@ def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
 
 
 def _messages(
-    recorded: Recorded, data: RunData, known: Known, found: Uncertainty, no_transducer: bool
+    recorded: Recorded, data: RunData, known: Known, uncertainty: Uncertainty, no_transducer: bool
 ) -> list[str]:
     messages = []
     if not known.keys:
@@ -247,9 +249,9 @@ def _messages(
     if "force_model_N" in recorded.run and data.unit == "N":
         twin_N = recorded.run.force_model_N.values
         ideal = data.reading.delay_s == 0.0 and data.reading.bandwidth_Hz > 10.0 / data.period_s
-        at = np.flatnonzero(np.isfinite(twin_N))[: len(found.simulated_N)]
-        if ideal and len(at) == len(found.simulated_N) == len(data.rows) == data.rows[-1] + 1:
-            apart = float(np.abs(twin_N[at] - found.simulated_N).max())
+        at = np.flatnonzero(np.isfinite(twin_N))[: len(uncertainty.simulated_N)]
+        if ideal and len(at) == len(uncertainty.simulated_N) == len(data.rows) == data.rows[-1] + 1:
+            apart = float(np.abs(twin_N[at] - uncertainty.simulated_N).max())
             if apart > SAME_N:
                 messages.append(
                     f"the twin that ran beside the run was up to {1e3 * apart:.2g} mN off this one"
@@ -269,12 +271,14 @@ def _slope_uncertainty(
     return None
 
 
-def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: float) -> Ripple | None:
+def _ripple(
+    recorded: Recorded, data: RunData, uncertainty: Uncertainty, noise_N: float
+) -> Ripple | None:
     grid = np.arange(data.rows[0], data.rows[-1] + 1)
     if len(data.rows) < 0.99 * len(grid):
         return None
     measured = np.interp(grid, data.rows, data.measured)
-    simulated = np.interp(grid, data.rows, found.simulated_N)
+    simulated = np.interp(grid, data.rows, uncertainty.simulated_N)
     poles = np.linalg.eigvals(recorded.config.model.A)
     modes_Hz = np.abs(poles.imag) / (2.0 * np.pi)
     sigma = noise_N if np.isfinite(noise_N) else 0.0
@@ -282,7 +286,7 @@ def _ripple(recorded: Recorded, data: RunData, found: Uncertainty, noise_N: floa
     return ripple_of(grid * data.period_s, measured, simulated, modes_Hz, sigma, switches_s)
 
 
-def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comparison]:
+def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> list[Comparison]:
     """Comparisons of the mean of the run and of the final force of every long stretch."""
     n = len(data.rows)
     spans = [("mean of the run", slice(0, n))]
@@ -296,8 +300,8 @@ def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comp
     made = []
     for what, at in spans[:13]:
         count = at.stop - at.start
-        means = found.drawn_N[:, at].mean(axis=1)
-        simulated = float(found.simulated_N[at].mean())
+        means = uncertainty.drawn_N[:, at].mean(axis=1)
+        simulated = float(uncertainty.simulated_N[at].mean())
         u_input = float(np.sqrt(np.mean((means - simulated) ** 2))) if len(means) else 0.0
         white = noise_N if np.isfinite(noise_N) else 0.0
         made.append(
@@ -307,8 +311,8 @@ def _comparisons(data: RunData, found: Uncertainty, noise_N: float) -> list[Comp
                 simulated,
                 float(data.measured[at].mean()),
                 u_input,
-                float(np.hypot(found.systematic_N[at].mean(), white / np.sqrt(count))),
-                float(found.u_num_N[at].max()),
+                float(np.hypot(uncertainty.systematic_N[at].mean(), white / np.sqrt(count))),
+                float(uncertainty.u_num_N[at].max()),
             )
         )
     return made

@@ -40,13 +40,13 @@ def image(path: Path | None, build: str = "board") -> Image:
         It does not exist, or is not the firmware of a driver board.
     """
     places = places_of(f"{build}.hex")
-    found = path or next((p for p in places if p.is_file()), None)
-    if found is None:
+    file = path or next((p for p in places if p.is_file()), None)
+    if file is None:
         raise ConfigError(
             f"{places[-1]}: the image has not been built: make -C firmware avr "
             "(needs: apt-get install gcc-avr avr-libc), or name one with --image FILE.hex"
         )
-    return Image(found, *bundled_firmware.image_hashes(found))
+    return Image(file, *bundled_firmware.image_hashes(file))
 
 
 def flashed(
@@ -151,20 +151,20 @@ def _read_fuses(address: str, at: list[str]) -> tuple[int, int, int]:
 
 def _met(address: str, new: Image | None) -> dict[str, Any]:
     """The identity of the board with its new firmware."""
-    found = _meet(address)
-    if new is not None and found["firmware_hash"] != new.firmware_hash:
+    identity = _meet(address)
+    if new is not None and identity["firmware_hash"] != new.firmware_hash:
         raise DeviceError(
-            f"board: {address}: runs firmware {found['firmware_hash']:08x} after flashing "
+            f"board: {address}: runs firmware {identity['firmware_hash']:08x} after flashing "
             f"{new.firmware_hash:08x}: the image did not take"
         )
-    if fuses.problems(found["fuses"]):
+    if fuses.problems(identity["fuses"]):
         say(
             "its fuses do not protect, and a boot loader cannot write them: no run is armed before "
             f"hil board flash {address} --programmer NAME --fuses, unless the rig accepts them as "
             'delivered (fuses = "as_delivered")',
             file=sys.stderr,
         )
-    return found
+    return identity
 
 
 def _reason(said: str) -> str:

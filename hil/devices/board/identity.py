@@ -100,13 +100,13 @@ class Meant:
                 f'there now is meant, write serial = "{there}"'
             )
         usb = _usb_serial(self.address)
-        found = f'write port = "{USB}{usb}"' if usb else (
+        remedy = f'write port = "{USB}{usb}"' if usb else (
             "its USB bridge has none either: write one into the board's memory "
             "(docs/how-to/bring-up.md)"
         )  # fmt: skip
         raise ConfigError(
             f"{key}: missing: another board may be at {self.address} next time, and the one there "
-            f"now has no serial number of its own: {found}"
+            f"now has no serial number of its own: {remedy}"
         )
 
 

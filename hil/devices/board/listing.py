@@ -33,14 +33,14 @@ def identified(ports: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _who(path: str) -> str:
     try:
-        found = identity(path)
+        board = identity(path)
     except DeviceError as error:
         held = holder_of(path)
         return f"held by {held}" if held else str(error).removeprefix(f"board: {path}: ")
-    agrees = "" if found["wire_agrees"] else ", PROTOCOL DIFFERS: hil board flash"
+    agrees = "" if board["wire_agrees"] else ", PROTOCOL DIFFERS: hil board flash"
     return (
-        f"driver board {own_serial(found['serial'])}, {found['n_cells']} cells, "
-        f"firmware {found['firmware_hash']:08x}{agrees}"
+        f"driver board {own_serial(board['serial'])}, {board['n_cells']} cells, "
+        f"firmware {board['firmware_hash']:08x}{agrees}"
     )
 
 
@@ -101,28 +101,28 @@ def identity(address: str) -> dict[str, Any]:
     return fields
 
 
-def identity_as_text(address: str, found: dict[str, Any]) -> str:
+def identity_as_text(address: str, board: dict[str, Any]) -> str:
     """A few lines, then the table of limits."""
-    agrees = "matches" if found["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
+    agrees = "matches" if board["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
     lines = [
-        f"{address}: serial {own_serial(found['serial'])}, {found['n_cells']} cells, "
-        f"firmware {found['firmware_hash']:08x}, protocol {agrees}",
-        f"fuses {fuses.as_text(found['fuses'])}"
-        + "".join(f"\n  WRONG: {text}" for text in fuses.problems(found["fuses"])),
-        checked_as_text(found["faults_checked"]),
-        f"every cell is scanned once in {1e-3 * found['scan_period_us']:g} ms",
+        f"{address}: serial {own_serial(board['serial'])}, {board['n_cells']} cells, "
+        f"firmware {board['firmware_hash']:08x}, protocol {agrees}",
+        f"fuses {fuses.as_text(board['fuses'])}"
+        + "".join(f"\n  WRONG: {text}" for text in fuses.problems(board["fuses"])),
+        checked_as_text(board["faults_checked"]),
+        f"every cell is scanned once in {1e-3 * board['scan_period_us']:g} ms",
     ]
-    for name, value in found["limits"].items():
+    for name, value in board["limits"].items():
         changed = "" if value == protocol.LIMITS[name].default else "   (changed)"
         lines.append(f"  {name:<28} {value:>10}{changed}")
-    lines += [f"  WRONG: {text}" for text in _wrong(found)]
+    lines += [f"  WRONG: {text}" for text in _wrong(board)]
     return "\n".join(lines)
 
 
-def _wrong(found: Mapping[str, Any]) -> list[str]:
+def _wrong(board: Mapping[str, Any]) -> list[str]:
     """Entries of a board's own table that leave a protection without effect."""
-    measures = bool(found["faults_checked"] & protocol.FAULTS_MEASURED)
-    table = found["limits"]
+    measures = bool(board["faults_checked"] & protocol.FAULTS_MEASURED)
+    table = board["limits"]
     wrong = without_effect(table, measures=measures)
     return [f"{key} = {table[key]}: {text}" for key, text in wrong]
 
@@ -135,7 +135,7 @@ def checked_as_text(faults_checked: int) -> str:
     return f"it measures nothing and cannot find {', '.join(lacking)}"
 
 
-def changed_limits(found: Mapping[str, Any], sets: Iterable[str]) -> dict[str, int]:
+def changed_limits(board: Mapping[str, Any], sets: Iterable[str]) -> dict[str, int]:
     """The table of a board with `name=value` changes.
 
     Parameters
@@ -147,7 +147,7 @@ def changed_limits(found: Mapping[str, Any], sets: Iterable[str]) -> dict[str, i
     ConfigError
         An unknown limit, a value it cannot have, or one that leaves a protection without effect.
     """
-    table = dict(found["limits"])
+    table = dict(board["limits"])
     for text in sets:
         name, _, value = text.partition("=")
         known = protocol.LIMITS.get(name)
@@ -159,8 +159,8 @@ def changed_limits(found: Mapping[str, Any], sets: Iterable[str]) -> dict[str, i
                 f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"
             )
         table[name] = int(value)
-    before = _wrong(found)  # an entry at a time mends a table
-    if wrong := [text for text in _wrong({**found, "limits": table}) if text not in before]:
+    before = _wrong(board)  # an entry at a time mends a table
+    if wrong := [text for text in _wrong({**board, "limits": table}) if text not in before]:
         raise ConfigError("\n".join(f"--set: {text}" for text in wrong))
     return table
 

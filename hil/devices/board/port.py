@@ -152,19 +152,19 @@ def port_path(name: str, address: str) -> str:
 
     wanted = address.removeprefix("usb:")
     ports = [port for port in list_ports.comports() if port.serial_number]
-    found = [str(port.device) for port in ports if port.serial_number == wanted]
-    if len(found) > 1:
+    paths = [str(port.device) for port in ports if port.serial_number == wanted]
+    if len(paths) > 1:
         raise DeviceError(
-            f"{name}: {' and '.join(sorted(found))} have the USB serial number {wanted}: give the "
+            f"{name}: {' and '.join(sorted(paths))} have the USB serial number {wanted}: give the "
             "board's path as its port, and the number that hil devices --identify shows as serial"
         )
-    if not found:
+    if not paths:
         there = ", ".join(sorted({port.serial_number for port in ports})) or "none"
         raise DeviceError(
             f"{name}: no board with USB serial number {wanted}: there are {there}: "
             "check cable and power, hil devices lists boards"
         )
-    return found[0]
+    return paths[0]
 
 
 def holder_of(path: str) -> str:

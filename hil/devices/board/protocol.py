@@ -78,7 +78,7 @@ class Definitions:
     @classmethod
     def read(cls, text: str) -> Definitions:
         """Every line of a header, or an error that names the first one not understood."""
-        found = cls({}, {})
+        definitions = cls({}, {})
         bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
         pending, start = "", 0
         for number, line in enumerate(bare.splitlines(), 1):
@@ -88,11 +88,11 @@ class Definitions:
                 pending = pending[:-1]
                 continue
             if pending.strip() and pending not in _FRAMING:
-                found._take(pending, start)
+                definitions._take(pending, start)
             pending = ""
         if pending:
             raise WireError(f"protocol.h line {start}: ends in the middle of a table")
-        return found
+        return definitions
 
     def _take(self, line: str, number: int) -> None:
         if match := _CONSTANT.match(line):

@@ -31,9 +31,9 @@ def scan_s(command: str, every_s: float, cells: int = CELLS, sense_every_ms: int
     cells : how many the board may switch; the others are read once a round
     sense_every_ms : the board's limit; its readings of resistance delay the others
     """
-    found = [longest_s for at_s, longest_s in LONGEST_S[command] if at_s <= every_s + 1e-9]
+    bounds_s = [longest_s for at_s, longest_s in LONGEST_S[command] if at_s <= every_s + 1e-9]
     readings = CELLS + REFERENCES + cells
-    plain_s = min(found, default=inf) * readings / (2 * CELLS + REFERENCES)
+    plain_s = min(bounds_s, default=inf) * readings / (2 * CELLS + REFERENCES)
     if not sense_every_ms:
         return plain_s
     step_s = 1e-3 * (sense_every_ms // CELLS + 1)

@@ -83,10 +83,10 @@ def check_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operat
     arm()
     silence_s = 1e-3 * ask("identify")["limits"]["silence_max_ms"]
     operator.wait(silence_s + MARGIN_S)
-    found = ask("read")
-    if protocol.state_name(found["state"]) == "disarmed":
+    reading = ask("read")
+    if protocol.state_name(reading["state"]) == "disarmed":
         raise DeviceError(f"{name}: was reset during its watchdog test: {RESET_REMEDY}")
-    if "host_silent" not in protocol.fault_names(found["fault_bits"]):
+    if "host_silent" not in protocol.fault_names(reading["fault_bits"]):
         raise DeviceError(
             f"{name}: left alone for {silence_s + MARGIN_S:g} s it did not stop by itself: do not "
             "use this board"
@@ -113,11 +113,11 @@ def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
     for _ in range(round(ESTOP_WAIT_S / LOOK_EVERY_S)):
         operator.wait(LOOK_EVERY_S)
         if is_open:
-            found = ask("read")
-            faults = protocol.fault_names(found["fault_bits"])
+            reading = ask("read")
+            faults = protocol.fault_names(reading["fault_bits"])
             if "supply_stuck" in faults:
                 raise DeviceError(f"{name}: its e-stop is open: {SUPPLY_STUCK}")
-            there = "estop_open" in faults and feed_is_dead(found)
+            there = "estop_open" in faults and feed_is_dead(reading)
         else:
             there = protocol.result_name(ask("clear_faults")["result"]) == "done"
         if there:
@@ -137,11 +137,11 @@ def _clear(name: str, ask: Ask) -> None:
 
 def cannot_be_armed(name: str, answer: protocol.Message) -> str:
     """Which faults have not been cleared."""
-    found = protocol.fault_names(answer["fault_bits"])
-    text = f"{name}: cannot be armed while this persists: {', '.join(found)}"
-    return f"{text}: {SUPPLY_STUCK}" if "supply_stuck" in found else text
+    faults = protocol.fault_names(answer["fault_bits"])
+    text = f"{name}: cannot be armed while this persists: {', '.join(faults)}"
+    return f"{text}: {SUPPLY_STUCK}" if "supply_stuck" in faults else text
 
 
-def feed_is_dead(found: protocol.Message) -> bool:
+def feed_is_dead(reading: protocol.Message) -> bool:
     """Whether there is no supply before relay K1, by the answer to `read`."""
-    return bool(found["feed_per_255"] < ALIVE_PER_255)
+    return bool(reading["feed_per_255"] < ALIVE_PER_255)

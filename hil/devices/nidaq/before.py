@@ -29,20 +29,20 @@ def look(
     _refuse_troubles(name, plan, inputs, samples)
     for i, channel in enumerate(plan.analog):
         baseline = channel.baseline
-        found = check_zero(
+        zero_check = check_zero(
             samples[i],
             channel.chain,
             zero_ratio=baseline.zero_ratio,
             zero_tolerance_N=baseline.zero_tolerance,
             noise_rms=baseline.noise_rms_raw,
         )
-        messages += [Message("warning", f"{channel.name}: {text}") for text in found.messages]
+        messages += [Message("warning", f"{channel.name}: {text}") for text in zero_check.messages]
         if channel.tare:
-            chains[i] = channel.chain.zeroed(found.zero)
-            text = f"{channel.name}: zero taken at {found.zero:.6g} {channel.unit}"
+            chains[i] = channel.chain.zeroed(zero_check.zero)
+            text = f"{channel.name}: zero taken at {zero_check.zero:.6g} {channel.unit}"
             messages.append(Message("info", text, "zero", chains[i].zero_ratio, channel.name))
         if channel.shunt_line:
-            messages.append(_check_shunt(name, plan, inputs, outputs, i, found.zero))
+            messages.append(_check_shunt(name, plan, inputs, outputs, i, zero_check.zero))
     return chains, messages
 
 

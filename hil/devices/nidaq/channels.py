@@ -219,7 +219,7 @@ class CardPlan:
             ],
             "analogue output": [c.terminal for c in self.outputs],
         }
-        return {kind: [self.physical(t) for t in found] for kind, found in terminals.items()}
+        return {kind: [self.physical(t) for t in names] for kind, names in terminals.items()}
 
     @property
     def elsewhere(self) -> set[str]:

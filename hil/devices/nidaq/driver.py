@@ -125,8 +125,8 @@ class NiDaq:
         self._readings = readings
 
     def messages(self) -> list[Message]:
-        found, self._messages = self._messages, []
-        return found
+        messages, self._messages = self._messages, []
+        return messages
 
     def open(self) -> None:
         """Find the card, check its capabilities and its inputs; does not switch anything on."""

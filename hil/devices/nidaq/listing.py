@@ -13,10 +13,10 @@ def cards() -> tuple[list[dict[str, Any]], str]:
         return [], "NI cards need an extra: pip install 'hil-arrays[daq]'"
     try:
         with said_by("cards"):
-            found = _found()
+            rows = _found()
     except DeviceError as error:
         return [], str(error).removeprefix("cards: ").partition(":")[0]
-    return found, "" if found else "NI-DAQmx knows of no card: check cable and power"
+    return rows, "" if rows else "NI-DAQmx knows of no card: check cable and power"
 
 
 def _found() -> list[dict[str, Any]]:
@@ -37,13 +37,13 @@ def _found() -> list[dict[str, Any]]:
     ]
 
 
-def cards_as_text(found: list[dict[str, Any]], why_none: str) -> str:
+def cards_as_text(rows: list[dict[str, Any]], why_none: str) -> str:
     """Format the cards, one line each."""
-    if not found:
+    if not rows:
         return why_none
     return "\n".join(
         f"{c['card']:<16} {c['product']:<16} serial {c['serial']}: {c['analog_inputs']} analogue "
         f"inputs, {c['analog_outputs']} outputs, {c['counters']} counters, {c['lines']} lines"
         f"{', SIMULATED' if c['simulated'] else ''}"
-        for c in found
+        for c in rows
     )

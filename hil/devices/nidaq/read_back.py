@@ -51,6 +51,6 @@ class ReadBack:
 
     def reported(self, switched: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """What is known of every cell: the level of its gate, or else of its line."""
-        found = switched.copy()
-        found[self._switch_of] = self._seen
-        return found
+        states = switched.copy()
+        states[self._switch_of] = self._seen
+        return states

@@ -199,14 +199,14 @@ class _Buffer:
 
     def view(self, n: int) -> NDArray[Any]:
         """Room for n samples of every channel."""
-        found = self._views.get(n)
-        if found is None:
+        view = self._views.get(n)
+        if view is None:
             if len(self._memory) < n * self._n_channels:
                 self._memory = np.empty(n * self._n_channels, dtype=self._memory.dtype)
                 self._views.clear()
-            found = self._memory[: n * self._n_channels].reshape(self._n_channels, n)
-            self._views[n] = found
-        return found
+            view = self._memory[: n * self._n_channels].reshape(self._n_channels, n)
+            self._views[n] = view
+        return view
 
 
 def _filtered_lines(channel: EncoderInput) -> str:

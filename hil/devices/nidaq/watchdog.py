@@ -35,18 +35,18 @@ class Watchdogs:
     def _owners(self) -> dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]]:
         """Digital lines and analogue outputs by the device whose watchdog holds them."""
         plan = self._plan
-        found: dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]] = {}
+        owners: dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]] = {}
         outputs: tuple[Line | CellLine | AnalogOutput, ...] = (
             *plan.lines_out, *plan.cells, *plan.outputs
         )  # fmt: skip
         for output in outputs:
             device = abilities.find(self._name, device_of(plan.physical(output.terminal)))
-            lines, voltages = found.setdefault(str(abilities.owner_of(device).name), ([], []))
+            lines, voltages = owners.setdefault(str(abilities.owner_of(device).name), ([], []))
             if isinstance(output, AnalogOutput):
                 voltages.append(output)
             else:
                 lines.append(output)
-        return found
+        return owners
 
     def refuse_missing(self) -> None:
         """Before anything is energised: where a watchdog is required, it is there.
@@ -166,12 +166,12 @@ class Watchdogs:
 
     def expired(self) -> dict[str, bool]:
         """Whether the watchdog of each device has expired; then it is cleared."""
-        found = {}
+        expired_by_owner = {}
         for owner, dog in self._running.items():
-            found[owner] = bool(dog.expired)
-            if found[owner]:
+            expired_by_owner[owner] = bool(dog.expired)
+            if expired_by_owner[owner]:
                 dog.clear_expiration()
-        return found
+        return expired_by_owner
 
     def may_expire(self) -> bool:
         """Whether all of them can go on after they have expired: none is that of a chassis."""

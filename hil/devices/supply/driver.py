@@ -93,18 +93,18 @@ class Watch:
         """Faults at a time, as bits of FLAGS."""
         s = self._settings
         late = now_s - self.since_s > s.obey_max_s
-        found = 0
+        bits = 0
         if now_s - answer.t_s > s.answer_max_s and now_s - self.since_s > s.answer_max_s:
-            found |= SILENT
+            bits |= SILENT
         heard = answer.asked_s >= self.since_s
         if self.want_on:
             if (late and heard and not self._as_commanded(answer)) or (
                 answer.on == 1.0 and answer.voltage_V > s.voltage_V + s.tolerance_V
             ):
-                found |= WRONG
+                bits |= WRONG
         elif late and not self.confirmed(answer):
-            found |= NOT_OFF
-        return found
+            bits |= NOT_OFF
+        return bits
 
 
 class SupplyDevice:
@@ -148,8 +148,8 @@ class SupplyDevice:
         self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
 
     def messages(self) -> list[Message]:
-        found, self._messages = self._messages, []
-        return found
+        messages, self._messages = self._messages, []
+        return messages
 
     def _note(self, now_s: float, t_s: float) -> None:
         """Write the last answer and its faults into the row."""

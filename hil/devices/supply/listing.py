@@ -14,15 +14,15 @@ def visa_resources() -> tuple[list[str], str]:
         return [], "bench supplies need an extra: pip install 'hil-arrays[supply]'"
     from pyvisa_py.sessions import Session
 
-    found: list[str] = []
+    resources: list[str] = []
     for (interface, _), session in Session.iter_valid_session_classes():
         if interface.name in ("asrl", "usb", "gpib"):
-            found += session.list_resources()
-    return sorted(found), "" if found else f"no VISA resources; a supply is named {LAN}"
+            resources += session.list_resources()
+    return sorted(resources), "" if resources else f"no VISA resources; a supply is named {LAN}"
 
 
-def resources_as_text(found: list[str], why_none: str) -> str:
+def resources_as_text(resources: list[str], why_none: str) -> str:
     """One line a resource."""
-    if not found:
+    if not resources:
         return why_none
-    return "\n".join(f"{name:<40} VISA" for name in found)
+    return "\n".join(f"{name:<40} VISA" for name in resources)

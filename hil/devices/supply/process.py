@@ -139,10 +139,10 @@ class Scpi:
             (dialect.current, dialect.current_set, current_A, "A"),
         ):
             self.tell(template, f"{value:g}")
-            found = self.number(question)
-            if abs(found - value) > TOLERANCE * value:
+            readback = self.number(question)
+            if abs(readback - value) > TOLERANCE * value:
                 raise SupplyError(
-                    f"set to {value:g} {unit}, it reports {found:g} {unit}: out of its range?"
+                    f"set to {value:g} {unit}, it reports {readback:g} {unit}: out of its range?"
                 )
 
     def switch(self, on: bool) -> None:

@@ -45,8 +45,8 @@ class SimSupply(SupplyDevice):
         self._t_s = 0.0
 
     def _fault(self, kind: str) -> float | None:
-        found = None if self._injection is None else self._injection.active(kind, self.name)
-        return None if found is None else found.value
+        injection = None if self._injection is None else self._injection.active(kind, self.name)
+        return None if injection is None else injection.value
 
     def open(self) -> None:
         """Switch the output off."""

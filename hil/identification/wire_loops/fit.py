@@ -125,9 +125,9 @@ def fit(loops: Sequence[Loop]) -> Fitted:
     starts, prior_sd = [_start(loops, share) for share in CORES], _prior_sd()
     centre = _prior_centre(starts[1])
 
-    found = best(lambda theta, loop: isobaric(law_of(theta), loop), loops, starts,
+    solution = best(lambda theta, loop: isobaric(law_of(theta), loop), loops, starts,
                  (centre, prior_sd), _lowest())  # fmt: skip
-    return _fitted(loops, found, prior_sd)
+    return _fitted(loops, solution, prior_sd)
 
 
 def best(
@@ -155,16 +155,16 @@ def best(
             parts.append(weight * (strain(theta, loop) - loop.strain))
         return np.concatenate(parts)
 
-    found = [_solved(residuals, start, lowest) for start in starts]
-    return min(found, key=lambda solution: solution.cost)
+    solutions = [_solved(residuals, start, lowest) for start in starts]
+    return min(solutions, key=lambda solution: solution.cost)
 
 
 def _solved(residuals: Callable[[Array], Array], start: Array, lowest: Array) -> "Solution":
-    found = least_squares(
+    optimum = least_squares(
         residuals, np.maximum(start, lowest + 1e-12), x_scale="jac", max_nfev=150, ftol=1e-7,
         bounds=(lowest, np.inf),
     )  # fmt: skip
-    return Solution(found.x, found.jac, float(found.cost))
+    return Solution(optimum.x, optimum.jac, float(optimum.cost))
 
 
 @dataclass(frozen=True)
@@ -174,15 +174,15 @@ class Solution:
     cost: float
 
 
-def _fitted(loops: Sequence[Loop], found: Solution, prior_sd: Array) -> Fitted:
-    law = law_of(found.theta)
+def _fitted(loops: Sequence[Loop], solution: Solution, prior_sd: Array) -> Fitted:
+    law = law_of(solution.theta)
     rms = [rms_of_stroke(isobaric(law, loop), loop) for loop in loops]
     scale = max(1.0, float(np.mean(np.square(rms))) / NOISE**2)
-    inverse = np.linalg.pinv(found.jacobian.T @ found.jacobian)
+    inverse = np.linalg.pinv(solution.jacobian.T @ solution.jacobian)
     covariance = scale * inverse.astype(np.float64)
     sd = np.sqrt(np.diag(covariance))
     stresses = [loop.stress_Pa for loop in loops]
-    return Fitted(law, found.theta, sd, covariance, prior_sd, (min(stresses), max(stresses)))
+    return Fitted(law, solution.theta, sd, covariance, prior_sd, (min(stresses), max(stresses)))
 
 
 def rms_of_stroke(strain: Array, loop: Loop) -> float:

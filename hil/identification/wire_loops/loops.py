@@ -63,13 +63,13 @@ class Loop:
 
 def shipped(name: str) -> list[Loop]:
     """The loops of SMA-REACT that come with the project, by rising stress; see data/README.md."""
-    found = []
+    loops = []
     for file in (resources.files("hil.identification.wire_loops") / "data" / name).iterdir():
         if file.name.endswith("MPa.txt"):
             rows = np.loadtxt(file.read_text(encoding="utf-8").splitlines())
             loop_name = f"{name} {file.name.removesuffix('_MPa.txt')} MPa"
-            found.append(loop_of(loop_name, rows * [1.0, SHIPPED[name], 1.0], np.inf))
-    return sorted(found, key=lambda loop: loop.stress_Pa)
+            loops.append(loop_of(loop_name, rows * [1.0, SHIPPED[name], 1.0], np.inf))
+    return sorted(loops, key=lambda loop: loop.stress_Pa)
 
 
 def read(path: Path, strength_MPa: float) -> Loop:

@@ -158,13 +158,13 @@ def _open_loads(reading: Reading, setup: Setup) -> Failure | None:
     return _all_there(reading["outputs"], setup)
 
 
-def looks_open(found: Reading, output: int) -> bool:
+def looks_open(reading: Reading, output: int) -> bool:
     """Whether the board found the load of this output missing, and of no other."""
-    return bool(found["faults"] == ["current_low"] and found["fault_cells"] == [output])
+    return bool(reading["faults"] == ["current_low"] and reading["fault_cells"] == [output])
 
 
-def _all_there(found: Sequence[Reading], setup: Setup) -> Failure | None:
-    if len(found) == len(setup.cells):
+def _all_there(readings: Sequence[Reading], setup: Setup) -> Failure | None:
+    if len(readings) == len(setup.cells):
         return None
     return Failure("not every output was tried", "the readings, which were changed")
 
@@ -246,24 +246,24 @@ def _estop_cuts(reading: Reading, setup: Setup) -> Failure | None:
     )
 
 
-def drives_itself(found: Reading, setup: Setup, gate: int) -> bool:
+def drives_itself(reading: Reading, setup: Setup, gate: int) -> bool:
     """Whether this gate drives its own input, and no other."""
-    return _gate(found, setup, gate) is None
+    return _gate(reading, setup, gate) is None
 
 
-def _gate(found: Reading, setup: Setup, gate: int) -> Failure | None:
+def _gate(reading: Reading, setup: Setup, gate: int) -> Failure | None:
     own = _output(gate, setup)
-    others = [i for i in found["fault_cells"] if i != gate]
-    if "current_when_off" in found["faults"] and others:
+    others = [i for i in reading["fault_cells"] if i != gate]
+    if "current_when_off" in reading["faults"] and others:
         seen = ", ".join(str(i + 1) for i in others)
         return Failure(
             f"gate {gate + 1} drives the current of input {seen}: swapped, or connected to it",
             f"the wires from gates {gate + 1} and {seen} to their MOSFETs, then those from their "
             "shunts to the multiplexer",
         )
-    if found["faults"] or found["result"] != "done":
-        return _refused(found, setup, f"with gate {gate + 1} on")
-    I_A = found["current_A"][gate]
+    if reading["faults"] or reading["result"] != "done":
+        return _refused(reading, setup, f"with gate {gate + 1} on")
+    I_A = reading["current_A"][gate]
     if I_A >= DRIVES_SHARE * setup.load_A:
         return None
     return Failure(
@@ -273,10 +273,10 @@ def _gate(found: Reading, setup: Setup, gate: int) -> Failure | None:
     )
 
 
-def _refused(found: Reading, setup: Setup, when: str) -> Failure:
-    latched = _latched(found, setup, when)
+def _refused(reading: Reading, setup: Setup, when: str) -> Failure:
+    latched = _latched(reading, setup, when)
     return latched or Failure(
-        f"the board answers {found['result']} {when}",
+        f"the board answers {reading['result']} {when}",
         "its 5 V, which may sag and reset it, and the USB cable",
     )
 
@@ -321,9 +321,9 @@ def _current(reading: Reading, setup: Setup, cell: int) -> Failure | None:
 def _shorted(reading: Reading, setup: Setup) -> Failure | None:
     if reading["faults"] == ["current_high"] and reading["fault_cells"] == [0]:
         return None
-    found = ", ".join(reading["faults"]) or "no fault"
+    faults = ", ".join(reading["faults"]) or "no fault"
     return Failure(
-        f"{_output(0, setup)} is shorted, and the board finds {found}"
+        f"{_output(0, setup)} is shorted, and the board finds {faults}"
         f"{_at(reading['fault_cells'], setup)}",
         "that the link is at output 1, and the current limit of the supply, which must be above "
         f"{1e-3 * setup.own['current_max_mA']:g} A",

@@ -150,12 +150,12 @@ class Line:
         """Arm these cells, each of which the board pulses for 0.15 ms, and disarm at once."""
         self._clear()
         answer = self._arm(cells)
-        found = self._found(protocol.result_name(answer["result"]))
+        reading = self._found(protocol.result_name(answer["result"]))
         self._clear()
         if answer["cells_open"]:  # isolated: its table allows open cells
             apart = tuple(i for i in range(self.n_gates) if answer["cells_open"] >> i & 1)
             return Held("is_faulted", ("current_low",), apart, ())
-        return found
+        return reading
 
     def hold(
         self, cells: int, duration_s: float, meanwhile: Callable[[float], None] | None = None
@@ -178,9 +178,9 @@ class Line:
             if meanwhile is not None:
                 meanwhile(on_s)
             self._bench.wait(EVERY_S)
-        found = self._found(result, currents)
+        reading = self._found(result, currents)
         self._clear()
-        return found
+        return reading
 
     def _clear(self) -> None:
         self.meet()
@@ -222,9 +222,9 @@ class Line:
         self._clear()
         answer = self._arm(cells)
         self._bench.wait(1e-3 * self._table["silence_max_ms"] + SETTLED_S)
-        found = self._found(protocol.result_name(answer["result"]))
+        reading = self._found(protocol.result_name(answer["result"]))
         self._clear()
-        return found
+        return reading
 
     def estop_is_open(self) -> bool:
         """Whether the loop is open now: a board whose loop is closed can be cleared of it."""

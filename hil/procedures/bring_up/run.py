@@ -102,9 +102,9 @@ class Failed:
 
 
 class _FailedError(Exception):
-    def __init__(self, step: Act, found: Failure) -> None:
-        super().__init__(found.what)
-        self.step, self.found = step, found
+    def __init__(self, step: Act, cause: Failure) -> None:
+        super().__init__(cause.what)
+        self.step, self.cause = step, cause
 
 
 def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | Failed:
@@ -213,19 +213,19 @@ def _met(
     _earlier(out, serial)  # one that cannot be read is refused before anything is done
     if not setup.cells:
         setup = replace(setup, cells=("",) * identity["n_cells"])
-    found = _wrong_board(setup, identity)
-    if found is not None:
-        return Failed("identity", found, None)
+    mismatch = _wrong_board(setup, identity)
+    if mismatch is not None:
+        return Failed("identity", mismatch, None)
     if setup.limits is not None:
-        found = _changed_limits(setup, identity["limits"])
-        if found is not None:
-            return Failed("identity", found, None)
+        mismatch = _changed_limits(setup, identity["limits"])
+        if mismatch is not None:
+            return Failed("identity", mismatch, None)
         setup.check_load()
     journal = _journal(asked, setup, serial, out, identity)
     setup = replace(setup, limits=_kept_table(journal, identity["limits"]))
-    found = _changed_limits(setup, identity["limits"])
-    if found is not None:
-        return Failed("identity", found, None)
+    mismatch = _changed_limits(setup, identity["limits"])
+    if mismatch is not None:
+        return Failed("identity", mismatch, None)
     setup.check_load()
     own |= setup.own
     line.use(own)
@@ -368,9 +368,9 @@ def _gathered(
         reading = _taken(step, at, setup, line, guided)
         if reading is None:
             return None
-        found = failure(step.key, reading, setup)
-        if found is not None:
-            raise _FailedError(step, found)
+        cause = failure(step.key, reading, setup)
+        if cause is not None:
+            raise _FailedError(step, cause)
         return reading
 
     _judge_kept(steps, journal, setup)
@@ -384,11 +384,11 @@ def _judge_kept(steps: Sequence[Act], journal: Journal, setup: Setup) -> None:
         if step.key not in journal.readings:
             continue
         try:
-            found = failure(step.key, journal.readings[step.key], setup)
+            cause = failure(step.key, journal.readings[step.key], setup)
         except (KeyError, IndexError, TypeError):
             raise journal.damaged() from None
-        if found is not None:
-            raise _FailedError(step, found)
+        if cause is not None:
+            raise _FailedError(step, cause)
 
 
 def _taken(step: Act, at: str, setup: Setup, line: Line, guided: Guided) -> dict[str, Any] | None:
@@ -418,14 +418,14 @@ def _looked(step: Act, setup: Setup, line: Line, guided: Guided) -> dict[str, An
 
 def _ended(failed: _FailedError, setup: Setup, journal: Journal, asked: Asked) -> Failed:
     """The stage of the failure is forgotten: whoever repairs a board changes it."""
-    step, found = failed.step, failed.found
+    step, cause = failed.step, failed.cause
     if asked.rehearse:
         journal.close()
-        return Failed(step.key, found, None)
+        return Failed(step.key, cause, None)
     for other in steps_of(setup):
         if other.stage == step.stage and other.key in journal.readings:
             journal.undo(other.key)
-    return Failed(step.key, found, journal.path)
+    return Failed(step.key, cause, journal.path)
 
 
 def _recorded(
@@ -499,15 +499,15 @@ def _values(setup: Setup, readings: dict[str, Any]) -> tuple[dict[str, float], N
 
 def _earlier(out: Path, serial: str) -> list[str]:
     """Hashes of this board's records in the folder."""
-    found = []
+    hashes = []
     for path in sorted(filter(Path.is_file, out.parent.glob("*.toml"))):
         text = path.read_text(encoding="utf-8", errors="replace")
         if KIND not in text or serial not in text:
             continue
         record = load_any(path, named_by=str(path)).record
         if (record.kind, record.article.serial) == (KIND, serial) and record.status == "measured":
-            found.append(record.hash)
-    return found
+            hashes.append(record.hash)
+    return hashes
 
 
 def as_seen(key: str, reading: Mapping[str, Any]) -> str:
@@ -525,10 +525,10 @@ def as_seen(key: str, reading: Mapping[str, Any]) -> str:
         words.append("open, then closed")
     if reading.get("reset_by"):
         words.append(f"reset by {reading['reset_by']}")
-    for found in reading.get("outputs", []):
-        words.append(f"{found['fault_cells'][0] + 1} open")
-    for i, found in enumerate(reading.get("gates", [])):
-        words.append(f"{i + 1}: {found['current_A'][i]:.3f} A")
+    for output in reading.get("outputs", []):
+        words.append(f"{output['fault_cells'][0] + 1} open")
+    for i, gate in enumerate(reading.get("gates", [])):
+        words.append(f"{i + 1}: {gate['current_A'][i]:.3f} A")
     kind, _, number = key.partition(".")
     if kind in ("current", "wire") and any(reading["current_A"]):
         words.append(f"{reading['current_A'][int(number or 1) - 1]:.3f} A by the board")

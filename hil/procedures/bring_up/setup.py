@@ -124,14 +124,14 @@ def of_rig(
         would let a wire overheat.
     """
     rig = load_rig(path, sets)
-    found = rig.protections
-    names = [one.name for one in found]
+    boards = rig.protections
+    names = [one.name for one in boards]
     if board is not None and board not in names:
         raise ConfigError(f"--board {board}: {path} has no such board{remedy(board, names)}")
-    if board is None and len(found) != 1:
-        what = f"choose one with --board: {', '.join(names)}" if found else "has no driver board"
+    if board is None and len(boards) != 1:
+        what = f"choose one with --board: {', '.join(names)}" if boards else "has no driver board"
         raise ConfigError(f"{path}: {what}")
-    one = next(p for p in found if board in (None, p.name))
+    one = next(p for p in boards if board in (None, p.name))
     board_limits.refuse(path, [one])
     table = rig.boards[one.name]
     rig_V = one.bench.supply_V

@@ -240,9 +240,9 @@ def _idle_volts(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
 
 def _relay(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     """The board's readings with relay K1 closed, and open again."""
-    found, closed = line.powered(READ_AGAIN_S).as_dict(), line.volts()
+    reading, closed = line.powered(READ_AGAIN_S).as_dict(), line.volts()
     line.open_relay()
-    return {**found, "closed": closed, "opened": line.volts()}
+    return {**reading, "closed": closed, "opened": line.volts()}
 
 
 def _open_now(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
@@ -252,22 +252,22 @@ def _open_now(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
 
 def _each_armed(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     """Until the first output at which a load was found, though there is none."""
-    found = []
+    outputs = []
     for i in range(len(setup.cells)):
-        found.append(line.armed(1 << i).as_dict())
-        if not looks_open(found[-1], i):
+        outputs.append(line.armed(1 << i).as_dict())
+        if not looks_open(outputs[-1], i):
             break
-    return {"outputs": found}
+    return {"outputs": outputs}
 
 
 def _each_held(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     """Until the first gate that does not drive its own input, and no other."""
-    found = []
+    gates = []
     for i in range(len(setup.cells)):
-        found.append(line.hold(1 << i, GATE_S).as_dict())
-        if not drives_itself(found[-1], setup, i):
+        gates.append(line.hold(1 << i, GATE_S).as_dict())
+        if not drives_itself(gates[-1], setup, i):
             break
-    return {"gates": found}
+    return {"gates": gates}
 
 
 def _read_current(cell: int) -> Look:

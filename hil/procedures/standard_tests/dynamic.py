@@ -71,7 +71,7 @@ def analyse_steps(
 ) -> Results:
     """Delay, rise and fall time and stroke of every duration, with intervals over its repeats."""
     column, scale, unit = _output(subject)
-    found: dict[float, list[tuple[float, ...]]] = {}
+    steps: dict[float, list[tuple[float, ...]]] = {}
     with styled_figure(8.0, 4.2) as figure:
         axis = figure.subplots()
         for trial in trials:
@@ -83,9 +83,9 @@ def analyse_steps(
             off = t_s >= START_S + heat_s
             end = _level(t_s, y, float(t_s[-1]))
             fall = step_response(t_s[off], y[off], top, end)
-            first = heat_s not in found
+            first = heat_s not in steps
             figures = (rise.change, rise.delay_s, rise.rise_s, fall.delay_s, fall.rise_s)
-            found.setdefault(heat_s, []).append(figures)
+            steps.setdefault(heat_s, []).append(figures)
             if first:
                 axis.plot(*decimated(t_s, y), lw=1.0, label=f"on for {heat_s:g} s")
         axis.set(xlabel="time [s]", ylabel=f"{_what(subject)} [{unit}]")
@@ -94,9 +94,9 @@ def analyse_steps(
     rows = [
         [
             f"{heat_s:g}",
-            *(mean_text(*interval(np.array(v))) for v in zip(*found[heat_s], strict=True)),
+            *(mean_text(*interval(np.array(v))) for v in zip(*steps[heat_s], strict=True)),
         ]
-        for heat_s in sorted(found)
+        for heat_s in sorted(steps)
     ]
     columns = ["on [s]", f"change [{unit}]", "delay [s]", "rise 10-90 % [s]",
                "delay off [s]", "fall 90-10 % [s]"]  # fmt: skip
@@ -108,7 +108,7 @@ def analyse_steps(
             "The change of a step is from the level before it to the level when it ends. A wire "
             "that has not finished contracting by then has a shorter rise time.",
         ],
-        "steps": {f"{heat_s:g}": found[heat_s] for heat_s in sorted(found)},
+        "steps": {f"{heat_s:g}": steps[heat_s] for heat_s in sorted(steps)},
     }
 
 
@@ -140,9 +140,9 @@ def analyse_bode(
     u, y = (cells == 1).mean(axis=1)[used], scale * run[column].values[used]
     if not np.isfinite(y).all():
         raise ConfigError(f"{column}: has no reading in some ticks: give the channel every tick")
-    found = frequency_response(u, y, 1.0 / period_s, values.window_s)
-    shown = found.frequency_Hz <= 0.5 / values.bit_s
-    f, gain, gamma2 = found.frequency_Hz[shown], found.gain[shown], found.coherence[shown]
+    response = frequency_response(u, y, 1.0 / period_s, values.window_s)
+    shown = response.frequency_Hz <= 0.5 / values.bit_s
+    f, gain, gamma2 = response.frequency_Hz[shown], response.gain[shown], response.coherence[shown]
     with styled_figure(7.0, 6.4) as figure:
         axes = figure.subplots(3, 1, sharex=True)
         axes[0].loglog(f, np.abs(gain), ".-", color=MEASURED, lw=0.8)
@@ -153,7 +153,7 @@ def analyse_bode(
         axes[2].set(ylabel="coherence", xlabel="frequency [Hz]", ylim=(0.0, 1.05))
         caption = "Frequency response from the share of cells on, and its coherence."
         figures = [saved(out, "bode.png", figure, caption)]
-    width = found.bandwidth_Hz
+    width = response.bandwidth_Hz
     rows = [
         ["bandwidth (-3 dB) [Hz]", f"{width:.4g}" if np.isfinite(width) else "not found"],
         [f"gain at {f[0]:.3g} Hz [{unit}]", f"{abs(gain[0]):.4g}"],

@@ -136,7 +136,7 @@ def analyse_isothermal(
     values: IsothermalValues, subject: Subject, trials: Sequence[Trial], out: Path
 ) -> Results:
     """Stiffness, force and dissipated work of every temperature."""
-    rows, found = [], []
+    rows, temperatures = [], []
     with styled_figure(7.0, 4.4) as figure:
         axis = figure.subplots()
         for trial in trials:
@@ -146,7 +146,7 @@ def analyse_isothermal(
                 for i in range(values.cycles)
             ]
             means = {key: interval(np.array([c[key] for c in cycles])) for key in cycles[0]}
-            found.append({"temperature_C": T_C, **means})
+            temperatures.append({"temperature_C": T_C, **means})
             rows.append([f"{T_C:.1f}", *(mean_text(*value) for value in means.values())])
         axis.set(xlabel="displacement of the stage [mm]", ylabel="force [N]")
         axis.legend(frameon=False)
@@ -167,7 +167,7 @@ def analyse_isothermal(
             "transforms heats and cools itself. Only a slow stretch is isothermal.",
             _source(subject),
         ],
-        "temperatures": found,
+        "temperatures": temperatures,
     }
 
 
@@ -235,7 +235,7 @@ def analyse_work_loop(
     values: WorkLoopValues, subject: Subject, trials: Sequence[Trial], out: Path
 ) -> Results:
     """Work and power of every phase, with intervals over its cycles."""
-    rows, found, period_s = [], [], 1.0 / values.frequency_Hz
+    rows, phases, period_s = [], [], 1.0 / values.frequency_Hz
     names = [level_name(start, "of_a_cycle") for start in values.phases]
     with styled_figure(7.0, 4.4) as figure:
         axis = figure.subplots()
@@ -252,7 +252,7 @@ def analyse_work_loop(
             peak = interval(np.array([float(np.nanmax(F[part])) for part in loops]))
             mean = interval(work_mJ)
             power = tuple(values.frequency_Hz * value for value in mean)
-            found.append({"phase": start, "work_mJ": mean, "power_mW": power})
+            phases.append({"phase": start, "work_mJ": mean, "power_mW": power})
             rows.append([f"{start:g}", *(mean_text(*one) for one in (mean, power, peak))])
             last = loops[-1]
             axis.plot(mm * x[last], F[last], lw=0.8, label=f"heated from {start:g}")
@@ -271,7 +271,7 @@ def analyse_work_loop(
             f"Cells are on for {values.on_share:g} of a cycle of {period_s:g} s from the phase of "
             "the first column; phase 0 is the shortest length.",
         ],
-        "phases": found,
+        "phases": phases,
     }
 
 

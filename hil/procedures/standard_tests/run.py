@@ -106,10 +106,10 @@ def _campaign(
         code = started.runner.run()
     finally:
         campaign_page.write_all(started.folder)
-    found = read_progress(started.folder)
+    log = read_progress(started.folder)
     trials = [
-        Trial(entry["levels"], open_run(started.folder / found.ends[entry["trial"]]["file"]))
-        for entry in found.head["plan"]
-        if found.settled.get(entry["trial"]) == "complete"
+        Trial(entry["levels"], open_run(started.folder / log.ends[entry["trial"]]["file"]))
+        for entry in log.head["plan"]
+        if log.settled.get(entry["trial"]) == "complete"
     ]
     return code, trials

@@ -31,15 +31,15 @@ def figures_of(
     measures : the campaign's own figures, by name
     """
     force = summary["force"]
-    found = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
+    numbers = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
     for name, signal in summary["signals"].items():
-        found |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
+        numbers |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
     if summary["room"]:
-        found["ambient_C"] = summary["room"]["ambient_C"]
-    found["missed_periods"] = summary["timing"].get("missed")
+        numbers["ambient_C"] = summary["room"]["ambient_C"]
+    numbers["missed_periods"] = summary["timing"].get("missed")
     for name, figures in (("force", force), *summary["signals"].items()):
         if figures.get("held"):  # VAF is not meaningful for a constant signal
-            found[f"{name}_vaf"] = None
+            numbers[f"{name}_vaf"] = None
     with open_h5(path) as file:
         n = n_whole_rows(file)
         t_s = file["ticks/t_s"][:n]
@@ -47,5 +47,5 @@ def figures_of(
             to_s = np.inf if measure.to_s is None else measure.to_s
             y = file["ticks"][measure.column][:n][(t_s >= measure.from_s) & (t_s <= to_s)]
             y = y[np.isfinite(y)]
-            found[name] = TAKES[measure.take](y) if len(y) else None
-    return dict(plain(found))
+            numbers[name] = TAKES[measure.take](y) if len(y) else None
+    return dict(plain(numbers))

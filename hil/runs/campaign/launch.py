@@ -88,10 +88,10 @@ def launch(
 
 def _first(campaign: Campaign) -> dict[Combination, Trial]:
     """The first trial of every combination, in order."""
-    found: dict[Combination, Trial] = {}
+    trials: dict[Combination, Trial] = {}
     for trial in campaign.trials:
-        found.setdefault(trial.combination, trial)
-    return found
+        trials.setdefault(trial.combination, trial)
+    return trials
 
 
 def _check_rows(campaign: Campaign) -> tuple[int, int]:

@@ -39,9 +39,9 @@ class SomebodyAtTheTerminal:
         if question.kind == "choice":
             hint = f" [{'/'.join(question.choices)}]"
         while True:
-            found = _parsed(question, _line(f"{question.ask}{hint} "))
-            if found is not None:
-                return found
+            answer = _parsed(question, _line(f"{question.ask}{hint} "))
+            if answer is not None:
+                return answer
             print(f"  that is not a valid answer:{hint or ' type some text'}", file=sys.stderr)
 
     def tell(self, text: str) -> None:
@@ -70,8 +70,8 @@ class Script:
         left = self._answers.get(name)
         if left is None:
             return question.scripted
-        found: Answer = left.pop(0) if len(left) > 1 else left[0]
-        return found
+        answer: Answer = left.pop(0) if len(left) > 1 else left[0]
+        return answer
 
     def tell(self, text: str) -> None:
         """Does nothing: the instruction counts as done."""
@@ -114,8 +114,8 @@ def _needs(tables: CampaignTables) -> str:
 
 
 def _answers(path: Path, tables: CampaignTables, source: Path, rehearsal: bool) -> dict[str, Any]:
-    found = read_toml(source)
-    for name, value in found.items():
+    answers = read_toml(source)
+    for name, value in answers.items():
         question = tables.questions.get(name)
         if question is None:
             known = ", ".join(tables.questions) or "none"
@@ -128,10 +128,10 @@ def _answers(path: Path, tables: CampaignTables, source: Path, rehearsal: bool) 
                 raise ConfigError(
                     one_line(f"{source}: {name} = {one!r}: not an answer of kind '{question.kind}'")
                 )
-    missing = [name for name in tables.questions if name not in found]
+    missing = [name for name in tables.questions if name not in answers]
     if missing and not rehearsal:
         raise ConfigError(f"{source}: {missing[0]}: missing: every question needs an answer")
-    return found
+    return answers
 
 
 def _parsed(question: QuestionTable, text: str) -> Answer | None:

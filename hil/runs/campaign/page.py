@@ -122,13 +122,13 @@ def page(folder: Path, p: Progress) -> str:
 
 
 def _notes(p: Progress) -> list[tuple[str, str]]:
-    found = []
+    notes = []
     for note in p.notes:
         what = note.get("why") or note.get("error") or ", ".join(note.get("faults", []))
         kind = note.get("outcome") or {"skip": "left out", "stop": "stopped"}[note["kind"]]
         trial = f"trial {note['trial']}" if "trial" in note else ""
-        found.append((trial, f"{kind}: {what}" if what else kind))
-    return found
+        notes.append((trial, f"{kind}: {what}" if what else kind))
+    return notes
 
 
 def _heading(key: str) -> str:

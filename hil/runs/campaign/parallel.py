@@ -57,7 +57,7 @@ def run_apart(
     """Run one trial on a rig of its own, in any process; returns the keys of its journal line."""
     config = load(experiment, sets)
     began_s = time.monotonic()
-    found: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
+    facts: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
     try:
         result = session.run(
             Plan(config, clock="virtual", seed=seed, strict=strict),
@@ -65,9 +65,9 @@ def run_apart(
         )
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
-        return {**found, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
+        return {**facts, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
     return {
-        **found,
+        **facts,
         "outcome": result.outcome,
         "faults": result.summary["first_fault"],
         "error": result.summary["error"],
@@ -92,5 +92,5 @@ def run_parallel(
     ]  # fmt: skip
     work = partial(run_apart, tables=campaign.tables, strict=strict)
     with closing(through_dask(items, work, scheduler)) as finished:
-        for item, found in finished:
-            yield item[0], found
+        for item, result in finished:
+            yield item[0], result

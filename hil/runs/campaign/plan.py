@@ -150,7 +150,7 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
             (name, tuple(zip(factors, row, strict=True)))
             for name, *row in itertools.product(head.experiments, *labels)
         ]
-    found = []
+    combinations = []
     for i, row in enumerate(tables.trials):
         where = f"{path}: trials.{i}"
         experiment = row.get("experiment", head.experiments[0])
@@ -172,8 +172,8 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
                     one_line(f"{where}.{name} = {row[name]!r}: no level of it: ")
                     + f"choose {', '.join(map(str, table.labels))}"
                 )
-        found.append((experiment, tuple((name, row[name]) for name in factors)))
-    return found
+        combinations.append((experiment, tuple((name, row[name]) for name in factors)))
+    return combinations
 
 
 def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]) -> list[Trial]:

@@ -230,16 +230,16 @@ class Runner:
         then = rule.then if rule.do == "retry" else rule.do
         advance: Callable[[int], None]
         with count_progress("trials", len(work), self.options.progress) as advance:
-            for number, found in run_parallel(
+            for number, result in run_parallel(
                 self.campaign, work, self.options.scheduler, self.options.strict
             ):
                 trial, attempt, file = begun[number]
-                self._log.add({**found, **attempt_of(trial, attempt, file), "kind": "end"})
+                self._log.add({**result, **attempt_of(trial, attempt, file), "kind": "end"})
                 advance(1)
-                if found["outcome"] == "failed":
-                    raise DeviceError(f"trial {number}: {found['error']}")
-                if found["outcome"] == "tripped":
-                    why = f"tripped by {', '.join(found['faults'])}"
+                if result["outcome"] == "failed":
+                    raise DeviceError(f"trial {number}: {result['error']}")
+                if result["outcome"] == "tripped":
+                    why = f"tripped by {', '.join(result['faults'])}"
                     if then == "stop":
                         raise Stopped(f"trial {number} {why}", TRIPPED)
                     self._skip(trial, why)
@@ -301,30 +301,30 @@ class Runner:
             self._say(f"trial {trial.number}: waiting, at most {time_text(rule.longest_s)}")
         while True:
             began_s = time.monotonic()
-            found = waits.wait(
+            wait = waits.wait(
                 config, tables, clock=options.clock, backend=options.backend, seed=trial.seed,
                 plant=self._bench.system(config),
             )  # fmt: skip
             self._log.add(
                 {
-                    "kind": "wait", "trial": trial.number, "ended": found.ended,
-                    "waited_s": found.waited_s, "took_s": time.monotonic() - began_s,
-                    "readings": found.readings, "why": found.why,
+                    "kind": "wait", "trial": trial.number, "ended": wait.ended,
+                    "waited_s": wait.waited_s, "took_s": time.monotonic() - began_s,
+                    "readings": wait.readings, "why": wait.why,
                 }
             )  # fmt: skip
-            if found.ended == "met":
+            if wait.ended == "met":
                 return True
-            why = "; ".join(found.why)
-            if found.ended == "aborted":
+            why = "; ".join(wait.why)
+            if wait.ended == "aborted":
                 raise Stopped(f"interrupted while waiting for trial {trial.number}", INTERRUPTED)
-            if found.ended == "tripped":
+            if wait.ended == "tripped":
                 text = f"the guard tripped while waiting for trial {trial.number}: {why}"
                 raise Stopped(text, TRIPPED)
-            if found.ended == "unfit":
+            if wait.ended == "unfit":
                 raise Stopped(
                     f"trial {trial.number}: a precondition does not hold: {why}", ANSWER_NO
                 )
-            text = f"trial {trial.number}: waited for {time_text(found.waited_s)}: {why}"
+            text = f"trial {trial.number}: waited for {time_text(wait.waited_s)}: {why}"
             then: str = rule.otherwise if rule is not None else "stop"
             if then == "ask":
                 then = self._operator.decide(

@@ -69,23 +69,23 @@ def read_mdf(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     said = ""
     with _quiet_destructors():
         try:
-            found = _mdf(asammdf, path.read_bytes())
+            columns = _mdf(asammdf, path.read_bytes())
         except Exception as error:
             said = one_line(str(error) or type(error).__name__)[:120]
     if said:
         raise ConfigError(f"{path}: cannot be read as MDF ({said}): export it again")
-    return "MDF", by_full_name(found)
+    return "MDF", by_full_name(columns)
 
 
 def _mdf(asammdf: Any, content: bytes) -> list[tuple[str, Series]]:
-    found = []
+    columns = []
     with asammdf.MDF(io.BytesIO(content)) as file:
         for signal in file.iter_channels(skip_master=True):
             values = _floats(signal.samples)
             if values is not None and len(values):
                 times = np.asarray(signal.timestamps, dtype=float)
-                found.append((signal.name, Series(values, signal.unit or "", times)))
-    return found
+                columns.append((signal.name, Series(values, signal.unit or "", times)))
+    return columns
 
 
 @contextlib.contextmanager
@@ -118,25 +118,25 @@ def read_hdf5(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
                 sets.append((name, item))
 
         file.visititems(note)
-        found = []
+        columns = []
         for name, item in sets:
             unit = item.attrs.get("units", item.attrs.get("unit", ""))
-            found += list(_columns(name, item[:], text_of(unit) if np.ndim(unit) == 0 else ""))
-    return "HDF5", by_full_name(found)
+            columns += list(_columns(name, item[:], text_of(unit) if np.ndim(unit) == 0 else ""))
+    return "HDF5", by_full_name(columns)
 
 
 def read_parquet(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     """Columns of numbers and of times; units from the metadata `unit` or `units` of a field."""
     parquet = package("pyarrow.parquet", f"{path}: Parquet")
     content = parquet.read_table(path)
-    found = []
+    columns = []
     for field, column in zip(content.schema, content.columns, strict=True):
         values = _floats(column.to_numpy())
         if values is not None:
             about = field.metadata or {}
             unit = about.get(b"unit", about.get(b"units", b""))
-            found.append((field.name, Series(values, unit.decode("utf-8", "replace"))))
-    return "Parquet", by_full_name(found)
+            columns.append((field.name, Series(values, unit.decode("utf-8", "replace"))))
+    return "Parquet", by_full_name(columns)
 
 
 def _columns(name: str, values: NDArray[Any], unit: str) -> Iterator[tuple[str, Series]]:

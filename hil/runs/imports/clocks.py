@@ -262,15 +262,15 @@ def _same_pattern(own_s: Array, main_s: Array) -> tuple[Array, Array]:
 
 def _fitted(method: str, main_s: Array, own_s: Array, drift: bool, r: float = nan) -> Clock:
     """The line through pairs of times; only an offset if they show no drift, or if asked."""
-    found = fit_clock(main_s, own_s) if drift and len(main_s) >= 3 else {}
-    if found and abs(found["drift_ppm"]) > SIGNIFICANT * found["drift_ppm_standard_error"]:
-        return Clock(method, found["offset_s"], 1e-6 * found["drift_ppm"],
-                     1e-6 * found["drift_ppm_standard_error"], found["residual_rms_s"],
+    fit = fit_clock(main_s, own_s) if drift and len(main_s) >= 3 else {}
+    if fit and abs(fit["drift_ppm"]) > SIGNIFICANT * fit["drift_ppm_standard_error"]:
+        return Clock(method, fit["offset_s"], 1e-6 * fit["drift_ppm"],
+                     1e-6 * fit["drift_ppm_standard_error"], fit["residual_rms_s"],
                      len(main_s), r)  # fmt: skip
     apart_s = own_s - main_s
     residual_s = float(np.std(apart_s)) if len(apart_s) > 1 else nan
-    if found:
-        ppm, error = found["drift_ppm"], found["drift_ppm_standard_error"]
+    if fit:
+        ppm, error = fit["drift_ppm"], fit["drift_ppm_standard_error"]
         method += f", drift {ppm:.3g} +- {error:.2g} ppm is not significant and left out"
     elif drift:
         method += ", too few for a drift"

@@ -50,12 +50,12 @@ def guess(files: Sequence[Path], rig: Path | None, out: Path, *, force: bool = F
 
 def _named(sources: Sequence[Source]) -> dict[str, Source]:
     """Sources by the first word of their file's name."""
-    found: dict[str, Source] = {}
+    by_name: dict[str, Source] = {}
     for i, source in enumerate(sources, start=1):
         word = re.match(r"[A-Za-z]\w*?(?=_|\b)", source.path.stem)
-        name = word[0] if word and word[0] not in found else f"file{i}"
-        found[name] = source
-    return found
+        name = word[0] if word and word[0] not in by_name else f"file{i}"
+        by_name[name] = source
+    return by_name
 
 
 def _head(out: Path, sources: Mapping[str, Source], layout: RigLayout | None) -> Iterator[str]:

@@ -63,7 +63,7 @@ def open_sources(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dic
 
 
 def _matched(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    matches: dict[str, Path] = {}
     for name, table in mapped.sources.items():
         fitting = [f for f in files if table.file is None or fnmatch(f.name, table.file)]
         if len(fitting) != 1:
@@ -72,10 +72,10 @@ def _matched(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dict[st
                 f"{map_path}: sources.{name}.file = '{table.file or '*'}': fits {which} of the "
                 f"{len(files)} files given: it must fit one"
             )
-        found[name] = fitting[0]
-    if unused := [f for f in files if f not in found.values()]:
+        matches[name] = fitting[0]
+    if unused := [f for f in files if f not in matches.values()]:
         raise ConfigError(f"{unused[0]}: no source of {map_path} fits it: add one, or leave it out")
-    return found
+    return matches
 
 
 def _clock_of(item: Opened, main: Opened) -> Clock:

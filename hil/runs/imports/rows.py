@@ -60,14 +60,14 @@ class Rows:
         self._fill_channels(mapped.channels)
         for name, table in mapped.references.items():
             channel = self._layout.channels[self._layout.index(name)]
-            found, _ = self._column(table, f"references.{name}", channel.units)
-            self.columns[channel.column("reference")] = found.values
+            samples, _ = self._column(table, f"references.{name}", channel.units)
+            self.columns[channel.column("reference")] = samples.values
         for column in self._layout.outputs:
             name = column.partition("_commanded")[0]
             self.columns[column] = np.zeros(len(self._ticks_s))
             if name in mapped.outputs:
-                found, _ = self._column(mapped.outputs[name], f"outputs.{name}", units(column))
-                self.columns[column] = np.nan_to_num(found.values)
+                samples, _ = self._column(mapped.outputs[name], f"outputs.{name}", units(column))
+                self.columns[column] = np.nan_to_num(samples.values)
         if self._layout.n_cells:
             self._fill_cells(mapped.cells)
 
@@ -76,9 +76,9 @@ class Rows:
             values = np.full(len(self._ticks_s), np.nan)
             if channel.name in tables:
                 table = tables[channel.name]
-                found, own_s = self._column(table, f"channels.{channel.name}", channel.units)
-                values = found.values
-                self._fill_age(device_of(self._config.tables.devices, channel.name), found, own_s)
+                samples, own_s = self._column(table, f"channels.{channel.name}", channel.units)
+                values = samples.values
+                self._fill_age(device_of(self._config.tables.devices, channel.name), samples, own_s)
                 self._compare_with_guard(channel.name, values)
             else:
                 self.notes.append(("warning", f"no column for channel {channel.name}"))
@@ -86,14 +86,14 @@ class Rows:
             bit = np.uint64(1 << i)
             self.columns["valid_bits"] |= np.where(np.isfinite(values), bit, np.uint64(0))
 
-    def _fill_age(self, device: str, found: Resampled, own_s: Array) -> None:
+    def _fill_age(self, device: str, samples: Resampled, own_s: Array) -> None:
         """The oldest reading of a device gives its age and its clock."""
         age, clock = f"{device}_age_s", f"{device}_t_s"
         if age not in self.columns:
-            self.columns[age], self.columns[clock] = found.age_s, own_s
+            self.columns[age], self.columns[clock] = samples.age_s, own_s
             return
-        older = ~(found.age_s <= self.columns[age])
-        self.columns[age] = np.where(older, found.age_s, self.columns[age])
+        older = ~(samples.age_s <= self.columns[age])
+        self.columns[age] = np.where(older, samples.age_s, self.columns[age])
         self.columns[clock] = np.where(older, own_s, self.columns[clock])
 
     def _column(
@@ -110,24 +110,24 @@ class Rows:
         method: Method | None = getattr(table, "method", "previous")
         method = method or method_for(times.interval_s, self._period_s)
         t_s = opened.clock.to_recording(times.t_s)
-        found = resampled(t_s, values, self._ticks_s, self._period_s, times.gap_s, method)
-        own_s = times.t_s[np.maximum(found.taken, 0)]
+        samples = resampled(t_s, values, self._ticks_s, self._period_s, times.gap_s, method)
+        own_s = times.t_s[np.maximum(samples.taken, 0)]
         if method == "linear":
             own_s = opened.clock.offset_s + (1.0 + opened.clock.drift) * self._ticks_s
-        missing = int(np.isnan(found.values).sum())
+        missing = int(np.isnan(samples.values).sum())
         self._used.append({
             "to": key, "column": table.column, "file": opened.source.path.name, "unit": given,
             "scale": scale, "offset": offset, "method": method, "rows_without": missing,
         })  # fmt: skip
-        if missing == len(found.values):
+        if missing == len(samples.values):
             raise ConfigError(
                 f"{where}.column = '{table.column}': has no reading between the recording's start "
                 f"and end: check sources.{opened.name}.align, start_s and end_s"
             )
         if missing:
             self.notes.append(("warning", f"{key}: no reading in {missing} of "
-                                          f"{len(found.values)} rows"))  # fmt: skip
-        return found, np.where(np.isfinite(found.age_s), own_s, np.nan)
+                                          f"{len(samples.values)} rows"))  # fmt: skip
+        return samples, np.where(np.isfinite(samples.age_s), own_s, np.nan)
 
     def _fill_cells(self, tables: Mapping[str, CellColumnTable]) -> None:
         names, n_rows = self._layout.cell_names, len(self._ticks_s)

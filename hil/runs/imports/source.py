@@ -102,10 +102,10 @@ def _last(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-def by_full_name(found: Iterable[tuple[str, Series]]) -> dict[str, Series]:
+def by_full_name(items: Iterable[tuple[str, Series]]) -> dict[str, Series]:
     """Columns by name; the second one of a name gets a number."""
     columns: dict[str, Series] = {}
-    for name, series in found:
+    for name, series in items:
         free, n = name, 2
         while free in columns:
             free, n = f"{name} ({n})", n + 1
@@ -119,14 +119,14 @@ def package(name: str, what: str) -> Any:
     Its log is silenced: what is wrong with a file becomes one line here.
     """
     try:
-        found = importlib.import_module(name)
+        module = importlib.import_module(name)
     except ImportError:
         raise ConfigError(f"{what} needs an extra: pip install 'hil-arrays[import]'") from None
     root = name.partition(".")[0]
     for logger in (root, *logging.root.manager.loggerDict):  # some modules set their own level
         if logger == root or logger.startswith(f"{root}."):
             logging.getLogger(logger).setLevel(logging.CRITICAL)
-    return found
+    return module
 
 
 BY_ENDING: Mapping[str, str] = {

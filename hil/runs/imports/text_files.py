@@ -64,15 +64,15 @@ def read_text(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
 
 def _decoded(path: Path, encoding: str | None) -> str:
     data = path.read_bytes()
-    found = encoding or next((name for bom, name in BOMS if data.startswith(bom)), None)
-    if found is None and b"\0" in data[:4096]:
+    codec = encoding or next((name for bom, name in BOMS if data.startswith(bom)), None)
+    if codec is None and b"\0" in data[:4096]:
         raise ConfigError(f"{path}: neither text nor a known binary format: export it as CSV")
     try:
         # Spreadsheets of western languages write cp1252 where they do not write UTF-8.
-        return data.decode(found) if found else _utf8_or_western(data)
+        return data.decode(codec) if codec else _utf8_or_western(data)
     except (LookupError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path}: is not {found or 'UTF-8'} ({one_line(str(error))[:80]}): give text.encoding"
+            f"{path}: is not {codec or 'UTF-8'} ({one_line(str(error))[:80]}): give text.encoding"
         ) from None
 
 
@@ -237,19 +237,19 @@ def _columns(
         ) from None
     headers = _split(lines[form.header], form.delimiter) if form.header >= 0 else []
     units = _split(lines[form.units], form.delimiter) if form.units >= 0 else []
-    found: list[tuple[str, Series]] = []
+    columns: list[tuple[str, Series]] = []
     for i, name in enumerate(names):
         column = frame[name]
         header = headers[i] if i < len(headers) else ""
         unit = units[i].strip("[]()") if i < len(units) else split_header(header)[1]
         numeric = pd.api.types.is_numeric_dtype(column)
         values = column.to_numpy(dtype=float if numeric else object)
-        if not header and not numeric and found and not found[-1][1].unit:
+        if not header and not numeric and columns and not columns[-1][1].unit:
             told = set(column.dropna().unique()[:2])
             if len(told) == 1 and parsed(str(next(iter(told)))) is not None:
-                before, series = found[-1]  # some loggers repeat the unit beside every reading
-                found[-1] = before, Series(series.values, str(told.pop()))
+                before, series = columns[-1]  # some loggers repeat the unit beside every reading
+                columns[-1] = before, Series(series.values, str(told.pop()))
                 continue
         if not (numeric and np.isnan(values).all() and not header):
-            found.append((header or name, Series(values, unit)))
-    return found
+            columns.append((header or name, Series(values, unit)))
+    return columns

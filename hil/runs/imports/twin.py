@@ -37,7 +37,7 @@ def model_columns(
         if values is not None:
             done(n_rows)
             return dict(zip(names, values.T, strict=True))
-    found = {name: np.empty((n_rows, *frame.row[name].shape[1:]), frame.dtype[name].base)
+    columns = {name: np.empty((n_rows, *frame.row[name].shape[1:]), frame.dtype[name].base)
              for name in names}  # fmt: skip
     memory = frame.row.view(np.uint8)
     for begin in range(0, n_rows, BLOCK):
@@ -50,9 +50,9 @@ def model_columns(
             pipeline.estimator.step(1)
             row[:] = memory
         for name in names:
-            found[name][begin : begin + len(block)] = block[name]
+            columns[name][begin : begin + len(block)] = block[name]
         done(len(block))
-    return found
+    return columns
 
 
 def _fed(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -68,9 +68,9 @@ def _fed(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
 
 def _valid_readings(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     """(n, S) readings of every channel; NaN where there is none."""
-    found = np.full((len(rows["t_s"]), len(layout.channels)), np.nan)
+    readings = np.full((len(rows["t_s"]), len(layout.channels)), np.nan)
     for i, channel in enumerate(layout.channels):
         if (name := channel.column("measured")) in rows:
             valid = rows["valid_bits"] >> np.uint64(i) & np.uint64(1)
-            found[:, i] = np.where(valid, rows[name], np.nan)
-    return found
+            readings[:, i] = np.where(valid, rows[name], np.nan)
+    return readings

@@ -45,9 +45,9 @@ def parsed(unit: str) -> Any | None:
 
 def split_header(header: str) -> tuple[str, str]:
     """Name and unit of a header such as `Load (N)`, `Load [N]` or `load_N`; unit "" if none."""
-    found = IN_HEADER.match(header)
-    if found and parsed(found["unit"]) is not None:
-        return found["name"], found["unit"].strip()
+    match = IN_HEADER.match(header)
+    if match and parsed(match["unit"]) is not None:
+        return match["name"], match["unit"].strip()
     name, _, suffix = header.rpartition("_")
     if name and suffix in SUFFIXES:
         return name, SUFFIXES[suffix]
@@ -81,5 +81,5 @@ def converted(
         hint = "kgf for kilograms of force" if str(given) in ("kilogram", "gram") else (
             f"one that converts to {wanted}, and scale if it is a raw signal")  # fmt: skip
         raise ConfigError(f"{where}: unit '{unit}' does not fit '{wanted}': give unit, {hint}")
-    found: NDArray[np.float64] = _registry().Quantity(values, given).to(target).magnitude
-    return found
+    magnitudes: NDArray[np.float64] = _registry().Quantity(values, given).to(target).magnitude
+    return magnitudes

@@ -146,11 +146,11 @@ def _faults(entries: list[zipfile.ZipInfo], size_B: int) -> Iterator[str]:
 def _refuse_document_type(file: Path, description: bytes) -> None:
     """Refuse what may define entities, and what is no XML."""
 
-    def found(*_: object) -> None:
+    def refuse(*_: object) -> None:
         _refuse(file, f"its {DESCRIPTION} has a document type, which no unit needs")
 
     parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = found
+    parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(description, True)
     except (expat.ExpatError, ValueError, LookupError) as error:

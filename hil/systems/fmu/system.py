@@ -98,16 +98,16 @@ class UnitSystem:
 
     def _take(self, n: int, patience_s: float) -> bytes:
         assert self._process.stdout is not None
-        pipe, found = self._process.stdout, b""
-        while len(found) < n:
+        pipe, data = self._process.stdout, b""
+        while len(data) < n:
             if not _readable(pipe, patience_s):
                 self._process.kill()
                 raise PluginError(f"{self.model.file.name}: gave no answer in time, it was stopped")
-            part = pipe.read(n - len(found))
+            part = pipe.read(n - len(data))
             if not part:
                 raise PluginError(self._ended())
-            found += part
-        return found
+            data += part
+        return data
 
     def _ended(self) -> str:
         code = self._process.wait()
