@@ -181,10 +181,10 @@ def _offsets(
 ) -> dict[str, Any]:
     """Offset of every channel that follows the gate, to the device that switches it."""
 
-    def edges(device: str, there: NDArray[np.bool_], on: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def edges(device: str, mask: NDArray[np.bool_], on: NDArray[np.bool_]) -> NDArray[np.float64]:
         taken_s = rows["t_s"] - rows[f"{device}_age_s"]
-        there = there & np.isfinite(taken_s)
-        return edges_of(taken_s[there], on[there])
+        mask = mask & np.isfinite(taken_s)
+        return edges_of(taken_s[mask], on[mask])
 
     edge_times_s = {}
     late_in = np.arange(learn_ticks) > learn_ticks // 2

@@ -89,10 +89,10 @@ def _read_s(cls: type) -> float:
     return float(np.median(took_s))
 
 
-def _compared(folder: Path, stage: str, built_in: str, own: str) -> dict[str, Any]:
+def _compared(folder: Path, stage: str, built_in: str, custom: str) -> dict[str, Any]:
     took: dict[str, list[float]] = {"built_in_s": [], "own_s": []}
     for _ in range(ROUNDS):
-        for key, name in (("built_in_s", built_in), ("own_s", own)):
+        for key, name in (("built_in_s", built_in), ("own_s", custom)):
             period_s = load(bundled_configs.root() / name).tables.loop.period_s
             config = load(
                 bundled_configs.root() / name, (f"experiment.duration_s={TICKS * period_s}",)

@@ -144,9 +144,9 @@ def overlapping(begin_s: Ticks, end_s: Ticks, stalls: Ticks) -> NDArray[np.bool_
     if not len(stalls):
         return np.zeros(len(begin_s), dtype=bool)
     following = np.searchsorted(stalls[:, 1], begin_s)
-    there = following < len(stalls)
+    has_next = following < len(stalls)
     begins = stalls[np.minimum(following, len(stalls) - 1), 0]
-    hit: NDArray[np.bool_] = there & (begins <= end_s)
+    hit: NDArray[np.bool_] = has_next & (begins <= end_s)
     return hit
 
 

@@ -192,7 +192,7 @@ def load_any(path: Path, *, named_by: str) -> Record:
 def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
     """The records of force transducers in a recording, by channel."""
     records = {
-        name: parse_any(path, own["record"]) for name, own in kept.items() if "record" in own
+        name: parse_any(path, entry["record"]) for name, entry in kept.items() if "record" in entry
     }
     return {name: record for name, record in records.items() if isinstance(record, Calibration)}
 

@@ -86,7 +86,7 @@ def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for sourced in sources:
         source, record = sourced.source, sourced.source.record
-        own = entries.setdefault(source.path.stem, {
+        entry = entries.setdefault(source.path.stem, {
             "tables": [],
             "record": source.text,
             "record_id": source.id,
@@ -98,7 +98,7 @@ def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
             "valid_until": record.act.valid_until.isoformat(),
             "expired": source.expired(today),
         })  # fmt: skip
-        own["tables"].append(sourced.table)
+        entry["tables"].append(sourced.table)
     return entries
 
 
@@ -153,10 +153,10 @@ def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
             if abs(value - record) > AGREEMENT * abs(record):
                 yield name, f" = {value:.9g}: record {source.id} has {record:.9g}"
                 break
-    for name, there in entries.items():
-        stated, complete = _stated(table, name.split(".")), len(there) == max(there)
-        if complete and isinstance(stated, list) and len(stated) > len(there):
-            yield name, f": {len(stated)} values, {source.id} has {len(there)}"
+    for name, indices in entries.items():
+        stated, complete = _stated(table, name.split(".")), len(indices) == max(indices)
+        if complete and isinstance(stated, list) and len(stated) > len(indices):
+            yield name, f": {len(stated)} values, {source.id} has {len(indices)}"
 
 
 def _stated(table: Any, path: Sequence[str]) -> Any:

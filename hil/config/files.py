@@ -60,11 +60,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
-    own = _read(path)
+    contents = _read(path)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     table: dict[str, Any] = {}
-    if "rig" in own:
-        rig_name = own.pop("rig")
+    if "rig" in contents:
+        rig_name = contents.pop("rig")
         if not isinstance(rig_name, str):
             raise ConfigError(f"{path}: rig = {rig_name!r}: give the path of the rig's file")
         rig_path = path.parent / rig_name
@@ -73,13 +73,13 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
             raise ConfigError(f"{path}: rig: {error}")
         rig = _read(rig_path)
         _refuse_foreign(rig_path, rig, RIG_KEYS, "a rig")
-        _refuse_foreign(path, own, EXPERIMENT_KEYS, "an experiment")
+        _refuse_foreign(path, contents, EXPERIMENT_KEYS, "an experiment")
         table = merge(table, rig)
         sources.append((str(rig_path), rig))
-    elif "experiment" in own and "model" not in own:
+    elif "experiment" in contents and "model" not in contents:
         raise ConfigError(f"{path}: rig: missing: name the file of the rig, such as rig.toml")
-    table = merge(table, own)
-    sources.append((str(path), own))
+    table = merge(table, contents)
+    sources.append((str(path), contents))
     for text in sets:
         name = f"--set {one_line(text)}"
         change = _renamed(name, parse_set(text))

@@ -119,8 +119,8 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
 
 def _belongs(table: Any, name: str) -> str:
     """Where a key that stands in the wrong table belongs, as the end of a line."""
-    own = {key: value for key, value in table.items() if key != "plant"}  # a copy of [model]
-    places = [".".join(place) for place in _places(own, name) if len(place) > 1]
+    originals = {key: value for key, value in table.items() if key != "plant"}  # a copy of [model]
+    places = [".".join(place) for place in _places(originals, name) if len(place) > 1]
     if len(places) == 1:
         return f": did you mean '{places[0]}'?"
     return ", but known in another: move it"

@@ -136,11 +136,11 @@ class Reach:
     returns: bool
 
     def at(self, t_s: float) -> float:
-        there = _least_jerk((t_s - self.start_s) / self.move_s)
+        progress = _least_jerk((t_s - self.start_s) / self.move_s)
         back = 0.0
         if self.returns:
             back = _least_jerk((t_s - self.start_s - self.move_s - self.hold_s) / self.move_s)
-        return self.from_value + (self.to_value - self.from_value) * (there - back)
+        return self.from_value + (self.to_value - self.from_value) * (progress - back)
 
     def extremes(self, duration_s: float) -> tuple[float, float]:
         seen = [self.from_value, self.at(min(duration_s, self.start_s + self.move_s))]

@@ -31,7 +31,7 @@ class Injection:
     ----------
     t_s : the plant's time
     last_on_s : end of the last period in which a gate was on or an input of the plant was not zero
-    come_to : advances the plant to a time
+    advance_simulation : advances the plant to a time
     """
 
     def __init__(self, faults: Sequence[FaultTable]) -> None:
@@ -43,7 +43,7 @@ class Injection:
         self._once: list[tuple[FaultTable, Callable[[], None]]] = []
         self.t_s = 0.0
         self.last_on_s = 0.0
-        self.come_to: Callable[[float], None] | None = None
+        self.advance_simulation: Callable[[float], None] | None = None
 
     @property
     def faults(self) -> Sequence[FaultTable]:
@@ -51,8 +51,8 @@ class Injection:
 
     def go_on(self, duration_s: float) -> None:
         """Advance the plant's time after the run, to observe its gates without a host."""
-        if self.come_to is not None:
-            self.come_to(self.t_s + duration_s)
+        if self.advance_simulation is not None:
+            self.advance_simulation(self.t_s + duration_s)
 
     def active(self, kind: str, device: str | None = None) -> FaultTable | None:
         """The first active fault of this kind; None if there is none."""

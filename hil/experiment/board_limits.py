@@ -218,8 +218,8 @@ def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[Wa
     wires = []
     for board in protections(tables, model):
         table = boards_of(tables.devices)[board.name]
-        own = table.resistance
-        ranged = own.min_Ohm is not None or own.max_Ohm is not None
+        resistance = table.resistance
+        ranged = resistance.min_Ohm is not None or resistance.max_Ohm is not None
         left_A2s = Thermal.of(board.limits).heat_max_A2s / protocol.HEAT_TO_ARM
         for cell in board.cells if board.measures else ():
             wires.append(
@@ -229,7 +229,7 @@ def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[Wa
                         lowest_supply_V(board.cells, board.bench, board.limits),
                         (1.0 + SUPPLY_ERROR) * board.bench.supply_V,
                         *_air_C(cell, board.bench),
-                        cell.heating_K_per_A2s * left_A2s, own.tolerance,
+                        cell.heating_K_per_A2s * left_A2s, resistance.tolerance,
                     ),
                     senses=board.limits["sense_every_ms"] > 0 and not ranged,
                     has_clamp_sensor=cell.cell not in table.without_clamp_sensor,
@@ -577,12 +577,12 @@ def limits_as_toml(board: Protection) -> str:
         "current_on_min_mA": "below every reading of an intact cell",
     }
     defaults = protocol.default_limits()
-    given = {
+    rig_values = {
         name: value
         for name, value in board.limits.items()
         if name not in wanted and value != defaults[name]
     }
     lines = [f"[devices.{board.name}.limits]"]
-    lines += [f"{name} = {value}  # from the rig" for name, value in given.items()]
+    lines += [f"{name} = {value}  # from the rig" for name, value in rig_values.items()]
     lines += [f"{name} = {value}  # {comments[name]}" for name, value in wanted.items()]
     return "\n".join(lines)

@@ -31,7 +31,7 @@ class Idle:
         """Do nothing."""
 
 
-def _build(given: ControlInputs) -> Idle:
+def _build(inputs: ControlInputs) -> Idle:
     return Idle()
 
 

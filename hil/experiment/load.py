@@ -53,10 +53,10 @@ def load(path: str | Path, sets: Iterable[str] = (), **changes: Any) -> Experime
 def _changed(merged: Merged, changes: Mapping[str, Any]) -> tuple[Merged, dict[str, type]]:
     """The tables with these changes, and the classes among them, by key."""
     table, changed, classes = dict(merged.table), {}, {}
-    for key, given in changes.items():
-        change = {"kind": given} if isinstance(given, type) else given
+    for key, value in changes.items():
+        change = {"kind": value} if isinstance(value, type) else value
         if not isinstance(change, Mapping):
-            raise ConfigError(f"{CHANGES}: {key} = {given!r}: give a table or a class")
+            raise ConfigError(f"{CHANGES}: {key} = {value!r}: give a table or a class")
         kind = change.get("kind")
         if isinstance(kind, type):
             classes[key] = kind

@@ -84,8 +84,8 @@ def controllers(kind: str) -> Mapping[str, ControllerKind]:
     ConfigError
         A package's controller cannot be imported, or its kind is already taken.
     """
-    own = {**systems()[kind].controllers, **IDLE}
-    return {**own, **installed(f"{CONTROLLERS}.{kind}", own)}
+    kinds = {**systems()[kind].controllers, **IDLE}
+    return {**kinds, **installed(f"{CONTROLLERS}.{kind}", kinds)}
 
 
 def system_kind(table: Any) -> SystemKind:

@@ -10,8 +10,8 @@ from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.rig.instruments import outputs_of, signals_of
 
 
-def _build(given: ControlInputs) -> SignalPid:
-    tables, layout = given.tables, given.layout
+def _build(inputs: ControlInputs) -> SignalPid:
+    tables, layout = inputs.tables, inputs.layout
     outputs, signals = outputs_of(tables.devices), signals_in(tables.reference)
     channels = {c.name: (i, c) for i, c in enumerate(layout.channels)}
     names = list(outputs)

@@ -68,22 +68,22 @@ class Row:
             return f"{self.bound_share:g} times `{self.bound_of}`, or {self.bound:g}"
         return f"`{self.bound_of}`, else {self.bound:g}" if self.bound_of else f"{self.bound:g}"
 
-    def weakens(self, value: Any, own: Any) -> bool:
+    def weakens(self, value: Any, rig_value: Any) -> bool:
         """Whether a value is looser than the rig's own, or its default; None: there is none."""
         if self.tighter == "unchanged":
-            return bool(value != own)
-        if value is None or own is None:
+            return bool(value != rig_value)
+        if value is None or rig_value is None:
             return False
         match self.tighter:
             case "unchanged where the rig has it":
-                return str(value) != str(own)  # a number may be written as one or as text
+                return str(value) != str(rig_value)  # a number may be written as one or as text
             case "lower":
-                return bool(value > own)
+                return bool(value > rig_value)
             case "higher":
-                return bool(value < own)
+                return bool(value < rig_value)
             case "wider":
-                return bool(value[0] > own[0] or value[1] < own[1])
-        return self.tighter.index(value) > self.tighter.index(own)
+                return bool(value[0] > rig_value[0] or value[1] < rig_value[1])
+        return self.tighter.index(value) > self.tighter.index(rig_value)
 
     def limit(self, tables: Any, path: Place) -> float | None:
         """The bound in these tables."""
@@ -128,11 +128,11 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Found:
                         yield f"{'.'.join(map(str, path))} = {_shown(value)}", text
 
 
-def _looser(row: Row, value: Any, own: Any, default: Any) -> str:
+def _looser(row: Row, value: Any, rig_value: Any, default: Any) -> str:
     """What an experiment has loosened, as text; empty if it has not."""
-    if own is not None:
-        weaker = row.weakens(value, own)
-        than = f"looser than the rig's {_shown(own)}"
+    if rig_value is not None:
+        weaker = row.weakens(value, rig_value)
+        than = f"looser than the rig's {_shown(rig_value)}"
     else:  # a key that is required came with its whole table
         weaker = default is not PydanticUndefined and row.weakens(value, default)
         than = "not in the rig" if default is None else f"looser than the default {_shown(default)}"

@@ -77,9 +77,9 @@ def growth_of(
         return Growth()
     g = max(0.0, float(f2 @ (d2 / level - 1.0)) / f4)
     grown = 1.0 + g * f2
-    own = 2.0 * CORRELATED * float(f2**2 @ grown**2) / f4**2
+    variance = 2.0 * CORRELATED * float(f2**2 @ grown**2) / f4**2
     of_level = (float(f2 @ grown) / f4) ** 2 * level_variance
-    return Growth(g, own + of_level)
+    return Growth(g, variance + of_level)
 
 
 def _squares(white_N: Array) -> Array:

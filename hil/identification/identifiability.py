@@ -149,10 +149,10 @@ def weak_directions(
                 left.remove(int(np.flatnonzero(together)[-1]))
     left = [i for i in left if not parameters.needed(box.free[i])]
     variance, directions = np.linalg.eigh(fisher[np.ix_(left, left)])
-    for along, own in zip(variance, directions.T, strict=True):
+    for along, direction in zip(variance, directions.T, strict=True):
         if along * LIMIT**2 > 1.0:
             break
         v = np.zeros(len(box.free))
-        v[left] = own / own[np.argmax(np.abs(own))]
+        v[left] = direction / direction[np.argmax(np.abs(direction))]
         weaknesses.append(weak(factor * v))
     return weaknesses

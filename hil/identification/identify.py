@@ -185,8 +185,8 @@ def identify(
     if asked.free:
         free = parameters.matching(asked.free, offered, "--free")
     else:
-        own = [i for i, key in enumerate(offered) if not parameters.needed(key)]
-        free = identifiability.chosen([offered[i] for i in own], fisher[np.ix_(own, own)])
+        rows = [i for i, key in enumerate(offered) if not parameters.needed(key)]
+        free = identifiability.chosen([offered[i] for i in rows], fisher[np.ix_(rows, rows)])
         if not free:
             raise ConfigError(
                 "no parameter is identifiable from these runs: the force hardly changes beyond "

@@ -33,18 +33,18 @@ def known_of(tables: parameters.Tables, records: Sequence[tuple[Source, Sequence
     blocks: list[Array] = []
     for source, named_by in records:
         prefixes = [path.removeprefix("model.") for path in named_by if path.startswith("model.")]
-        own = [
+        entries = [
             (i, f"{prefix}.{name}")
             for prefix in prefixes
             for i, name in enumerate(source.names)
             if f"{prefix}.{name}" in offered and f"{prefix}.{name}" not in keys
         ]
-        at = [i for i, _ in own]
+        at = [i for i, _ in entries]
         if not at:
             continue
-        value = np.array([parameters.get(tables, key) for _, key in own])
+        value = np.array([parameters.get(tables, key) for _, key in entries])
         blocks.append(source.covariance[np.ix_(at, at)] / np.outer(value, value))
-        keys += [key for _, key in own]
+        keys += [key for _, key in entries]
     C = np.zeros((len(keys), len(keys)))
     first = 0
     for block in blocks:

@@ -84,8 +84,8 @@ def has_wires(tables: Tables) -> bool:
 
 def rank(key: str) -> int:
     """Place of a key in PREFERENCE."""
-    own = key.rpartition(".cell.")[2].rpartition(".activation.")[2]
-    return next(i for i, part in enumerate(PREFERENCE) if part in own)
+    suffix = key.rpartition(".cell.")[2].rpartition(".activation.")[2]
+    return next(i for i, part in enumerate(PREFERENCE) if part in suffix)
 
 
 def _of_array(path: str, array: Tables) -> Iterator[str]:

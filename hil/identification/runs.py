@@ -168,22 +168,22 @@ def read_run(path: Path, *, displacements: bool = False) -> Recorded:
     if run.sizes["cell"] != len(config.model.cell_names):
         raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
                           f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
-    there = valid_rows(run, name) & _fresh(run, device)
-    measured = np.where(there, run[column].values, np.nan)
+    mask = valid_rows(run, name) & _fresh(run, device)
+    measured = np.where(mask, run[column].values, np.nan)
     period_s = config.tables.loop.period_s
     row = np.rint(run.t_s.values / period_s).astype(np.int64)
-    there = np.isfinite(measured)
-    if there.sum() < ROWS_MIN:
+    mask = np.isfinite(measured)
+    if mask.sum() < ROWS_MIN:
         raise ConfigError(
-            f"{path}: {int(there.sum())} readings of {name}: at least {ROWS_MIN} are needed"
+            f"{path}: {int(mask.sum())} readings of {name}: at least {ROWS_MIN} are needed"
         )
     start = row[0]
     data = RunData(
         path.name,
         period_s,
         _cells(run.cells_reported.values, row - start),
-        (row - start)[there],
-        measured[there],
+        (row - start)[mask],
+        measured[mask],
         signal,
         _reading(run, config, records, name),
         hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -319,8 +319,8 @@ def sources_of(recorded: Recorded) -> list[tuple[Source, list[str]]]:
     """The records that a run's model used, each with the tables that named it."""
     kept = calibrations_of(recorded.path, "records")
     sources = []
-    for own in kept.values():
-        source = parse_any(recorded.path, own["record"])
+    for entry in kept.values():
+        source = parse_any(recorded.path, entry["record"])
         if isinstance(source, Source):
-            sources.append((source, list(own["tables"])))
+            sources.append((source, list(entry["tables"])))
     return sources

@@ -136,17 +136,17 @@ def identify_loops(loops: Sequence[Loop]) -> IdentifiedWire:
     fitted = fit(loops)
     stresses_Pa = np.array([loop.stress_Pa for loop in loops])
 
-    def own(theta: Array) -> Array:
+    def law_values(theta: Array) -> Array:
         return np.array(list(values_of(law_of(theta)).values()))
 
     def contracted(theta: Array) -> Array:
         return contraction(law_of(theta), stresses_Pa)
 
-    covariance, of_contraction = (propagated(fitted, y) for y in (own, contracted))
+    covariance, of_contraction = (propagated(fitted, y) for y in (law_values, contracted))
     estimates = [
         _estimate(key, value, variance, by not in fitted.unidentified)
         for (key, by), value, variance in zip(
-            TOLD_BY.items(), own(fitted.theta), np.diag(covariance), strict=True
+            TOLD_BY.items(), law_values(fitted.theta), np.diag(covariance), strict=True
         )
     ]
     contractions = [
@@ -179,8 +179,8 @@ def values_of(law: StressLaw) -> dict[str, float]:
 
 
 def _branch(branch: Branch) -> dict[str, float]:
-    own = {key: float(getattr(branch, key)) for key in OF_BRANCH if key != "widens_per_MPa"}
-    return {key: own.get(key, branch.widens_per_Pa * MPa) for key in OF_BRANCH}
+    values = {key: float(getattr(branch, key)) for key in OF_BRANCH if key != "widens_per_MPa"}
+    return {key: values.get(key, branch.widens_per_Pa * MPa) for key in OF_BRANCH}
 
 
 def contraction(law: StressLaw, stress_Pa: Array) -> Array:

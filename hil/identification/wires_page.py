@@ -64,7 +64,9 @@ def as_activation(values: Mapping[str, float]) -> str:
     for key, value in values.items():
         side, _, last = key.rpartition(".")
         (sides.setdefault(side, []) if side else lines).append(f"{last} = {value:.9g}")
-    return "\n".join([*lines, *(f"{side} = {{{', '.join(own)}}}" for side, own in sides.items())])
+    return "\n".join(
+        [*lines, *(f"{side} = {{{', '.join(pairs)}}}" for side, pairs in sides.items())]
+    )
 
 
 def write_page(wire: IdentifiedWire, simulated: bool, path: Path) -> None:

@@ -67,7 +67,7 @@ class Inputs:
     was_armed : whether the run has been armed, or starts armed
     """
 
-    way: RequestChannel
+    channel: RequestChannel
     control: Control
     guard: Guard
     rig: Tared
@@ -80,16 +80,16 @@ class Inputs:
 
     def apply(self, tick: int, t_s: float) -> bool:
         """Apply all requests for this tick; returns whether the run continues."""
-        for name, value, text in self.way.requests(tick):
+        for name, value, text in self.channel.requests(tick):
             try:
                 self._apply(name, value, text)
             except ValueError as why:
-                self.way.event(t_s, "warning", "window", f"refused: {name}: {why}")
+                self.channel.event(t_s, "warning", "window", f"refused: {name}: {why}")
             else:
                 if name != "stop":
-                    self.way.input(tick, t_s, name, value, text)
+                    self.channel.input(tick, t_s, name, value, text)
         if self.stop.reason:
-            self.way.input(tick, t_s, "stop", 1.0, self.stop.reason)
+            self.channel.input(tick, t_s, "stop", 1.0, self.stop.reason)
             return False
         return True
 

@@ -90,11 +90,11 @@ def _own_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
     for path in where.glob("hil-*"):
         match = _NAME.fullmatch(path.name)
         try:
-            own = match is not None and _is_own(path.lstat())
+            is_ours = match is not None and _is_own(path.lstat())
         except FileNotFoundError:
             continue
         # Process ids of another container, which may share the folder, are not valid here.
-        if match is not None and own and match[3] in (None, str(_namespace())):
+        if match is not None and is_ours and match[3] in (None, str(_namespace())):
             yield path, int(match[1]), _is_alive(int(match[1]), match[2])
 
 

@@ -189,8 +189,8 @@ def _load(table: PluginTable, role: Role, origin: str, recorded: str | None) -> 
     lines = _lines(source, class_name)
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
-        there = ", ".join(_classes(source)) or "none"
-        raise PluginError(f"{file}: has no class '{class_name}': it has {there}")
+        classes = ", ".join(_classes(source)) or "none"
+        raise PluginError(f"{file}: has no class '{class_name}': it has {classes}")
     return Plugin(table.kind, cls, None, file, source, lines, package)
 
 
@@ -306,13 +306,13 @@ def _refuse_unfit(plugin: Plugin, role: Role) -> None:
     wanted = {**METHODS[role], "__init__": len(MADE_WITH[role])}
     for method, n in wanted.items():
         function = getattr(plugin.cls, method, None)
-        given = ", ".join(("self", *_given(role, method)))
+        parameters = ", ".join(("self", *_given(role, method)))
         if not callable(function) or function is object.__init__:
-            plugin.refuse("", f"has no method {method}({given})")
+            plugin.refuse("", f"has no method {method}({parameters})")
         try:
             inspect.signature(function).bind(plugin.cls, *[None] * n)
         except TypeError:
-            plugin.refuse(method, f"{method} must take ({given})")
+            plugin.refuse(method, f"{method} must take ({parameters})")
         except ValueError:
             continue  # a compiled class without a known signature
 
@@ -325,19 +325,19 @@ def _given(role: Role, method: str) -> tuple[str, ...]:
     return ("t_s",) * METHODS[role][method]
 
 
-def _values(cls: type, given: dict[str, Any]) -> Any:
+def _values(cls: type, entries: dict[str, Any]) -> Any:
     """The values as an instance of the class's `Values`; a dict if the class has none."""
     table = getattr(cls, "Values", None)
     if not (isinstance(table, type) and issubclass(table, pydantic.BaseModel)):
-        return given
+        return entries
     faults = []
     if table.model_config.get("extra") != "allow":
         known = [info.alias or name for name, info in table.model_fields.items()]
         names = ", ".join(known) or "none"
-        faults = [(key, f": unknown key: {cls.__name__} has {names}") for key in given
+        faults = [(key, f": unknown key: {cls.__name__} has {names}") for key in entries
                  if key not in known]  # fmt: skip
     try:
-        values = table.model_validate(given, strict=True)
+        values = table.model_validate(entries, strict=True)
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
         faults += [_wrong(detail) for detail in details if detail["type"] != "extra_forbidden"]

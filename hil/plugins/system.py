@@ -41,5 +41,5 @@ class PluginSystem:
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
         """Advance one period."""
-        given = read_only(np.asarray(drive, dtype=np.float64)), read_only(inputs)
-        self.y[:] = self._used.numbers("step", len(self.outputs), *given)
+        arguments = read_only(np.asarray(drive, dtype=np.float64)), read_only(inputs)
+        self.y[:] = self._used.numbers("step", len(self.outputs), *arguments)

@@ -107,8 +107,8 @@ def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
         if channel is not None and name != channel:
             continue
         y, m = run[signal.measured].values, run[signal.model].values
-        there = np.isfinite(y) & np.isfinite(m)
-        result = _shift(t[there], y[there], m[there], name)
+        mask = np.isfinite(y) & np.isfinite(m)
+        result = _shift(t[mask], y[mask], m[mask], name)
         if result is None:
             still.append(name)
         else:
@@ -156,8 +156,8 @@ def _shift(
     }
 
 
-def _named(path: Path, there: list[str], channel: str | None) -> list[str]:
-    names = [name for name in there if channel in (None, name)]
+def _named(path: Path, channels: list[str], channel: str | None) -> list[str]:
+    names = [name for name in channels if channel in (None, name)]
     if not names:
-        raise ConfigError(f"{path}: --channel {channel}: choose {', '.join(there) or 'none'}")
+        raise ConfigError(f"{path}: --channel {channel}: choose {', '.join(channels) or 'none'}")
     return names

@@ -66,13 +66,13 @@ class RigUsed:
         ]
         # A schedule needs at least one step; this one is after the end of the run.
         steps = steps or [f"{{t_s={duration_s + 1.0!r}, off='all'}}"]
-        own = [
+        changes = [
             "experiment.name='calibration'",
             f"experiment.duration_s={duration_s!r}",
             "controller.kind='schedule'",
             f"controller.steps=[{', '.join(steps)}]",
         ]
-        return load(self.path, [*self.sets, *own])
+        return load(self.path, [*self.sets, *changes])
 
     def run(self, config: Experiment, out: Path, seed: int) -> Path:
         """Run it; returns the recording. Raises ConfigError if the run is not complete."""

@@ -112,11 +112,13 @@ def _channel(
             f"--with {record.path}: a record of kind '{record.record.kind}' does not convert "
             f"readings: give one of {', '.join(KINDS)}"
         )
-    fitting = [name for name, own in kept.items() if own.get("kind", "force") == kind]
+    fitting = [name for name, entry in kept.items() if entry.get("kind", "force") == kind]
     if requested is not None:
         if requested not in fitting:
-            there = ", ".join(fitting) or "there is none"
-            raise ConfigError(f"--channel {requested}: no {kind} channel of {path}: choose {there}")
+            choice = ", ".join(fitting) or "there is none"
+            raise ConfigError(
+                f"--channel {requested}: no {kind} channel of {path}: choose {choice}"
+            )
         return requested
     serial = record.record.article.serial
     same = [name for name in fitting if kept[name].get("serial") == serial]
@@ -136,25 +138,25 @@ def _readings(
     period_s: float,
 ) -> tuple[NDArray[np.float64], list[str]]:
     """The channel's readings by the new record, and warnings about them."""
-    own = kept[place.name]
-    if own.get("kind") == "encoder":
+    entry = kept[place.name]
+    if entry.get("kind") == "encoder":
         assert isinstance(record, Source)
         values = dict(zip(record.names, record.values.tolist(), strict=True))
         encoder = Encoder(
-            int(values.get("counts_per_turn", own["counts_per_turn"])),
-            int(values.get("direction", own["direction"])),
-            float(values.get("offset_rad", own["offset_rad"])),
+            int(values.get("counts_per_turn", entry["counts_per_turn"])),
+            int(values.get("direction", entry["direction"])),
+            float(values.get("offset_rad", entry["offset_rad"])),
         )
         return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
-    raw_unit = own.get("raw_unit", "V")
+    raw_unit = entry.get("raw_unit", "V")
     raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
-    old = _old_chain(own)
+    old = _old_chain(entry)
     if isinstance(record, Source):
         values = dict(zip(record.names, record.values.tolist(), strict=True))
-        units_per_V, zero_V = linear_of(values, own)
+        units_per_V, zero_V = linear_of(values, entry)
         return Chain.linear(units_per_V, zero_V).value(raw), []
-    if own.get("raw_unit") == "mV/V" or record.record.conditioner is not None:
-        new = record.chain(bridge=own.get("raw_unit") == "mV/V")
+    if entry.get("raw_unit") == "mV/V" or record.record.conditioner is not None:
+        new = record.chain(bridge=entry.get("raw_unit") == "mV/V")
     else:
         raise ConfigError(f"{record.path}: has no conditioner, and {place.name} was read in volts")
     messages = _beyond(record, new, raw)
@@ -172,12 +174,12 @@ def _readings(
     return new.value(raw) - _tared(run, place, old, new, period_s), messages
 
 
-def _old_chain(own: dict[str, Any]) -> Chain:
-    if "coefficients" in own:
-        return Chain(own["raw_per_ratio"], own["raw_offset"], tuple(own["coefficients"]))
+def _old_chain(entry: dict[str, Any]) -> Chain:
+    if "coefficients" in entry:
+        return Chain(entry["raw_per_ratio"], entry["raw_offset"], tuple(entry["coefficients"]))
     # A recording of a version without calibration records.
-    slope = own["newtons_per_V"] if "newtons_per_V" in own else own["units_per_V"]
-    return Chain.linear(slope, own["zero_V"])
+    slope = entry["newtons_per_V"] if "newtons_per_V" in entry else entry["units_per_V"]
+    return Chain.linear(slope, entry["zero_V"])
 
 
 def _beyond(record: Calibration, chain: Chain, raw: NDArray[np.float64]) -> list[str]:

@@ -17,19 +17,19 @@ from hil.record.read import experiment_in
 from hil.record.summary import plain
 
 
-def linear_of(values_by_name: dict[str, float], own: dict[str, Any]) -> tuple[float, float]:
+def linear_of(values_by_name: dict[str, float], entry: dict[str, Any]) -> tuple[float, float]:
     """Slope and zero_V of a linear channel; the offset of the card is added to its zero."""
-    slope = slope_key(own)
-    units_per_V = float(values_by_name.get(slope, own[slope]))
-    zero_V = float(values_by_name.get("zero_V", own["zero_V"])) + float(
+    slope = slope_key(entry)
+    units_per_V = float(values_by_name.get(slope, entry[slope]))
+    zero_V = float(values_by_name.get("zero_V", entry["zero_V"])) + float(
         values_by_name.get("offset_V", 0.0)
     )
     return units_per_V, zero_V
 
 
-def slope_key(own: dict[str, Any]) -> str:
+def slope_key(entry: dict[str, Any]) -> str:
     """The key of a linear channel's slope."""
-    return "metres_per_V" if own.get("kind") == "displacement" else "units_per_V"
+    return "metres_per_V" if entry.get("kind") == "displacement" else "units_per_V"
 
 
 def rewrite(
@@ -53,12 +53,12 @@ def rewrite(
     columns : values by column
     messages : warnings, which become events
     """
-    own = kept[name]
+    entry = kept[name]
     history = {
         "from": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "channel": name,
-        "was": own.get("record_id", "no record"),
+        "was": entry.get("record_id", "no record"),
         "with": record.id,
         "software": software(),
     }
@@ -66,7 +66,7 @@ def rewrite(
         for column, values in columns.items():
             file[f"ticks/{column}"][: len(values)] = values
         group = file[f"calibration/{name}"]
-        changes = _channel_attributes(own, record, str(file.attrs["created_utc"]))
+        changes = _channel_attributes(entry, record, str(file.attrs["created_utc"]))
         for key, value in changes.items():
             group.attrs[key] = value
         earlier = json.loads(file.attrs.get("recalibrated", "[]"))
@@ -87,11 +87,11 @@ def rewrite(
         _add_events(file, [("info", text), *(("warning", f"{name}: {r}") for r in messages)])
 
 
-def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> dict[str, Any]:
+def _channel_attributes(entry: dict[str, Any], record: Record, created: str) -> dict[str, Any]:
     """What the new file keeps of the channel: the new record whole, the old one's name."""
     changes: dict[str, Any] = {
-        "was_record_id": own.get("record_id", ""),
-        "was_record": own.get("record", ""),
+        "was_record_id": entry.get("record_id", ""),
+        "was_record": entry.get("record", ""),
         "record": record.text,
         "record_id": record.id,
         "hash": record.record.hash,
@@ -102,7 +102,7 @@ def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> di
         "expired": created[:10] > record.record.act.valid_until.isoformat(),
     }
     if isinstance(record, Calibration):
-        chain = record.chain(bridge=own.get("raw_unit") == "mV/V")
+        chain = record.chain(bridge=entry.get("raw_unit") == "mV/V")
         capacity_N = record.record.article.capacity_N
         return changes | {
             "raw_per_ratio": chain.raw_per_ratio,
@@ -114,12 +114,12 @@ def _channel_attributes(own: dict[str, Any], record: Record, created: str) -> di
     values_by_name = dict(zip(record.names, record.values.tolist(), strict=True))
     whole = {"counts_per_turn", "direction"}
     changes |= {
-        key: round(v) if key in whole else v for key, v in values_by_name.items() if key in own
+        key: round(v) if key in whole else v for key, v in values_by_name.items() if key in entry
     }
-    if own.get("kind") in ("voltage", "displacement"):
-        units_per_V, zero_V = linear_of(values_by_name, own)
+    if entry.get("kind") in ("voltage", "displacement"):
+        units_per_V, zero_V = linear_of(values_by_name, entry)
         chain = Chain.linear(units_per_V, zero_V)
-        changes |= {slope_key(own): units_per_V, "zero_V": zero_V}
+        changes |= {slope_key(entry): units_per_V, "zero_V": zero_V}
         changes |= {"raw_offset": chain.offset, "coefficients": list(chain.coefficients)}
     return changes
 

@@ -220,18 +220,18 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
             "type them from one display, such as that of hil gui"
         )
     raw = "V" if getattr(table, "bridge", None) is None else "mV_per_V"
-    own = place.suffix.removeprefix("_")
+    channel_unit = place.suffix.removeprefix("_")
 
     def read(unit: str) -> float:
-        wanted = place.column("measured") if unit == own else f"{place.name}.raw_{raw}"
+        wanted = place.column("measured") if unit == channel_unit else f"{place.name}.raw_{raw}"
         value = at_rest(config, asked.backend, asked.seed, [wanted], READ_S)[wanted]
-        if unit in (own, raw, raw.replace("_per_", "/")):
+        if unit in (channel_unit, raw, raw.replace("_per_", "/")):
             return value
         if unit == "mV/V" and record is not None:
             # Converts back to the input of the conditioner of the channel's record.
             return record.chain(bridge=False).ratio(value)
         raise ConfigError(
-            f"--channel {place.name}: gives {own} and {raw}, this procedure needs {unit}"
+            f"--channel {place.name}: gives {channel_unit} and {raw}, this procedure needs {unit}"
         )
 
     return read
@@ -279,8 +279,8 @@ def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
 
 def _known(truth: dict[str, float], name: str) -> dict[str, float]:
     """The true values of one channel."""
-    own = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
-    return own or {k: v for k, v in truth.items() if "/" not in k}
+    values = {k.removeprefix(f"{name}/"): v for k, v in truth.items() if k.startswith(f"{name}/")}
+    return values or {k: v for k, v in truth.items() if "/" not in k}
 
 
 def _table(

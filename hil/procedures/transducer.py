@@ -174,8 +174,8 @@ def _fit(s: Settings, every: list[Load], y: NDArray[np.float64], F: NDArray[np.f
     names = [f"g_{k}" for k in range(1, s.degree + 1)]
     part = np.array([load.part for load in every])
     for run in range(1, s.runs + 1):
-        own = np.array([load.run == run for load in every])
-        columns += [own * 1.0, own * (part - 0.5)]
+        in_run = np.array([load.run == run for load in every])
+        columns += [in_run * 1.0, in_run * (part - 0.5)]
         names += [f"zero of run {run}", f"drift of run {run}"]
     return linear(np.column_stack(columns), y, names, KIND)
 

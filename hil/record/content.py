@@ -184,17 +184,17 @@ def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, Any]]) -> Iterato
         if column.ndim == 2 and column.shape[1] != n_cells:
             yield f"'{where}' has {column.shape[1]} values a row, 'model/cells' names {n_cells}"
         # `visititems` gives an object of two names once
-        own = attributes[where] if where in attributes else _attributes(column)
-        yield from _kinds(where, own, COLUMN)
+        facts = attributes[where] if where in attributes else _attributes(column)
+        yield from _kinds(where, facts, COLUMN)
         for key in COLUMN_REQUIRED:
-            if key not in own:
+            if key not in facts:
                 yield f"attribute '{key}' of '{where}' is missing"
-        places.append(own.get("place"))
+        places.append(facts.get("place"))
     for name in (*OF_FLOATS, "fault_bits"):
         if name not in ticks:
             yield f"column 'ticks/{name}' is missing"
-    there = {place for place in places if place is not None}
-    if there and there != set(range(len(ticks))):  # the first versions wrote none
+    numbers = {place for place in places if place is not None}
+    if numbers and numbers != set(range(len(ticks))):  # the first versions wrote none
         yield "columns of 'ticks' are missing: their 'place' is not 0, 1, 2 ..."
 
 

@@ -23,9 +23,9 @@ def fit_clock(loop_s: NDArray[np.float64], device_s: NDArray[np.float64]) -> dic
     loop_s, device_s : (n,) arrays
         Times of the same readings by both clocks [s]; repeated rows of one reading count once.
     """
-    there = np.isfinite(loop_s) & np.isfinite(device_s)
-    there[1:] &= np.diff(device_s) != 0.0
-    loop_s, device_s = loop_s[there], device_s[there]
+    mask = np.isfinite(loop_s) & np.isfinite(device_s)
+    mask[1:] &= np.diff(device_s) != 0.0
+    loop_s, device_s = loop_s[mask], device_s[mask]
     if len(loop_s) < 3 or np.ptp(loop_s) == 0.0:
         return {}
     device_s = device_s + WRAP_S * np.cumsum(np.diff(device_s, prepend=device_s[0]) < -WRAP_S / 2)

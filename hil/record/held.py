@@ -79,9 +79,9 @@ class Replaced:
             self._kept = False
 
     def __exit__(self, *error: object) -> None:
-        there, new = self._path.stat() if self._path.exists() else None, self._new
-        is_new = there is not None and new is not None and os.path.samestat(there, new)
-        if self._kept and (there is None or is_new):
+        status, new = self._path.stat() if self._path.exists() else None, self._new
+        is_new = status is not None and new is not None and os.path.samestat(status, new)
+        if self._kept and (status is None or is_new):
             os.replace(self._aside, self._path)
         elif self._kept:  # the previous recording itself, or that of another run
             self._aside.unlink(missing_ok=True)

@@ -144,8 +144,8 @@ class Server:
             return ""
         output = self._process.stdout
         assert output is not None
-        there, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
-        words = output.readline().strip() if there else "the server does not answer"
+        streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
+        words = output.readline().strip() if streams else "the server does not answer"
         if not words.startswith("ws://"):
             raise ConfigError(
                 f"--foxglove {self._address}: {words or 'the server ended'}: choose another port, "
@@ -312,8 +312,8 @@ def refusal(address: Address, token: str, path: str, headers: Mapping[str, Seque
         if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
             return "give the address as it was printed"
         return ""
-    given = parse_qs(urlsplit(path).query).get("token", [""])[0]
-    if not hmac.compare_digest(given.encode(), token.encode()):
+    request_token = parse_qs(urlsplit(path).query).get("token", [""])[0]
+    if not hmac.compare_digest(request_token.encode(), token.encode()):
         return "the token is missing or wrong: give the address as it was printed"
     return ""
 

@@ -97,14 +97,14 @@ def field_name(column: str) -> str:
 
 def packed(content: Content) -> bytes:
     """A message as JSON, without missing values."""
-    there = {
+    fields = {
         key: [None if _is_missing(one) else one for one in value]
         if isinstance(value, list)
         else value
         for key, value in content.items()
         if not _is_missing(value)
     }
-    return _ENCODE(there).encode()
+    return _ENCODE(fields).encode()
 
 
 def event(time_ns: int, level: str, source: str, text: str) -> bytes:

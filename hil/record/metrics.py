@@ -74,10 +74,10 @@ def settling_s(t_s: Series, y: Series, *, band: float = 0.02, tail: float = 0.1)
 def overshoot(y: Series, *, tail: float = 0.1) -> float:
     """Overshoot relative to the step from the first sample to the final value; at least 0."""
     final = float(np.mean(y[-max(1, int(tail * len(y))) :]))
-    way = final - float(y[0])
-    if way == 0.0:
+    step = final - float(y[0])
+    if step == 0.0:
         return float("nan")
-    return max(0.0, float(np.max((y - final) / way)))
+    return max(0.0, float(np.max((y - final) / step)))
 
 
 @dataclass(frozen=True)

@@ -142,10 +142,10 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
     import xarray as xr
 
     with open_h5(path) as file:
-        there = list(file.get(RAW, ()))
-        if device not in there:
+        devices = list(file.get(RAW, ()))
+        if device not in devices:
             raise ConfigError(
-                f"{path}: has no samples of '{device}': there are {', '.join(there) or 'none'}"
+                f"{path}: has no samples of '{device}': there are {', '.join(devices) or 'none'}"
             )
         group, n = file[RAW][device], n_whole_samples(file, device)
         refuse_larger_than_memory(list(group.values()), Path(path))

@@ -188,9 +188,9 @@ def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) 
     """Write rows from `at` on; uses h5py's low-level API, which takes half the time."""
     rest = (0,) * (values.ndim - 1)
     dataset.set_extent((at + len(values), *values.shape[1:]))
-    there = dataset.get_space()
-    there.select_hyperslab((at, *rest), values.shape)
-    dataset.write(h5py.h5s.create_simple(values.shape), there, values)
+    space = dataset.get_space()
+    space.select_hyperslab((at, *rest), values.shape)
+    dataset.write(h5py.h5s.create_simple(values.shape), space, values)
 
 
 def main() -> int:

@@ -197,8 +197,8 @@ def signal_figures(
     measured: NDArray[np.float64], model: NDArray[np.float64], reference: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Model error, whiteness and tracking of a signal, in its own unit."""
-    there = np.isfinite(measured) & np.isfinite(model)
-    measured, model = measured[there], model[there]
+    mask = np.isfinite(measured) & np.isfinite(model)
+    measured, model = measured[mask], model[mask]
     if not len(measured):
         return {}
     residual = measured - model
@@ -215,8 +215,8 @@ def signal_figures(
         "measured_max": measured.max(),
         "model_max": model.max(),
     }
-    if np.isfinite(reference[there]).any():
-        error = measured - reference[there]
+    if np.isfinite(reference[mask]).any():
+        error = measured - reference[mask]
         figures["tracking_rms"] = metrics.rms(error[np.isfinite(error)])
     return figures
 
@@ -250,10 +250,10 @@ def responses(
             continue
         row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
         for name, curve in (("measured", measured_N), ("model", model_N)):
-            there = np.isfinite(curve[a:b])
-            if there.sum() < 3:
+            mask = np.isfinite(curve[a:b])
+            if mask.sum() < 3:
                 continue
-            time_s, y = t_s[a:b][there], _smoothed(curve[a:b][there], width)
+            time_s, y = t_s[a:b][mask], _smoothed(curve[a:b][mask], width)
             row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
             row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
             row[f"{name}_overshoot"] = metrics.overshoot(y)

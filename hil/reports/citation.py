@@ -22,14 +22,14 @@ class Author:
     """A person, or an organisation, whose name is `family`."""
 
     family: str
-    given: str = ""
+    given_name: str = ""
     affiliation: str = ""
     orcid: str = ""
     is_person: bool = True
 
     @property
     def name(self) -> str:
-        return f"{self.family}, {self.given}" if self.given else self.family
+        return f"{self.family}, {self.given_name}" if self.given_name else self.family
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _author(path: Path, number: int, entry: Any) -> Author:
     where = f"authors, entry {number}"
     about = _table(path, where, entry)
     keys = ("family-names", "given-names", "affiliation", "orcid", "name")
-    family, given, affiliation, orcid, name = (
+    family, given_name, affiliation, orcid, name = (
         _text(path, f"{where}: {key}", about.get(key, "")) for key in keys
     )
     if not (family or name):
@@ -100,7 +100,7 @@ def _author(path: Path, number: int, entry: Any) -> Author:
             f"--citation {path}: {where}: orcid '{orcid}': give it as "
             "https://orcid.org/0000-0002-1825-0097"
         )
-    return Author(family or name, given, affiliation, orcid, is_person=bool(family))
+    return Author(family or name, given_name, affiliation, orcid, is_person=bool(family))
 
 
 def _table(path: Path, key: str, value: Any) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def datacite(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
 def _creator(author: Author) -> dict[str, Any]:
     kind = "Personal" if author.is_person else "Organizational"
     creator: dict[str, Any] = {"name": author.name, "nameType": kind}
-    if author.given:
-        creator |= {"givenName": author.given, "familyName": author.family}
+    if author.given_name:
+        creator |= {"givenName": author.given_name, "familyName": author.family}
     if author.affiliation:
         creator["affiliation"] = [{"name": author.affiliation}]
     if author.orcid:

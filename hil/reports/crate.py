@@ -181,8 +181,8 @@ class _Crate:
     def _person(self, author: Author) -> str:
         identifier = author.orcid or _local("author", author.name)
         facts: dict[str, Any] = {"name": author.name}
-        if author.given:
-            facts |= {"givenName": author.given, "familyName": author.family}
+        if author.given_name:
+            facts |= {"givenName": author.given_name, "familyName": author.family}
         if author.affiliation:
             place = _local("organization", author.affiliation)
             facts["affiliation"] = self._entity(place, "Organization", name=author.affiliation)

@@ -72,9 +72,9 @@ def imported_missing(backend: str) -> str:
 imported = instrument(ImportedDevice)
 
 
-def supply(given: DeviceInputs) -> Built:
+def supply(inputs: DeviceInputs) -> Built:
     """Build the supply on the bench, or a simulated one on any other backend."""
-    name, table = given.name, given.table
+    name, table = inputs.name, inputs.table
     settings = Settings(
         table.voltage_V,
         table.current_A,
@@ -82,11 +82,11 @@ def supply(given: DeviceInputs) -> Built:
         table.answer_max_s,
         table.obey_max_s,
     )
-    if given.backend == "bench":
+    if inputs.backend == "bench":
         job = table.model_dump(include=set(JOB))
-        return Supply(name, settings, job, given.now_s, given.sleep_s), None
+        return Supply(name, settings, job, inputs.now_s, inputs.sleep_s), None
     delays = table.sim
     return SimSupply(
-        name, settings, given.plant, table.poll_s, delays.obey_s, delays.answer_s,
-        given.injection,
+        name, settings, inputs.plant, table.poll_s, delays.obey_s, delays.answer_s,
+        inputs.injection,
     ), None  # fmt: skip

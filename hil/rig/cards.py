@@ -50,7 +50,7 @@ def missing(backend: str) -> str:
     return ""
 
 
-def build(given: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs) -> Built:
     """Build the card of a backend: `bench`, `emulated` or `sim`.
 
     Raises
@@ -58,23 +58,23 @@ def build(given: DeviceInputs) -> Built:
     ConfigError
         The backend does not support a setting of the card's tables.
     """
-    indices, output_index = given.places()
+    indices, output_index = inputs.places()
     place = Place(indices.start, output_index)
     card: Device
-    if given.backend == "sim":
-        card = _sim_card(given, place)
-    elif given.backend == "emulated":
-        card = _emulated_card(given, place)
+    if inputs.backend == "sim":
+        card = _sim_card(inputs, place)
+    elif inputs.backend == "emulated":
+        card = _emulated_card(inputs, place)
     else:
-        plan = plan_of(given.name, given.config, given.layout.cell_names)
-        card = NiDaq(given.name, plan, place, given.wait_s, simulated=False)
-    return card, given.divider(indices)
+        plan = plan_of(inputs.name, inputs.config, inputs.layout.cell_names)
+        card = NiDaq(inputs.name, plan, place, inputs.wait_s, simulated=False)
+    return card, inputs.divider(indices)
 
 
-def _emulated_card(given: DeviceInputs, place: Place) -> EmulatedDaq:
-    bench, injection = given.bench, given.injection
-    card = _on_emulated_bench(given)
-    if given.behind_card:
+def _emulated_card(inputs: DeviceInputs, place: Place) -> EmulatedDaq:
+    bench, injection = inputs.bench, inputs.injection
+    card = _on_emulated_bench(inputs)
+    if inputs.behind_card:
         card = replace(card, signals=())
     bench.add(card)
     if injection is not None:
@@ -86,8 +86,8 @@ def _emulated_card(given: DeviceInputs, place: Place) -> EmulatedDaq:
             if line.kind == "estop":
                 at = card.plan.physical(line.terminal)
                 injection.at_start("card_estop_open", partial(_open_loop, bench, at))
-    sleep_s = keeping_alive(bench.pass_s, given.keep_alive)
-    return EmulatedDaq(NiDaq(given.name, card.plan, place, sleep_s, simulated=True), bench)
+    sleep_s = keeping_alive(bench.pass_s, inputs.keep_alive)
+    return EmulatedDaq(NiDaq(inputs.name, card.plan, place, sleep_s, simulated=True), bench)
 
 
 def build_plant_card(
@@ -215,27 +215,27 @@ def _encoder_input(name: str, channel: EncoderChannelTable) -> EncoderInput:
     )
 
 
-def _sim_card(given: DeviceInputs, place: Place) -> SimDaq:
-    table, system = given.table, given.system
+def _sim_card(inputs: DeviceInputs, place: Place) -> SimDaq:
+    table, system = inputs.table, inputs.system
     step_V = 2.0 * table.range_V / 2**table.resolution_bits
     outputs = [
         SimOutput(list(system.inputs).index(o.drives), o.units_per_V, step_V, table.range_V)
         for o in table.outputs.values()
     ]
-    channels = [_sim_channel(n, c, given) for n, c in table.channels.items()]
-    switches = _cells(table, given.layout.cell_names)
+    channels = [_sim_channel(n, c, inputs) for n, c in table.channels.items()]
+    switches = _cells(table, inputs.layout.cell_names)
     card = SimCard(
-        given.name, channels, outputs, place, _lines(table), switches, table.enable_settle_s
+        inputs.name, channels, outputs, place, _lines(table), switches, table.enable_settle_s
     )
-    return SimDaq(card, given.plant, table.every * given.period_s, given.draws, given.injection)
+    return SimDaq(card, inputs.plant, table.every * inputs.period_s, inputs.draws, inputs.injection)
 
 
-def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
+def _on_emulated_bench(inputs: DeviceInputs) -> EmulatedCard:
     from simdaq import catalog
     from simdaq.errors import SetupError
 
-    name, table, config, system = given.name, given.table, given.config, given.system
-    plan = plan_of(name, config, given.layout.cell_names)
+    name, table, config, system = inputs.name, inputs.table, inputs.config, inputs.system
+    plan = plan_of(name, config, inputs.layout.cell_names)
     for key, product in {"product": table.sim.product, **table.sim.cards}.items():
         try:
             catalog.model(product)
@@ -262,7 +262,7 @@ def _on_emulated_bench(given: DeviceInputs) -> EmulatedCard:
             )
     driven = tuple(list(system.inputs).index(o.drives) for o in table.outputs.values())
     return EmulatedCard(
-        name, plan, table.sim.product, tuple(signals), driven, given.draws, table.sim.transfer_s,
+        name, plan, table.sim.product, tuple(signals), driven, inputs.draws, table.sim.transfer_s,
         table.sim.cards,
     )  # fmt: skip
 
@@ -277,10 +277,10 @@ def signal_of(channel: AnyChannelTable, config: RigConfig) -> str:
     return channel.signal or config.default_signal
 
 
-def _sim_channel(name: str, channel: AnyChannelTable, given: DeviceInputs) -> SimChannel:
-    table = given.table
-    output = output_of(channel, given.config, given.system)
-    delay_periods = round(channel.sim.delay_s / (table.every * given.period_s))
+def _sim_channel(name: str, channel: AnyChannelTable, inputs: DeviceInputs) -> SimChannel:
+    table = inputs.table
+    output = output_of(channel, inputs.config, inputs.system)
+    delay_periods = round(channel.sim.delay_s / (table.every * inputs.period_s))
     lost = channel.sim.reading_lost_probability
     if channel.kind == "encoder":
         return SimChannel(
@@ -297,7 +297,7 @@ def _sim_channel(name: str, channel: AnyChannelTable, given: DeviceInputs) -> Si
             delay_periods=delay_periods,
             reading_lost_probability=lost,
         )
-    analog = _analog(name, channel, table, given.config)
+    analog = _analog(name, channel, table, inputs.config)
     step = 2.0 * analog.range_raw / 2**table.resolution_bits
     return SimChannel(
         name=name,

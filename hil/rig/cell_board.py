@@ -32,13 +32,13 @@ def missing(backend: str) -> str:
     return ""
 
 
-def build(given: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs) -> Built:
     """Build the board of a backend.
 
     Simulated gates drive the plant. With a real board the plant follows the cells it reports on.
     """
-    name, board, layout, injection = given.name, given.table, given.layout, given.injection
-    cells = list(given.system.cell_names)
+    name, board, layout, injection = inputs.name, inputs.table, inputs.layout, inputs.injection
+    cells, keep_alive = list(inputs.system.cell_names), inputs.keep_alive
     place = BoardPlace(
         gates=tuple(cells.index(cell) for cell in board.cells),
         cell_names=tuple(board.cells),
@@ -46,55 +46,55 @@ def build(given: DeviceInputs) -> Built:
         first_gate=layout.gate_of[cells.index(board.cells[0])],
     )
     limits = protocol.default_limits() | board.limits
-    meant = Meant(given.config.path, name, board.port, board.serial, given.backend == "bench")
-    number = given.number + 1 if meant.simulated_number is None else meant.simulated_number
+    meant = Meant(inputs.config.path, name, board.port, board.serial, inputs.backend == "bench")
+    number = inputs.number + 1 if meant.simulated_number is None else meant.simulated_number
     connect: Callable[[], Port]
     operator: Operator
-    if given.backend == "bench":
-        connect = partial(SerialPort, name, board.port, given.now_s, given.now_s, given.keep_alive)
-        given.plant.follow(place.gates)
-        operator = SomebodyAtTheBench(given.wait_s)
-    elif given.backend == "emulated":
+    if inputs.backend == "bench":
+        connect = partial(SerialPort, name, board.port, inputs.now_s, inputs.now_s, keep_alive)
+        inputs.plant.follow(place.gates)
+        operator = SomebodyAtTheBench(inputs.wait_s)
+    elif inputs.backend == "emulated":
         chip = EmulatedBoard(
-            given.number + 1, _limits_on(injection, limits), board.build, serial=number
+            inputs.number + 1, _limits_on(injection, limits), board.build, serial=number
         )
-        given.plant.wire(_meddled(chip, name, injection), place.gates)
+        inputs.plant.wire(_meddled(chip, name, injection), place.gates)
         operator = SimulatedOperator(chip)
-        connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, given.keep_alive)
+        connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, keep_alive)
     else:
         lost = board.sim.reply_lost_probability
         far_end = NativeBoard(
-            number, _limits_on(injection, limits), lost, given.draws(), measures=board.measures,
+            number, _limits_on(injection, limits), lost, inputs.draws(), measures=board.measures,
         )  # fmt: skip
-        given.plant.wire(_meddled(far_end, name, injection), place.gates)
+        inputs.plant.wire(_meddled(far_end, name, injection), place.gates)
         operator = SimulatedOperator(far_end)
         connect = partial(_same, far_end)
     if injection is not None:
         connect = partial(_faulty, connect, name, injection)
-    on_bench = given.backend == "bench"
+    on_bench = inputs.backend == "bench"
     spec = BoardSpec(
         limits,
         estop=board.estop == "proved",
         meant=meant,
         firmware_hash=_firmware_hash(board) if on_bench else None,
-        power=_power_of(given.config.tables),
-        at_rest_C=given.config.clamps_at_rest_C(name),
+        power=_power_of(inputs.config.tables),
+        at_rest_C=inputs.config.clamps_at_rest_C(name),
         measures=board.measures,
         as_delivered=board.fuses == "as_delivered",
     )
-    link = Link(name, connect, board.hold_s, ANSWER_SHARE * given.period_s, not on_bench)
-    come_to = given.come_to if given.backend == "emulated" else None
-    device = CellBoard(link, place, spec, operator, _resistances(given, limits), come_to)
-    return device, given.divider([place.index], place.gates)
+    link = Link(name, connect, board.hold_s, ANSWER_SHARE * inputs.period_s, not on_bench)
+    advance = inputs.advance_simulation if inputs.backend == "emulated" else None
+    device = CellBoard(link, place, spec, operator, _resistances(inputs, limits), advance)
+    return device, inputs.divider([place.index], place.gates)
 
 
-def _resistances(given: DeviceInputs, limits: dict[str, int]) -> Resistances | None:
+def _resistances(inputs: DeviceInputs, limits: dict[str, int]) -> Resistances | None:
     if not measures(limits):
         return None
-    table = given.table.resistance
+    table = inputs.table.resistance
     chain = Chain.of(limits, table.lead_Ohm, table.u_relative)
-    ranges = given.config.resistance_limits_Ohm(given.name)
-    return Resistances(given.name, given.table.cells, chain, ranges, given.backend != "bench")
+    ranges = inputs.config.resistance_limits_Ohm(inputs.name)
+    return Resistances(inputs.name, inputs.table.cells, chain, ranges, inputs.backend != "bench")
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:

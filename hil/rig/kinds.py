@@ -52,7 +52,7 @@ class DeviceInputs:
     bench : the bench of emulated cards
     backend : `sim`, `emulated` or `bench`
     behind_card : whether the plant runs on a card of its own
-    come_to : advances the simulated plant to a time
+    advance_simulation : advances the simulated plant to a time
     now_s : clock for timing exchanges with devices
     sleep_s : sleeps for a duration
     wait_s : sleeps for a duration and calls `keep_alive` meanwhile
@@ -71,7 +71,7 @@ class DeviceInputs:
     behind_card: bool
     seed: int
     injection: Injection | None
-    come_to: Callable[[float], None]
+    advance_simulation: Callable[[float], None]
     now_s: Callable[[], float]
     sleep_s: Callable[[float], None]
     wait_s: Callable[[float], None]

@@ -32,55 +32,55 @@ def instrument(cls: type) -> Callable[[DeviceInputs], Built]:
     return partial(_built, cls=cls)
 
 
-def _built(given: DeviceInputs, cls: type) -> Built:
+def _built(inputs: DeviceInputs, cls: type) -> Built:
     file, lines = inspect.getfile(cls), inspect.getsourcelines(cls)
     plugin = Plugin(
-        given.table.kind, cls, given.table, Path(file), "".join(lines[0]), {"": lines[1]}
+        inputs.table.kind, cls, inputs.table, Path(file), "".join(lines[0]), {"": lines[1]}
     )
-    return _device(given, plugin)
+    return _device(inputs, plugin)
 
 
-def build(given: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs) -> Built:
     """Build the device of a class in a user's file."""
-    return _device(given, given.table.plugin)
+    return _device(inputs, inputs.table.plugin)
 
 
-def _device(given: DeviceInputs, plugin: Plugin) -> Built:
+def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
     """Build the device on the bench, or a simulated one on any other backend."""
-    table, name = given.table, given.name
-    indices, output = given.places()
-    divider = given.divider(indices)
-    cells = [given.layout.cell_names.index(cell) for cell in table.cells_switched]
+    table, name = inputs.table, inputs.name
+    indices, output = inputs.places()
+    divider = inputs.divider(indices)
+    cells = [inputs.layout.cell_names.index(cell) for cell in table.cells_switched]
     idle = [min(max(0.0, o.min), o.max) for o in table.outputs.values()]
     place = PluginPlace(indices.start, output, cells, idle)
-    if given.backend == "bench":
-        budget_s = table.budget_s or BUDGET_SHARE * given.period_s
+    if inputs.backend == "bench":
+        budget_s = table.budget_s or BUDGET_SHARE * inputs.period_s
         channels = list(table.channels)
         chains = {
             i: chain
             for i, (channel_name, channel) in enumerate(table.channels.items())
-            if (chain := channel.chain(given.config.records.get(channel_name))) is not None
+            if (chain := channel.chain(inputs.config.records.get(channel_name))) is not None
         }
         dead_man = None
         if cells:
-            after_s, cools_s = table.switches.dead_man_s, given.config.cooling_s(name)
-            dead_man = DeadMan(after_s, cools_s, given.wait_s)
-        bench = PluginBench(given.now_s, budget_s, chains, dead_man)
+            after_s, cools_s = table.switches.dead_man_s, inputs.config.cooling_s(name)
+            dead_man = DeadMan(after_s, cools_s, inputs.wait_s)
+        bench = PluginBench(inputs.now_s, budget_s, chains, dead_man)
         return PluginDevice(name, plugin, channels, place, bench), divider
     simulated = [
         PluginChannel(
-            channel_name, _output(channel, given), channel.sim.value, channel.sim.noise_rms
+            channel_name, _output(channel, inputs), channel.sim.value, channel.sim.noise_rms
         )
         for channel_name, channel in table.channels.items()
     ]
-    driven = [list(given.system.inputs).index(o.drives) for o in table.outputs.values()]
-    sim = PluginSim(given.plant, driven, given.draws, given.injection)
+    driven = [list(inputs.system.inputs).index(o.drives) for o in table.outputs.values()]
+    sim = PluginSim(inputs.plant, driven, inputs.draws, inputs.injection)
     return SimPluginDevice(name, plugin, simulated, place, sim), divider
 
 
-def _output(channel: Any, given: DeviceInputs) -> int | None:
+def _output(channel: Any, inputs: DeviceInputs) -> int | None:
     """Index of the plant's output that a channel measures; None if it measures no output."""
     signal = channel.signal
     if signal is None and channel.force:
-        signal = given.config.default_signal
-    return None if signal is None else output_index(given.system, signal, AMBIENT)
+        signal = inputs.config.default_signal
+    return None if signal is None else output_index(inputs.system, signal, AMBIENT)

@@ -552,11 +552,11 @@ def build_rig(
     behind_card = kinds.get(plant_card.NAME) == "realtime"
     plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)
     if injection is not None:
-        injection.come_to = plant.advance
+        injection.advance_simulation = plant.advance
     layout = replace(layout_of(tables, system.cell_names), modulates=config.modulates)
     bench = EmulatedBench(plant, period_s, injection)
     cards = cards_of(tables.devices)
-    come_to = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
+    advance = bench.advance if "emulated" in (kinds.get(n) for n in cards) else plant.advance
     devices: list[Device] = []
     dividers: list[RateDivider | None] = []
     if behind_card:
@@ -565,7 +565,7 @@ def build_rig(
         dividers.append(None)
     numbers = dict.fromkeys(ORDER, 0)
     for name, table in sorted(tables.devices.items(), key=_when_started):
-        given = DeviceInputs(
+        inputs = DeviceInputs(
             name=name,
             table=table,
             number=numbers[table.role],
@@ -578,13 +578,13 @@ def build_rig(
             behind_card=behind_card,
             seed=seed,
             injection=injection,
-            come_to=come_to,
+            advance_simulation=advance,
             now_s=time.now_s,
             sleep_s=time.sleep_s,
             wait_s=keeping_alive(time.sleep_s, keep_alive),
             keep_alive=keep_alive,
         )
-        device, divider = loaded(device_kind(table).build)(given)
+        device, divider = loaded(device_kind(table).build)(inputs)
         devices.append(device)
         dividers.append(divider)
         numbers[table.role] += 1

@@ -118,8 +118,8 @@ def build_wire(table: Table) -> SmaWire:
     ValueError
         The values are inconsistent.
     """
-    own = {field.name for field in fields(SmaWire)}
-    given = table.model_dump(include=own, exclude_none=True)
-    if "resistivity" in given:
-        given["resistivity"] = Resistivity(**given["resistivity"])
-    return SmaWire(**given)
+    names = {field.name for field in fields(SmaWire)}
+    values = table.model_dump(include=names, exclude_none=True)
+    if "resistivity" in values:
+        values["resistivity"] = Resistivity(**values["resistivity"])
+    return SmaWire(**values)

@@ -175,12 +175,12 @@ def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
     g, force_max_N = tables.guard, tables.guard.force_max_N or np.inf
     signals, measured = [], signals_of(tables.devices)
     for channel in layout.channels:
-        own = g.signals.get(channel.name)
-        low, high = (-np.inf, np.inf) if own is None else (own.min, own.max)
+        limits = g.signals.get(channel.name)
+        low, high = (-np.inf, np.inf) if limits is None else (limits.min, limits.max)
         is_ambient = measured[channel.name] == AMBIENT  # may be constant for hours
         frozen_s = np.inf if is_ambient else g.frozen_s or np.inf
         if not channel.force:
-            rate = np.inf if own is None else own.rate_max_per_s or np.inf
+            rate = np.inf if limits is None else limits.rate_max_per_s or np.inf
             signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
             continue
         signals.append(

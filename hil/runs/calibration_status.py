@@ -153,9 +153,9 @@ def strangers(
         source, identity = named.get(name), identities.get(name)
         if source is None or identity is None:
             continue
-        there = (_serial(identity, board), f"{identity['firmware_hash']:08x}")
+        answers = (_serial(identity, board), f"{identity['firmware_hash']:08x}")
         record = (source.record.article.serial, source.record.notes.get("firmware", ""))
-        for what, answer, stated in zip(("serial", "firmware"), there, record, strict=True):
+        for what, answer, stated in zip(("serial", "firmware"), answers, record, strict=True):
             if answer != stated:
                 lines.append(
                     f"devices.{name}: this board has {what} {answer}, and its bring-up "

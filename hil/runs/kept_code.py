@@ -205,8 +205,10 @@ def let_run(path: Path, hashes: Sequence[str]) -> None:
         if sha256 == of_unit:
             continue
         if sha256 not in kept:
-            there = ", ".join(filter(None, [*kept, of_unit])) or "none"
-            raise ConfigError(f"--trust {sha256}: {path} contains no code with that hash: {there}")
+            choices = ", ".join(filter(None, [*kept, of_unit])) or "none"
+            raise ConfigError(
+                f"--trust {sha256}: {path} contains no code with that hash: {choices}"
+            )
         if hidden := _hidden(kept[sha256].source):
             raise ConfigError(
                 f"--trust {sha256}: {path}: {hidden}: the code that runs differs from the code "
@@ -255,8 +257,8 @@ def replaced(path: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str
         if not fitting and len({c.sha256 for c in kept}) == 1:
             fitting = kept
         if not fitting:
-            there = ", ".join(sorted({one_line(c.file) for c in kept})) or "none"
-            raise ConfigError(f"--code {name}: {path} contains no code with that name: {there}")
+            choices = ", ".join(sorted({one_line(c.file) for c in kept})) or "none"
+            raise ConfigError(f"--code {name}: {path} contains no code with that name: {choices}")
         for c in fitting:
             sources[c.key] = source
         if trust.sha256_of(source) != fitting[0].sha256:

@@ -279,10 +279,10 @@ def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None]:
     """Name of the only supply that a recording has, and its measured voltage at every row [V]."""
-    there = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
-    if len(there) != 1:
+    supplies = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
+    if len(supplies) != 1:
         return "", None
-    return there[0], _held(ticks[f"{there[0]}_voltage_V"][:n])
+    return supplies[0], _held(ticks[f"{supplies[0]}_voltage_V"][:n])
 
 
 def _held(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

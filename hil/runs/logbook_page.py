@@ -29,17 +29,17 @@ def chosen(specimen: str | None, folder: Path | None, simulated: bool) -> list[L
         table = merged.table.get("specimen")
         if not isinstance(table, dict) or not isinstance(table.get("serial"), str):
             raise ConfigError(f"{path}: specimen.serial: missing: its runs have no logbook")
-        specimen, own = table["serial"], table.get("logbook")
-        if folder is None and isinstance(own, str):
-            folder = Path(merged.origin(("specimen", "logbook"))).parent / own
+        specimen, folder_name = table["serial"], table.get("logbook")
+        if folder is None and isinstance(folder_name, str):
+            folder = Path(merged.origin(("specimen", "logbook"))).parent / folder_name
     books = books_in(folder or LOGBOOK, simulated=simulated)
     if specimen is None:
         return books
     matches = [book for book in books if book.serial == specimen]
     if not matches:
-        there = ", ".join(book.serial for book in books) or "none"
+        serials = ", ".join(book.serial for book in books) or "none"
         raise ConfigError(
-            one_line(f"{specimen}: no logbook of it in {folder or LOGBOOK}: there are {there}")
+            one_line(f"{specimen}: no logbook of it in {folder or LOGBOOK}: there are {serials}")
         )
     return matches
 
@@ -60,8 +60,8 @@ def write(books: list[Logbook], cell: str | None, note: str) -> None:
         raise ConfigError(
             one_line(f"--swap {cell}: {book.serial} has no such cell: choose {', '.join(cells)}")
         )
-    own = {"kind": "note"} if cell is None else {"kind": "swap", "cell": cell}
-    book.add({**own, "note": note, "by": user()})
+    fields = {"kind": "note"} if cell is None else {"kind": "swap", "cell": cell}
+    book.add({**fields, "note": note, "by": user()})
 
 
 def as_json(book: Logbook) -> dict[str, Any]:

@@ -95,9 +95,9 @@ class _ComparingSink(assembly.NoSink):
             if values.dtype.kind == "f"
         }
         self._refused = {
-            int(np.argmax(there)) - 1: "as recorded" if fault == guard.DISK_LOW else ""
+            int(np.argmax(mask)) - 1: "as recorded" if fault == guard.DISK_LOW else ""
             for fault in (guard.DISK_LOW, guard.RECORDER_DEAD)
-            if (there := run.fault_bits.values & np.uint64(fault) != 0).any()
+            if (mask := run.fault_bits.values & np.uint64(fault) != 0).any()
         }
         self._frame = frame
         self._requests: dict[int, list[Request]] = {}

@@ -319,15 +319,15 @@ def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> lis
 
 
 def _acceptance(recorded: Recorded, path: Path | None) -> tuple[ValidationTable | None, Basis, str]:
-    own = recorded.config.tables.validation
-    if own is not None and path is not None:
+    acceptance = recorded.config.tables.validation
+    if acceptance is not None and path is not None:
         raise ConfigError(
             f"{path}: {recorded.path} has its own acceptance criteria, stated before the run: omit "
             "the file"
         )
-    if own is not None:
-        text = json.dumps(own.model_dump(exclude_none=True), sort_keys=True)
-        return own, "recorded", hashlib.sha256(text.encode()).hexdigest()
+    if acceptance is not None:
+        text = json.dumps(acceptance.model_dump(exclude_none=True), sort_keys=True)
+        return acceptance, "recorded", hashlib.sha256(text.encode()).hexdigest()
     if path is None:
         return None, "none", ""
     table = read_toml(path)

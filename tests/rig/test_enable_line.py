@@ -117,7 +117,9 @@ class Witness:
         self.seen = []
 
     def begin(self, monkeypatch):
-        self._note(monkeypatch, SimPlant, "feed", lambda _, volts, limit: f"supply {volts:g} V")
+        self._note(
+            monkeypatch, SimPlant, "set_supply", lambda _, volts, limit: f"supply {volts:g} V"
+        )
         self._note(
             monkeypatch,
             SimPlant,

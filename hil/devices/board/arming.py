@@ -54,11 +54,11 @@ class Heat:
         return due
 
 
-def supply_V(found: protocol.Message, limits: Mapping[str, int]) -> tuple[float, float]:
+def supply_V(reading: protocol.Message, limits: Mapping[str, int]) -> tuple[float, float]:
     """The cells' supply before relay K1 and behind it, of the answer to `read`."""
     full_V = 1e-3 * limits["supply_full_scale_mV"]
-    feed, rail = (found[f"{place}_per_255"] / 255.0 * full_V for place in ("feed", "rail"))
-    return feed, rail
+    feed_V, rail_V = (reading[f"{place}_per_255"] / 255.0 * full_V for place in ("feed", "rail"))
+    return feed_V, rail_V
 
 
 def no_supply(
@@ -68,13 +68,13 @@ def no_supply(
     power: Sequence[str],
 ) -> str:
     """Why a board waits for its supply in vain, and what to check; `power` is its path."""
-    found = ask("read")
-    feed_V, rail_V = supply_V(found, limits)
+    reading = ask("read")
+    feed_V, rail_V = supply_V(reading, limits)
     text = f"{name}: refused to be armed:"
-    if feed_is_dead(found):
+    if feed_is_dead(reading):
         path = ", ".join((*power, "its poles", "the fuse", "relay K2 and its START button"))
         return f"{text} no supply before relay K1 ({feed_V:.1f} V): switch it on, and check {path}"
-    if found["rail_per_255"] < ALIVE_PER_255:
+    if reading["rail_per_255"] < ALIVE_PER_255:
         return (
             f"{text} relay K1 does not close: {feed_V:.1f} V before it, {rail_V:.1f} V behind it: "
             "check its coil, its contact and the pump at PB5 and SEL0"

@@ -98,7 +98,7 @@ def flashed(
         port = port_path("board", address)
         _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(baud), "-D",
                            "-x", f"attempts={ATTEMPTS}", *_writing(new.path)])  # fmt: skip
-        return _met(address, new)
+        return _confirm(address, new)
     at = ["-c", programmer, "-P", programmer_port]
     high = fuses.high(boot_loader is not None)
     if new is None:  # where a reset begins depends on what is in the chip
@@ -112,14 +112,14 @@ def flashed(
     _avrdude(address, [*at, *set_fuses])
     if images:
         _avrdude(address, [*at, "-e", *images])
-    there = _read_fuses(address, at)
-    say(f"fuses read back: {fuses.as_text(there)}")
-    if (*there[:2], there[2] & fuses.BODLEVEL) != (*wanted[:2], wanted[2] & fuses.BODLEVEL):
+    readback = _read_fuses(address, at)
+    say(f"fuses read back: {fuses.as_text(readback)}")
+    if (*readback[:2], readback[2] & fuses.BODLEVEL) != (*wanted[:2], wanted[2] & fuses.BODLEVEL):
         raise DeviceError(
-            f"board: {address}: its fuses are {fuses.as_text(there)} after {fuses.as_text(wanted)} "
-            "was written: they did not take"
+            f"board: {address}: its fuses are {fuses.as_text(readback)} after "
+            f"{fuses.as_text(wanted)} was written: they did not take"
         )
-    return _met(address, new)
+    return _confirm(address, new)
 
 
 def _writing(path: Path | None) -> list[str]:
@@ -149,9 +149,9 @@ def _read_fuses(address: str, at: list[str]) -> tuple[int, int, int]:
     return low, high, extended
 
 
-def _met(address: str, new: Image | None) -> dict[str, Any]:
+def _confirm(address: str, new: Image | None) -> dict[str, Any]:
     """The identity of the board with its new firmware."""
-    identity = _meet(address)
+    identity = _identify(address)
     if new is not None and identity["firmware_hash"] != new.firmware_hash:
         raise DeviceError(
             f"board: {address}: runs firmware {identity['firmware_hash']:08x} after flashing "
@@ -175,7 +175,7 @@ def _reason(said: str) -> str:
     return f"{first}: is the board powered, and its flashing jumper closed?"
 
 
-def _meet(address: str) -> dict[str, Any]:
+def _identify(address: str) -> dict[str, Any]:
     for _ in range(RESTARTS - 1):
         try:
             return listing.identity(address)

@@ -85,19 +85,19 @@ class Meant:
         DeviceError
             The board has another one.
         """
-        key, there = f"{self.file}: devices.{self.device}.serial", _serial(number, self.address)
-        if self.serial not in (None, there):
-            or_this = f', or if it is this one, write serial = "{there}"' if there != NONE else ""
+        key, serial = f"{self.file}: devices.{self.device}.serial", _serial(number, self.address)
+        if self.serial not in (None, serial):
+            or_this = f', or if it is this one, write serial = "{serial}"' if serial != NONE else ""
             raise DeviceError(
-                f"{key} = '{self.serial}': the board at {self.address} has serial {there}: connect "
-                f"the one that is meant{or_this}"
+                f"{key} = '{self.serial}': the board at {self.address} has serial {serial}: "
+                f"connect the one that is meant{or_this}"
             )
         if not self.on_bench or tells_apart(self.address, self.serial):
             return
-        if there != NONE:
+        if serial != NONE:
             raise ConfigError(
                 f"{key}: missing: another board may be at {self.address} next time: if the one "
-                f'there now is meant, write serial = "{there}"'
+                f'there now is meant, write serial = "{serial}"'
             )
         usb = _usb_serial(self.address)
         remedy = f'write port = "{USB}{usb}"' if usb else (
@@ -115,5 +115,5 @@ def _usb_serial(path: str) -> str:
     from serial.tools import list_ports
 
     ports = list_ports.comports()
-    there = os.path.realpath(path)
-    return next((p.serial_number or "" for p in ports if p.device in (path, there)), "")
+    device = os.path.realpath(path)
+    return next((p.serial_number or "" for p in ports if p.device in (path, device)), "")

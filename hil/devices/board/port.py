@@ -159,9 +159,9 @@ def port_path(name: str, address: str) -> str:
             "board's path as its port, and the number that hil devices --identify shows as serial"
         )
     if not paths:
-        there = ", ".join(sorted({port.serial_number for port in ports})) or "none"
+        serials = ", ".join(sorted({port.serial_number for port in ports})) or "none"
         raise DeviceError(
-            f"{name}: no board with USB serial number {wanted}: there are {there}: "
+            f"{name}: no board with USB serial number {wanted}: there are {serials}: "
             "check cable and power, hil devices lists boards"
         )
     return paths[0]
@@ -175,15 +175,15 @@ def holder_of(path: str) -> str:
     if sys.platform == "win32":
         return ""
     try:
-        there = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ""
     opened = (
         int(link.parts[2])
         for link in Path("/proc").glob("[0-9]*/fd/*")
-        if _is_device(link, there.st_rdev)
+        if _is_device(link, status.st_rdev)
     )
-    others = (pid for pid in (*_lockers(there.st_ino), *opened) if pid != os.getpid())
+    others = (pid for pid in (*_lockers(status.st_ino), *opened) if pid != os.getpid())
     pid = next(others, None)
     if pid is None:
         return ""

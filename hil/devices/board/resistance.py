@@ -107,24 +107,24 @@ class Resistances:
 
     @property
     def columns(self) -> list[Column]:
-        own = self._simulated
+        simulated = self._simulated
         cells = [
             column
             for cell in self._cells
             for column in (
                 Column(f"{cell}.resistance_Ohm", "Ohm", "measured",
-                       f"resistance of {cell}; NaN if not measured", simulated=own),
+                       f"resistance of {cell}; NaN if not measured", simulated=simulated),
                 Column(f"{cell}.resistance_u_Ohm", "Ohm", "measured",
-                       f"standard uncertainty of {cell}'s resistance", simulated=own),
+                       f"standard uncertainty of {cell}'s resistance", simulated=simulated),
                 Column(f"{cell}.age_of_resistance_s", "s", "timing",
                        f"age of the last resistance of {cell}; NaN before the first",
-                       simulated=own),
+                       simulated=simulated),
             )
         ]  # fmt: skip
         about = f"cells of {self._board} whose resistance is out of range; latched"
         return [
             *cells,
-            Column(self._bits_name, "1", "fault", about, flags=OUT_OF_RANGE, simulated=own),
+            Column(self._bits_name, "1", "fault", about, flags=OUT_OF_RANGE, simulated=simulated),
         ]
 
     @property

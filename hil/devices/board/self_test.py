@@ -117,10 +117,10 @@ def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
             faults = protocol.fault_names(reading["fault_bits"])
             if "supply_stuck" in faults:
                 raise DeviceError(f"{name}: its e-stop is open: {SUPPLY_STUCK}")
-            there = "estop_open" in faults and feed_is_dead(reading)
+            matches = "estop_open" in faults and feed_is_dead(reading)
         else:
-            there = protocol.result_name(ask("clear_faults")["result"]) == "done"
-        if there:
+            matches = protocol.result_name(ask("clear_faults")["result"]) == "done"
+        if matches:
             return
     state = "open" if is_open else "closed again"
     raise DeviceError(

@@ -60,10 +60,10 @@ def find(name: str, card: str) -> Any:
     """Find the card of this name; the error lists the cards that exist."""
     from nidaqmx.system import System
 
-    there = list(System.local().devices.device_names)
-    if card not in there:
+    cards = list(System.local().devices.device_names)
+    if card not in cards:
         raise DeviceError(
-            f"{name}: no card '{card}': there are {', '.join(there) or 'none'}: check cable and "
+            f"{name}: no card '{card}': there are {', '.join(cards) or 'none'}: check cable and "
             "power, hil devices lists cards"
         )
     return System.local().devices[card]
@@ -78,16 +78,16 @@ def _terminals(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
     asked = plan.physicals()
     for what, names in asked.items():
         for device_name, device in devices.items():
-            own = [n for n in names if device_of(n) == device_name]
-            there = _names(device, what)
-            if what == "counter" and len(own) > len(there):
+            terminals = [n for n in names if device_of(n) == device_name]
+            offer = _names(device, what)
+            if what == "counter" and len(terminals) > len(offer):
                 raise DeviceError(
-                    f"{name}: {describe(device)} has {len(there)} counters, the rig asks for "
-                    f"{len(own)} encoders"
+                    f"{name}: {describe(device)} has {len(offer)} counters, the rig asks for "
+                    f"{len(terminals)} encoders"
                 )
-            for physical in own:
-                if physical not in there:
-                    listed = f"{there[0]} to {there[-1]}" if there else "none"
+            for physical in terminals:
+                if physical not in offer:
+                    listed = f"{offer[0]} to {offer[-1]}" if offer else "none"
                     raise DeviceError(
                         f"{name}: {describe(device)} has no {what} '{physical}': it has {listed}"
                     )

@@ -325,8 +325,8 @@ class NiDaq:
             # The card that it follows begins in the same tick, after it.
             due = self._pace.due(t_s) and not (begins and self._follows)
             self._readings.cells_reported[self._cells_at] = self._gates.reported(self._switched)
-            there = due and inputs.read(n_periods)
-        if there:
+            has_samples = due and inputs.read(n_periods)
+        if has_samples:
             in_blocks = self._plan.acquisition.kind == "block"
             card_s = inputs.card_s - inputs.delay_s if in_blocks else t_s
             self._values[self._clock_at] = card_s
@@ -335,7 +335,7 @@ class NiDaq:
             inputs.counted[:] = False
             if due:
                 self._pace.missed()
-        faults |= self._give_analog(inputs, there)
+        faults |= self._give_analog(inputs, has_samples)
         self._give_encoders(inputs)
         age_s = t_s - self._reading_s
         self._values[self._age_at] = age_s
@@ -351,16 +351,16 @@ class NiDaq:
         self._bits[self._lines_at] = word
         return faults | self._gates.look(levels, self._switched)
 
-    def _give_analog(self, inputs: Inputs, there: bool) -> int:
+    def _give_analog(self, inputs: Inputs, has_samples: bool) -> int:
         """Write the readings of the analogue inputs to their channels; returns their fault bits."""
         r, faults, valid, first = self._readings, 0, 0, self._place.channel
         for i, at in enumerate(self._analog_at):
-            troubles = int(inputs.filter.troubles[i]) if there else 0
+            troubles = int(inputs.filter.troubles[i]) if has_samples else 0
             faults |= card_fault(i, troubles)
-            raw = float(inputs.filter.mean[i]) if there else math.nan
+            raw = float(inputs.filter.mean[i]) if has_samples else math.nan
             self._values[self._raw_at[at]] = raw
             r.measured[first + at] = self._chains[i].value(raw)
-            if there and not troubles:
+            if has_samples and not troubles:
                 valid |= 1 << at
         r.mark_valid(self._analog_mask << first, valid << first)
         return faults

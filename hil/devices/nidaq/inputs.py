@@ -132,14 +132,14 @@ class Inputs:
                 return None
             blocks.append(first.copy())
             missing -= first.shape[1]
-            there = reader.waiting() if missing else 0
-            if there:
-                more = reader.block(min(there, missing), timeout_s)
+            n_waiting = reader.waiting() if missing else 0
+            if n_waiting:
+                more = reader.block(min(n_waiting, missing), timeout_s)
                 if more is None:
                     return None
                 blocks.append(more.copy())
                 missing -= more.shape[1]
-            came.append(first.shape[1] + there - (not came))  # one is of the start itself
+            came.append(first.shape[1] + n_waiting - (not came))  # one is of the start itself
         self.packet_s = packet_s(came[:PACKETS_LOOKED_AT], self._acquisition)
         return np.hstack(blocks)
 

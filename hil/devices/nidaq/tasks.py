@@ -265,10 +265,10 @@ def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
 def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
     """Rails and steps of the ranges that the card has chosen."""
     ends, steps = [], []
-    for channel, own in zip(plan.analog, task.ai_channels, strict=True):
+    for channel, converter in zip(plan.analog, task.ai_channels, strict=True):
         per_unit = 1.0 if channel.bridge is None else 1e3  # the card's range is in V, or V/V
-        low, high = per_unit * own.ai_rng_low, per_unit * own.ai_rng_high
-        bits = int(own.ai_resolution)
+        low, high = per_unit * converter.ai_rng_low, per_unit * converter.ai_rng_high
+        bits = int(converter.ai_resolution)
         ends.append(rails(low, high, bits))
         steps.append((high - low) / 2.0**bits)
     return ends, steps

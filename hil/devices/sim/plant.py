@@ -98,7 +98,7 @@ class SimPlant:
         self._no_current_A = np.zeros(n_cells)
         self._given_V, self._drawn_A = math.inf, 0.0
 
-    def feed(self, volts: float, limit_A: float) -> None:
+    def set_supply(self, volts: float, limit_A: float) -> None:
         """Set the supply's voltage and current limit."""
         if (volts, limit_A) != (self._volts, self._limit_A):
             self._fed, self._volts, self._limit_A = True, volts, limit_A

@@ -56,14 +56,14 @@ class SimSupply(SupplyDevice):
 
     def _switch(self, on: bool) -> None:
         self._on = on
-        self._feed()
+        self._set_supply()
 
     def _volts(self) -> float:
         wrong = self._fault("supply_voltage")
         return self.settings.voltage_V if wrong is None else wrong
 
-    def _feed(self) -> None:
-        self._plant.feed(self._volts() if self._on else 0.0, self.settings.current_A)
+    def _set_supply(self) -> None:
+        self._plant.set_supply(self._volts() if self._on else 0.0, self.settings.current_A)
 
     def _tell(self, want_on: bool, t_s: float) -> None:
         if self.watch.tell(want_on, t_s):
@@ -118,7 +118,7 @@ class SimSupply(SupplyDevice):
                 self._switch(on)
         if self._on and self._fault("supply_drops") is not None:
             self._switch(False)
-        self._feed()
+        self._set_supply()
         mute = self._fault("supply_mute") is not None
         if t_s >= self._asked_s + self._poll_s - ON_WITHIN_S and not mute:
             self._asked_s = t_s

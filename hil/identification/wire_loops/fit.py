@@ -221,9 +221,9 @@ def band(fitted: Fitted, loop: Loop) -> tuple[Array, Array]:
 
 def middle_of(loop: Loop, heating: bool) -> float:
     """Where half of the stroke is reached on one branch, deg C."""
-    own = loop.heating == heating
-    order = np.argsort(loop.strain[own])
-    return float(np.interp(0.5 * loop.stroke, loop.strain[own][order], loop.T_C[own][order]))
+    branch = loop.heating == heating
+    order = np.argsort(loop.strain[branch])
+    return float(np.interp(0.5 * loop.stroke, loop.strain[branch][order], loop.T_C[branch][order]))
 
 
 def _start(loops: Sequence[Loop], core: float) -> Array:

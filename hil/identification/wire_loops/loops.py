@@ -157,8 +157,11 @@ def _heating(name: str, T_C: Array) -> NDArray[np.bool_]:
     turn = hottest if min(hottest, n - 1 - hottest) >= min(coldest, n - 1 - coldest) else coldest
     heats_first = turn == hottest
     for part, rising in ((T_C[: turn + 1], heats_first), (T_C[turn:], not heats_first)):
-        way = part if rising else -part
-        if len(part) < POINTS_MIN or np.max(np.maximum.accumulate(way) - way) > TURN_SHARE * span_K:
+        rise = part if rising else -part
+        if (
+            len(part) < POINTS_MIN
+            or np.max(np.maximum.accumulate(rise) - rise) > TURN_SHARE * span_K
+        ):
             raise ModelError(
                 f"{name}: temperature does not rise once and fall once with {POINTS_MIN} points "
                 "each: give one heating and one cooling branch"

@@ -117,9 +117,9 @@ def _of_weight(path: Path, run: xr.Dataset) -> Array:
     starts = known[np.diff(reported[known].astype(int), prepend=0) == 1]
     if not len(starts):
         raise ModelError(f"{path}: its cell was never on: give a run that heats the wire")
-    there = np.isfinite(T_C) & np.isfinite(moved_m)
-    there[: starts[-1]] = False
-    rows = np.column_stack([T_C, -lifts * moved_m / wire.length_m])[there]
+    mask = np.isfinite(T_C) & np.isfinite(moved_m)
+    mask[: starts[-1]] = False
+    rows = np.column_stack([T_C, -lifts * moved_m / wire.length_m])[mask]
     hottest = int(np.argmax(rows[:, 0]))
     up, down = (_means(part) for part in (rows[: hottest + 1], rows[hottest:]))
     both = np.vstack([up, down[::-1]])

@@ -252,7 +252,7 @@ def drives_itself(reading: Reading, setup: Setup, gate: int) -> bool:
 
 
 def _gate(reading: Reading, setup: Setup, gate: int) -> Failure | None:
-    own = _output(gate, setup)
+    label = _output(gate, setup)
     others = [i for i in reading["fault_cells"] if i != gate]
     if "current_when_off" in reading["faults"] and others:
         seen = ", ".join(str(i + 1) for i in others)
@@ -267,7 +267,7 @@ def _gate(reading: Reading, setup: Setup, gate: int) -> Failure | None:
     if I_A >= DRIVES_SHARE * setup.load_A:
         return None
     return Failure(
-        f"gate {gate + 1} is on and {own} reads {I_A:.3f} A, with a load that draws "
+        f"gate {gate + 1} is on and {label} reads {I_A:.3f} A, with a load that draws "
         f"{setup.load_A:.3f} A",
         f"the load there; then {PULSED}",
     )
@@ -289,10 +289,10 @@ def _gates(reading: Reading, setup: Setup) -> Failure | None:
 def _current(reading: Reading, setup: Setup, cell: int) -> Failure | None:
     if reading["faults"] or reading["result"] != "done":
         return _refused(reading, setup, f"while gate {cell + 1} was on to be read")
-    meter_A, own = reading["typed"], _output(cell, setup)
+    meter_A, label = reading["typed"], _output(cell, setup)
     if abs(meter_A - setup.load_A) > LOAD_SHARE * setup.load_A + ROUNDING:
         return Failure(
-            f"the ammeter reads {meter_A:g} A at {own}, and {setup.load_Ohm:g} Ohm at "
+            f"the ammeter reads {meter_A:g} A at {label}, and {setup.load_Ohm:g} Ohm at "
             f"{setup.supply_V:g} V draw {setup.load_A:.3f} A",
             "the load's resistance, that the ammeter is in line and in amperes, and that gate "
             f"{cell + 1} switches this output",
@@ -306,14 +306,14 @@ def _current(reading: Reading, setup: Setup, cell: int) -> Failure | None:
     for gain, words in ((2.0, "twice"), (0.5, "half of")):
         if abs(ratio / gain - 1.0) <= POWER_OF_TWO:
             return Failure(
-                f"{own} reads {board_A:.3f} A, {words} the {meter_A:g} A of the ammeter: the gain "
-                "is off by two",
+                f"{label} reads {board_A:.3f} A, {words} the {meter_A:g} A of the ammeter: the "
+                "gain is off by two",
                 "the type of its amplifier, its shunt, and current_full_scale_mA of the board's "
                 "limits",
             )
     return Failure(
-        f"{own} reads {board_A:.3f} A, {ratio:.3g} times the {meter_A:g} A of the ammeter, and may "
-        f"be off by {100 * GAIN_SHARE:g} %",
+        f"{label} reads {board_A:.3f} A, {ratio:.3g} times the {meter_A:g} A of the ammeter, and "
+        f"may be off by {100 * GAIN_SHARE:g} %",
         "its shunt and amplifier, and AVCC",
     )
 
@@ -326,7 +326,7 @@ def _shorted(reading: Reading, setup: Setup) -> Failure | None:
         f"{_output(0, setup)} is shorted, and the board finds {faults}"
         f"{_at(reading['fault_cells'], setup)}",
         "that the link is at output 1, and the current limit of the supply, which must be above "
-        f"{1e-3 * setup.own['current_max_mA']:g} A",
+        f"{1e-3 * setup.table['current_max_mA']:g} A",
     )
 
 

@@ -131,24 +131,24 @@ def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | 
     elif played is None:
         played = SerialPort(setup.name, setup.address), Person()
     line = Line(setup.name, *played)
-    with interrupted_by_signals(), _left_alone(line) as own:
+    with interrupted_by_signals(), _left_alone(line) as limits:
         identity = line.open()
-        return _met(asked, setup, line, played[1], identity, own, truth)
+        return _met(asked, setup, line, played[1], identity, limits, truth)
 
 
 @contextlib.contextmanager
 def _left_alone(line: Line) -> Iterator[dict[str, int]]:
     """On every way out everything is off, and the board has its own table, which is yielded."""
-    own: dict[str, int] = {}
+    limits: dict[str, int] = {}
     try:
-        yield own
+        yield limits
     except BaseException:
         with contextlib.suppress(DeviceError), stop_on_signals(Stop()):  # the first is being told
-            line.leave(own)
+            line.leave(limits)
         raise
     else:
         with stop_on_signals(Stop()):
-            line.leave(own)
+            line.leave(limits)
 
 
 def _setup(asked: Asked) -> Setup:
@@ -185,7 +185,7 @@ def _setup(asked: Asked) -> Setup:
 
 
 def _simulated(asked: Asked, setup: Setup) -> tuple[Port, SimulatedBench]:
-    limits = dict(setup.own)
+    limits = dict(setup.table)
     chip: Chip
     if asked.backend == "emulated":
         emulated = EmulatedBoard(REHEARSED_SERIAL, limits, "board" if setup.measures else ARDUINO)
@@ -204,7 +204,7 @@ def _met(
     line: Line,
     guided: Guided,
     identity: protocol.Message,
-    own: dict[str, int],
+    limits: dict[str, int],
     truth: dict[str, float],
 ) -> Done | Failed:
     """Go on with a board that has answered; `own` is filled with its table once that is known."""
@@ -227,8 +227,8 @@ def _met(
     if mismatch is not None:
         return Failed("identity", mismatch, None)
     setup.check_load()
-    own |= setup.own
-    line.use(own)
+    limits |= setup.table
+    line.use(limits)
     try:
         steps = _gathered(setup, line, guided, journal, asked)
     except _FailedError as failed:
@@ -271,10 +271,10 @@ def _wrong_board(setup: Setup, identity: protocol.Message) -> Failure | None:
             f"it has serial {serial}, not {setup.serial}",
             "connect the board that is meant, or correct devices.BOARD.serial of the rig",
         )
-    there = identity["firmware_hash"]
-    if setup.firmware_hash not in (None, there):
+    firmware_hash = identity["firmware_hash"]
+    if setup.firmware_hash not in (None, firmware_hash):
         return Failure(
-            f"it runs firmware {there:08x}, not {setup.firmware_hash:08x}",
+            f"it runs firmware {firmware_hash:08x}, not {setup.firmware_hash:08x}",
             "hil board flash PORT, or devices.BOARD.firmware of the rig",
         )
     every = sum(1 << bit for bit in protocol.FAULTS.values())
@@ -295,20 +295,20 @@ def _wrong_board(setup: Setup, identity: protocol.Message) -> Failure | None:
     return None
 
 
-def _changed_limits(setup: Setup, there: dict[str, int]) -> Failure | None:
+def _changed_limits(setup: Setup, limits: dict[str, int]) -> Failure | None:
     """The table must be the board's own, or the one for loads that a stopped bring-up has left.
 
     And the board's own must leave every protection its effect.
     """
-    if there in (dict(setup.own), setup.loads_table()):
-        for key, text in without_effect(setup.own, measures=setup.measures):
+    if limits in (dict(setup.table), setup.loads_table()):
+        for key, text in without_effect(setup.table, measures=setup.measures):
             remedy = f"hil board limits PORT --set {key}=VALUE"
-            return Failure(f"limits: {key} = {setup.own[key]}: {text}", remedy)
+            return Failure(f"limits: {key} = {setup.table[key]}: {text}", remedy)
         return None
-    key = next(key for key, value in setup.own.items() if there[key] != value)
+    key = next(key for key, value in setup.table.items() if limits[key] != value)
     return Failure(
-        f"limits differ: {key} is {there[key]} on the board, and should be {setup.own[key]}",
-        f"hil board limits PORT --set {key}={setup.own[key]}",
+        f"limits differ: {key} is {limits[key]} on the board, and should be {setup.table[key]}",
+        f"hil board limits PORT --set {key}={setup.table[key]}",
     )
 
 
@@ -337,10 +337,10 @@ def _journal(
     return journal
 
 
-def _kept_table(journal: Journal, there: Mapping[str, int]) -> dict[str, int]:
+def _kept_table(journal: Journal, limits: Mapping[str, int]) -> dict[str, int]:
     """The board's own table in the journal, with the limits that the board has."""
     table = journal.readings.get(TABLE)
-    if not isinstance(table, dict) or table.keys() != there.keys():
+    if not isinstance(table, dict) or table.keys() != limits.keys():
         raise journal.damaged()
     if not all(isinstance(value, int) for value in table.values()):
         raise journal.damaged()
@@ -362,7 +362,7 @@ def _gathered(
         assert isinstance(step, Act)
         at = f"[{i + 1}/{len(steps)}]"
         if wired != [step.stage]:
-            line.use(setup.own)
+            line.use(setup.table)
             guided.connect(step.stage, connections(step.stage, setup))
             wired[:] = [step.stage]
         reading = _taken(step, at, setup, line, guided)
@@ -412,7 +412,7 @@ def _taken(step: Act, at: str, setup: Setup, line: Line, guided: Guided) -> dict
 
 
 def _looked(step: Act, setup: Setup, line: Line, guided: Guided) -> dict[str, Any]:
-    line.use(setup.loads_table() if step.loads_table else setup.own)
+    line.use(setup.loads_table() if step.loads_table else setup.table)
     return step.look(line, setup, guided)
 
 

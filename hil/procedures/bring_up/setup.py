@@ -50,7 +50,7 @@ class Setup:
     as_delivered: bool = False
 
     @property
-    def own(self) -> Mapping[str, int]:
+    def table(self) -> Mapping[str, int]:
         """The board's table of limits; known once it has been asked."""
         assert self.limits is not None
         return self.limits
@@ -61,16 +61,16 @@ class Setup:
 
     @property
     def on_min_A(self) -> float:
-        return 1e-3 * self.own["current_on_min_mA"]
+        return 1e-3 * self.table["current_on_min_mA"]
 
     @property
     def off_max_A(self) -> float:
-        return 1e-3 * self.own["current_off_max_mA"]
+        return 1e-3 * self.table["current_off_max_mA"]
 
     @property
     def count_A(self) -> float:
         """A step of the board's converter."""
-        return 1e-3 * self.own["current_full_scale_mA"] / 1023
+        return 1e-3 * self.table["current_full_scale_mA"] / 1023
 
     def loads_table(self) -> dict[str, int]:
         """The board's table with dummy loads at every output, and no wire anywhere.
@@ -82,9 +82,9 @@ class Setup:
         most_mA = min(
             round(1e3 * READING_MAX * self.load_A), protocol.LIMITS["current_max_mA"].highest
         )
-        heat = HELD_SHARE * (0.1 * most_mA) ** 2 * self.own["heat_time_constant_ms"]
+        heat = HELD_SHARE * (0.1 * most_mA) ** 2 * self.table["heat_time_constant_ms"]
         return {
-            **self.own,
+            **self.table,
             "current_on_min_mA": 0,
             "current_max_mA": most_mA,
             "heat_max_cA2ms": round(heat),
@@ -99,7 +99,7 @@ class Setup:
             It says which loads fit.
         """
         low_A = max(LOAD_SHARE * self.on_min_A, 2.0 * self.off_max_A)
-        high_A = 0.9e-3 * self.own["current_max_mA"]
+        high_A = 0.9e-3 * self.table["current_max_mA"]
         if not low_A <= self.load_A <= high_A:
             raise ConfigError(
                 f"--load {self.load_Ohm:g}: {self.supply_V:g} V make {self.load_A:.3g} A, and the "

@@ -66,12 +66,12 @@ def connections(stage: str, setup: Setup) -> str:
     if stage == "supply":
         return (
             f"connect no wire and no load; {supply}, with its current limit at "
-            f"{1.5e-3 * setup.own['current_max_mA']:.2g} A, switch it on, and press START, if the "
-            "board has that button"
+            f"{1.5e-3 * setup.table['current_max_mA']:.2g} A, switch it on, and press START, if "
+            "the board has that button"
         )
     if stage == "dummy loads":
         watts = setup.supply_V * setup.load_A
-        amperes = 1.5e-3 * setup.own["current_max_mA"]
+        amperes = 1.5e-3 * setup.table["current_max_mA"]
         return (
             f"connect a resistor of {setup.load_Ohm:g} Ohm, {2.0 * watts:.1f} W or more, at every "
             f"output, and an ammeter in the common line of the supply; {supply}, with its current "
@@ -190,11 +190,11 @@ def _with_loads(setup: Setup) -> Iterator[Act]:
 
 def read_s(setup: Setup) -> float:
     """For how long a gate is on while its ammeter is read."""
-    return min(READ_S, READ_SHARE * 1e-3 * setup.own["on_time_max_ms"])
+    return min(READ_S, READ_SHARE * 1e-3 * setup.table["on_time_max_ms"])
 
 
 def _with_one_wire(setup: Setup) -> Iterator[Act]:
-    on_s = min(WIRE_S, READ_SHARE * 1e-3 * setup.own["on_time_max_ms"])
+    on_s = min(WIRE_S, READ_SHARE * 1e-3 * setup.table["on_time_max_ms"])
     yield Act(
         "wire", f"the wire goes on for {on_s:g} s", "", "one wire",
         lambda line, setup, operator: line.hold(1, on_s).as_dict(),
@@ -282,5 +282,5 @@ def _stopped(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
         if on_s >= PRESSED_S:
             operator.set_estop(True)
 
-    on_s = min(ESTOP_S, READ_SHARE * 1e-3 * setup.own["on_time_max_ms"])
+    on_s = min(ESTOP_S, READ_SHARE * 1e-3 * setup.table["on_time_max_ms"])
     return line.hold(1, on_s, press).as_dict()

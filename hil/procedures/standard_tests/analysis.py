@@ -74,7 +74,7 @@ def tangents(T_C: Array, y: Array) -> Tangents:
     for line, name, remedy in ((low_line, "cold", "cool"), (high_line, "hot", "heat")):
         if abs(line[1]) > FLAT * abs(steep[1]):
             raise ConfigError(f"the {name} end of a branch is not flat: {remedy} it further")
-    lower_C, upper_C = _meet(low_line, steep), _meet(steep, high_line)
+    lower_C, upper_C = _intersection(low_line, steep), _intersection(steep, high_line)
     return Tangents(low_line, steep, high_line, lower_C, upper_C)
 
 
@@ -83,7 +83,7 @@ def _line(x: Array, y: Array) -> tuple[float, float]:
     return float(offset - slope * x.mean()), float(slope)
 
 
-def _meet(one: tuple[float, float], other: tuple[float, float]) -> float:
+def _intersection(one: tuple[float, float], other: tuple[float, float]) -> float:
     return (other[0] - one[0]) / (one[1] - other[1])
 
 

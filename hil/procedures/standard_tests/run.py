@@ -68,14 +68,14 @@ def run_test(
 
 
 def _values(name: str, table: Any, sets: Iterable[str]) -> Any:
-    given: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for text in sets:
         change = parse_set(text)
         if not change.keys() <= table.model_fields.keys():
             has = ", ".join(table.model_fields)
             raise ConfigError(f"--set {one_line(text)}: this test has {has}")
-        given |= change
-    return validated(table, Merged(given, [(f"test {name}", given)]))
+        contents |= change
+    return validated(table, Merged(contents, [(f"test {name}", contents)]))
 
 
 def _campaign(

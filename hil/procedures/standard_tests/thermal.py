@@ -145,7 +145,7 @@ def _analyse(
     values: Values, subject: Subject, trials: Sequence[Trial], out: Path, shown: Shown
 ) -> Results:
     temperature, unit = subject.temperature, shown.unit
-    rows, figures, found = [], [], []
+    rows, figures, loads = [], [], []
     for trial in trials:
         t_s = trial.run.t_s.values
         T, y = trial.run[temperature].values, shown.scale * trial.run[shown.column].values
@@ -166,7 +166,7 @@ def _analyse(
             )
             figures.append(saved(out, name, figure, caption))
         means = {key: interval(np.array([c[key] for c in per_cycle])) for key in per_cycle[0]}
-        found.append({"load_N": load_N, **means})
+        loads.append({"load_N": load_N, **means})
         keys = (*NAMES, "change", "width_K", "area")
         rows.append([load or "as mounted", *(mean_text(*means[key]) for key in keys)])
     columns = [
@@ -174,7 +174,7 @@ def _analyse(
         "hysteresis [K]", f"area [{unit} K]",
     ]  # fmt: skip
     tables = [as_table("Means over the cycles, with 95 % intervals", columns, rows)]
-    tables += _clausius(subject, found)
+    tables += _clausius(subject, loads)
     source = "measured" if subject.measured else "the twin's: no instrument measures the wire"
     notes = [
         f"The temperature is {source} ({temperature}).",
@@ -188,7 +188,7 @@ def _analyse(
         "figures": figures,
         "tables": tables,
         "notes": notes,
-        "loads": found,
+        "loads": loads,
     }
 
 
@@ -217,15 +217,15 @@ def _cycle(
     }  # fmt: skip
 
 
-def _clausius(subject: Subject, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _clausius(subject: Subject, means: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Slope of stress over every temperature, from at least two loads."""
-    loads = np.array([f["load_N"] for f in found if f["load_N"]], dtype=float)
+    loads = np.array([f["load_N"] for f in means if f["load_N"]], dtype=float)
     if len(loads) < 2:
         return []
     wire = subject.config.activation()[0].wire
     stress_MPa = loads / (wire.n_wires * 0.25e6 * np.pi * wire.diameter_m**2)
     rows = []
     for name in NAMES:
-        T_C = np.array([f[name][0] for f in found])
+        T_C = np.array([f[name][0] for f in means])
         rows.append([name, f"{np.polyfit(T_C, stress_MPa, 1)[0]:.3g}"])
     return [as_table("Stress over temperature (Clausius-Clapeyron)", ["", "MPa/K"], rows)]

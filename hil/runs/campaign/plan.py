@@ -95,12 +95,12 @@ def load_campaign(path: Path) -> Campaign:
     ConfigError
         The campaign or a trial is invalid; one line an error.
     """
-    own = read_toml(path)
-    if "campaign" not in own:
+    contents = read_toml(path)
+    if "campaign" not in contents:
         raise ConfigError(
             f"{path}: no [campaign]: give the file of a campaign; hil run runs experiments"
         )
-    tables = validated(CampaignTables, Merged(own, [(str(path), own)]))
+    tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     _refuse_taken_names(path, tables)
     trials = _ordered(path, tables, _combinations(path, tables))
     configs, wrong = {}, {}

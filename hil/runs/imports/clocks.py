@@ -74,9 +74,9 @@ class Times:
         """A column at these times."""
         if not self.mean or not self.repeated:
             return column[self.rows]
-        there = (self.groups >= 0) & np.isfinite(column)
-        counts = np.bincount(self.groups[there], minlength=len(self.t_s))
-        sums = np.bincount(self.groups[there], column[there], minlength=len(self.t_s))
+        mask = (self.groups >= 0) & np.isfinite(column)
+        counts = np.bincount(self.groups[mask], minlength=len(self.t_s))
+        sums = np.bincount(self.groups[mask], column[mask], minlength=len(self.t_s))
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts)
 
@@ -110,15 +110,15 @@ def increasing(
     raw: Array, source: Source, table: SourceTable, start: datetime | None, mean: bool = False
 ) -> Times:
     """Times without missing and repeated ones; ConfigError if they run back."""
-    there = np.flatnonzero(np.isfinite(raw))
-    given_s = raw[there]
-    if len(there) < 2:
-        raise ConfigError(f"{source.path}: {len(there)} rows with a time: at least 2 are needed")
+    rows = np.flatnonzero(np.isfinite(raw))
+    given_s = raw[rows]
+    if len(rows) < 2:
+        raise ConfigError(f"{source.path}: {len(rows)} rows with a time: at least 2 are needed")
     steps_s = np.diff(given_s)
     if (back := np.flatnonzero(steps_s < 0.0)).size:
         k = int(back[0])
         raise ConfigError(
-            f"{source.path}: time runs back {back.size} times, first in row {there[k + 1] + 1} of "
+            f"{source.path}: time runs back {back.size} times, first in row {rows[k + 1] + 1} of "
             f"the table, from {given_s[k]:.9g} s to {given_s[k + 1]:.9g} s: cut the file there, or "
             "name another time column"
         )
@@ -127,10 +127,10 @@ def increasing(
         raise ConfigError(f"{source.path}: all rows have the same time: name another time column")
     t_s = given_s[new]
     groups = np.full(len(raw), -1, dtype=np.int64)
-    groups[there] = np.cumsum(new) - 1
+    groups[rows] = np.cumsum(new) - 1
     gap_s = table.gap_s or GAP_INTERVALS * float(np.median(np.diff(t_s)))
-    return Times(t_s, there[new], groups, mean, gap_s, start, int((~new).sum()),
-                 len(raw) - len(there))  # fmt: skip
+    return Times(t_s, rows[new], groups, mean, gap_s, start, int((~new).sum()),
+                 len(raw) - len(rows))  # fmt: skip
 
 
 def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime]:
@@ -198,11 +198,11 @@ class Curve:
     @property
     def known(self) -> Curve:
         """Without missing values."""
-        there = np.isfinite(self.y)
-        return Curve(self.t_s[there], self.y[there])
+        mask = np.isfinite(self.y)
+        return Curve(self.t_s[mask], self.y[mask])
 
 
-def aligned(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
+def aligned(table: AlignTable, other: Curve, main: Curve, key: str) -> Clock:
     """Clock of `own` against that of `main`, by events or by correlation.
 
     Raises
@@ -210,12 +210,12 @@ def aligned(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
     ConfigError
         There is no event, the columns do not agree, or they do not overlap.
     """
-    for curve, column in ((own.known, table.column), (main.known, table.to_column)):
+    for curve, column in ((other.known, table.column), (main.known, table.to_column)):
         if len(curve.y) < 8 or np.ptp(curve.y) == 0.0:
             raise ConfigError(f"{key}: column '{column}' is constant: no clock can be found by it")
     if table.by == "event":
-        return _by_events(table, own.known, main.known, key)
-    return _by_correlation(table, own.known, main.known, key)
+        return _by_events(table, other.known, main.known, key)
+    return _by_correlation(table, other.known, main.known, key)
 
 
 def crossings_s(curve: Curve, level: float | None, edge: str) -> Array:
@@ -228,8 +228,8 @@ def crossings_s(curve: Curve, level: float | None, edge: str) -> Array:
     return np.asarray(curve.t_s[k] + share * (curve.t_s[k + 1] - curve.t_s[k]))
 
 
-def _by_events(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
-    own_s = crossings_s(own, table.level, table.edge)
+def _by_events(table: AlignTable, other: Curve, main: Curve, key: str) -> Clock:
+    own_s = crossings_s(other, table.level, table.edge)
     main_s = crossings_s(main, table.to_level, table.edge)
     few = min(len(own_s), len(main_s))
     if not few or (len(own_s) != len(main_s) and few < PATTERN_MIN):
@@ -278,28 +278,28 @@ def _fitted(method: str, main_s: Array, own_s: Array, drift: bool, r: float = na
                  correlation=r)  # fmt: skip
 
 
-def _by_correlation(table: AlignTable, own: Curve, main: Curve, key: str) -> Clock:
-    lag_s, r = coarse_lag(own, main)
+def _by_correlation(table: AlignTable, other: Curve, main: Curve, key: str) -> Clock:
+    lag_s, r = coarse_lag(other, main)
     if not r >= CORRELATION_MIN:
         raise ConfigError(
             f"{key}: '{table.column}' and '{table.to_column}' correlate with at most r = {r:.2f}: "
             "name columns of the same quantity, or align by event, clock or offset"
         )
-    begin_s = max(main.t_s[0], own.t_s[0] - lag_s)
-    edges_s = np.linspace(begin_s, min(main.t_s[-1], own.t_s[-1] - lag_s), SEGMENTS + 1)
+    begin_s = max(main.t_s[0], other.t_s[0] - lag_s)
+    edges_s = np.linspace(begin_s, min(main.t_s[-1], other.t_s[-1] - lag_s), SEGMENTS + 1)
     # Interpolation between noisy readings smooths them, most in the middle: without a common
     # smoothing the correlation would prefer such shifts.
-    width_s = SMOOTH_INTERVALS * _interval_s(own, main)
-    own, main = _smooth(own, width_s), _smooth(main, width_s)
-    reach_s = 3.0 * _interval_s(own, main) + DRIFT_MAX * (edges_s[-1] - edges_s[0])
+    width_s = SMOOTH_INTERVALS * _interval_s(other, main)
+    other, main = _smooth(other, width_s), _smooth(main, width_s)
+    reach_s = 3.0 * _interval_s(other, main) + DRIFT_MAX * (edges_s[-1] - edges_s[0])
     pairs = []
     for a_s, b_s in itertools.pairwise(edges_s):
         part = main.t_s[(main.t_s >= a_s) & (main.t_s < b_s)]
         at_s = part if len(part) >= 8 else np.linspace(a_s, b_s, 64, endpoint=False)
-        there = np.interp(at_s, main.t_s, main.y)
-        if np.std(there) < FLAT * np.std(main.y):
+        main_y = np.interp(at_s, main.t_s, main.y)
+        if np.std(main_y) < FLAT * np.std(main.y):
             continue
-        found_s = _refined(own, at_s, there, lag_s, reach_s)
+        found_s = _refined(other, at_s, main_y, lag_s, reach_s)
         if abs(found_s - lag_s) < 0.99 * reach_s:
             pairs.append((float(at_s.mean()), found_s))
     if not pairs:
@@ -323,12 +323,12 @@ def _smooth(curve: Curve, width_s: float) -> Curve:
     return Curve(at_s, gaussian_filter1d(y, width_s / step_s, mode="nearest"))
 
 
-def _refined(own: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: float) -> float:
+def _refined(other: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: float) -> float:
     """The lag near lag_s at which the curve `own` agrees best with main_y at at_s."""
     from scipy.optimize import minimize_scalar
 
     def disagreement(lag: float) -> float:
-        y = np.interp(at_s + lag, own.t_s, own.y)
+        y = np.interp(at_s + lag, other.t_s, other.y)
         return 1.0 if np.std(y) == 0.0 else 1.0 - float(np.corrcoef(y, main_y)[0, 1])
 
     tried_s = lag_s + np.linspace(-reach_s, reach_s, 81)
@@ -337,7 +337,7 @@ def _refined(own: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: floa
     return float(minimize_scalar(disagreement, bounds=(low, high), method="bounded").x)
 
 
-def coarse_lag(own: Curve, main: Curve) -> tuple[float, float]:
+def coarse_lag(other: Curve, main: Curve) -> tuple[float, float]:
     """Lag of `own` behind `main` that explains most samples, and the correlation coefficient there.
 
     The coefficient is that of the n samples which overlap at a lag, r = S_xy / sqrt(S_xx S_yy); the
@@ -345,11 +345,11 @@ def coarse_lag(own: Curve, main: Curve) -> tuple[float, float]:
     """
     from scipy.signal import correlate
 
-    spans_s = [float(np.ptp(curve.t_s)) for curve in (own, main)]
-    step_s = max(min(float(np.median(np.diff(c.t_s))) for c in (own, main)),
+    spans_s = [float(np.ptp(curve.t_s)) for curve in (other, main)]
+    step_s = max(min(float(np.median(np.diff(c.t_s))) for c in (other, main)),
                  max(spans_s) / POINTS_MAX)  # fmt: skip
     x = _even(main, step_s)
-    y = _even(own, step_s)
+    y = _even(other, step_s)
     ones = np.ones(len(x)), np.ones(len(y))
 
     def over_lags(a: Array, b: Array) -> Array:
@@ -368,7 +368,7 @@ def coarse_lag(own: Curve, main: Curve) -> tuple[float, float]:
     unexplained = np.maximum(1.0 - np.maximum(r, 0.0) ** 2, ROUNDING)
     best = int(np.argmax(-n * np.log(unexplained)))
     lag = best - (len(x) - 1)
-    return float(own.t_s[0] - main.t_s[0] + lag * step_s), float(r[best])
+    return float(other.t_s[0] - main.t_s[0] + lag * step_s), float(r[best])
 
 
 def _even(curve: Curve, step_s: float) -> Array:

@@ -141,8 +141,8 @@ def _best(
         for header, series in source.columns.items():
             if (source_name, header) in taken or series.values.dtype.kind not in "fiub":
                 continue
-            given = series.unit or ("1" if unit == "1" else "")
-            if not given or not fits(given, unit):
+            series_unit = series.unit or ("1" if unit == "1" else "")
+            if not series_unit or not fits(series_unit, unit):
                 continue
             short = split_header(header)[0].rpartition("/")[2].lower()
             like = difflib.SequenceMatcher(None, name.lower(), short).ratio()

@@ -51,13 +51,13 @@ def import_files(
         In one line: the file or key, what is wrong with it, and the remedy; nothing is written.
     """
     mapped = read_map(map_path)
-    own: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "experiment": {"name": mapped.name, "duration_s": 1.0, "operator": mapped.operator},
         "controller": {"kind": "idle"},
     }
     if mapped.period_s is not None:
-        own["loop"] = {"period_s": mapped.period_s}
-    config = load_with(rig, own, str(map_path), sets)
+        changes["loop"] = {"period_s": mapped.period_s}
+    config = load_with(rig, changes, str(map_path), sets)
     path = Output(out, force).path(config)
     trust_code(config, "hil import")
     pipeline = build(Plan(config))

@@ -94,8 +94,8 @@ def _clock_of(item: Opened, main: Opened) -> Clock:
         return Clock("difference of the clocks' dates", (starts[0] - starts[1]).total_seconds())
     assert table.column is not None  # the table refuses these two without columns
     assert table.to_column is not None
-    own = item.curve(table.column, f"{key}.column")
-    return aligned(table, own, main.curve(table.to_column, f"{key}.to_column"), key)
+    curve = item.curve(table.column, f"{key}.column")
+    return aligned(table, curve, main.curve(table.to_column, f"{key}.to_column"), key)
 
 
 def file_facts(opened: Opened) -> dict[str, Any]:

@@ -43,20 +43,20 @@ def resampled(
     """
     taken = np.searchsorted(t_s, ticks_s + SAME_TIME * period_s, side="right") - 1
     age_s = np.where(taken >= 0, np.maximum(ticks_s - t_s[taken], 0.0), np.nan)
-    there = age_s <= gap_s
+    mask = age_s <= gap_s
     if method == "mean":
         before = np.concatenate(([taken[0] - 1 if taken[0] >= 0 else -1], taken[:-1]))
         samples = _means(values, before + 1, taken + 1)
     elif method == "linear":
-        there, after = _bracketed(t_s, ticks_s, taken, period_s, gap_s)
+        mask, after = _bracketed(t_s, ticks_s, taken, period_s, gap_s)
         begin, end = np.maximum(taken, 0), after
         width_s = np.where(end > begin, t_s[end] - t_s[begin], 1.0)
         share = np.clip((ticks_s - t_s[begin]) / width_s, 0.0, 1.0)
         samples = values[begin] + share * (values[end] - values[begin])
-        age_s = np.where(there, 0.0, np.nan)
+        age_s = np.where(mask, 0.0, np.nan)
     else:
         samples = values[taken]
-    return Resampled(np.where(there, samples, np.nan), taken, age_s)
+    return Resampled(np.where(mask, samples, np.nan), taken, age_s)
 
 
 def _bracketed(

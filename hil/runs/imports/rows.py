@@ -105,8 +105,8 @@ class Rows:
         series = opened.source.column(table.column, f"{where}.column")
         times = opened.times_of(table.column, f"{where}.column")
         scale, offset = getattr(table, "scale", 1.0), getattr(table, "offset", 0.0)
-        given = table.unit or series.unit or ("1" if scale == 1.0 else unit)
-        values = converted(scale * times.values(series.values) + offset, given, unit, where)
+        file_unit = table.unit or series.unit or ("1" if scale == 1.0 else unit)
+        values = converted(scale * times.values(series.values) + offset, file_unit, unit, where)
         method: Method | None = getattr(table, "method", "previous")
         method = method or method_for(times.interval_s, self._period_s)
         t_s = opened.clock.to_recording(times.t_s)
@@ -116,7 +116,7 @@ class Rows:
             own_s = opened.clock.offset_s + (1.0 + opened.clock.drift) * self._ticks_s
         missing = int(np.isnan(samples.values).sum())
         self._used.append({
-            "to": key, "column": table.column, "file": opened.source.path.name, "unit": given,
+            "to": key, "column": table.column, "file": opened.source.path.name, "unit": file_unit,
             "scale": scale, "offset": offset, "method": method, "rows_without": missing,
         })  # fmt: skip
         if missing == len(samples.values):

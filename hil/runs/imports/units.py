@@ -56,8 +56,8 @@ def split_header(header: str) -> tuple[str, str]:
 
 def fits(unit: str, wanted: str) -> bool:
     """Whether a unit has the dimension of another one."""
-    given, target = parsed(unit), parsed(wanted)
-    return given is not None and target is not None and given.is_compatible_with(target)
+    source, target = parsed(unit), parsed(wanted)
+    return source is not None and target is not None and source.is_compatible_with(target)
 
 
 def converted(
@@ -70,16 +70,16 @@ def converted(
     ConfigError
         The unit is unknown, or has another dimension; `where` names the key.
     """
-    given, target = parsed(unit), parsed(wanted)
-    if given is None:
+    source, target = parsed(unit), parsed(wanted)
+    if source is None:
         raise ConfigError(f"{where}: unit '{unit}' is unknown: give unit, such as '{wanted}'")
     if target is None:
         raise ConfigError(f"{where}: the rig's unit '{wanted}' is unknown: correct the rig")
-    if given == target:
+    if source == target:
         return values
-    if not given.is_compatible_with(target):
-        hint = "kgf for kilograms of force" if str(given) in ("kilogram", "gram") else (
+    if not source.is_compatible_with(target):
+        hint = "kgf for kilograms of force" if str(source) in ("kilogram", "gram") else (
             f"one that converts to {wanted}, and scale if it is a raw signal")  # fmt: skip
         raise ConfigError(f"{where}: unit '{unit}' does not fit '{wanted}': give unit, {hint}")
-    magnitudes: NDArray[np.float64] = _registry().Quantity(values, given).to(target).magnitude
+    magnitudes: NDArray[np.float64] = _registry().Quantity(values, source).to(target).magnitude
     return magnitudes

@@ -41,7 +41,7 @@ class LinearSystem:
         n, m, p = len(np.asarray(A, dtype=object)), len(inputs), len(outputs)
         shapes = {"A": (A, (n, n)), "B": (B, (n, m)), "C": (C, (p, n)),
                   "D": (np.zeros((p, m)) if D is None else D, (p, m))}  # fmt: skip
-        a, b, c, d = (_matrix(name, given, shape) for name, (given, shape) in shapes.items())
+        a, b, c, d = (_matrix(name, entries, shape) for name, (entries, shape) in shapes.items())
         self.wires = SmaWires([], np.zeros(0))
         try:
             discrete = discretise(a, b, c, d, period_s)
@@ -59,9 +59,9 @@ class LinearSystem:
         self.linear.step(inputs, inputs)
 
 
-def _matrix(name: str, given: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+def _matrix(name: str, entries: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     try:
-        matrix = np.asarray(given, dtype=float)
+        matrix = np.asarray(entries, dtype=float)
     except ValueError:
         raise ModelError(f"{name}: its rows are not equally long") from None
     if matrix.shape != shape:

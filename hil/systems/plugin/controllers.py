@@ -46,8 +46,8 @@ def _control(run: SystemRun, layout: RigLayout) -> PluginControl:
     return PluginControl(tables.controller.plugin, facts, references)
 
 
-def _build(given: ControlInputs) -> PluginControl:
-    return _control(given, given.layout)
+def _build(inputs: ControlInputs) -> PluginControl:
+    return _control(inputs, inputs.layout)
 
 
 def _check(run: SystemRun) -> Found:

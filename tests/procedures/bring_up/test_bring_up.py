@@ -113,7 +113,7 @@ def test_a_sound_board_gets_a_signed_record_with_what_its_currents_are_off(asked
 def rig_limits(asked):
     from hil.procedures.bring_up.setup import of_rig
 
-    return dict(of_rig(asked.rig, (), None, None, None).own)
+    return dict(of_rig(asked.rig, (), None, None, None).table)
 
 
 def test_the_uncertainty_of_a_ratio_is_that_of_meter_and_converter(asked, rig_limits):
