@@ -44,7 +44,7 @@ from hil.loop.duty import STEPS
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.loop.stages import Message
 
-STARTS, START_S = 10, 0.3  # attempts to meet an Arduino, whose boot loader waits 1 to 2 s
+STARTS, START_S = 10, 0.3  # attempts to identify an Arduino, whose boot loader waits 1 to 2 s
 LINK_TROUBLES = ("board_reset", "board_refused")
 _RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
 _DONE = protocol.RESULTS["done"]
@@ -62,17 +62,17 @@ _readings = protocol.getter(
 
 @dataclass(frozen=True)
 class BoardSpec:
-    """What a rig says of a board.
+    """A rig's requirements on a board.
 
     Attributes
     ----------
     limits : the expected table of the board; arming is refused on a mismatch
-    estop : it has an e-stop, which must be seen open
-    firmware_hash : of the required firmware; None: any firmware with this protocol
+    estop : it has an e-stop, which the self-test must see open
+    firmware_hash : hash of the required firmware; None: any firmware with this protocol
     power : the path of its cells' power, for error messages
-    at_rest_C : between which temperatures each cell's clamp is before a run; empty: any
+    at_rest_C : lowest and highest temperature of each cell's clamp before a run; empty: any
     measures : whether its build measures currents and temperatures; an Arduino's does not
-    as_delivered : its fuses may be those that it was sold with, and opening its port may reset it
+    as_delivered : it may have the fuses it was sold with, and opening its port may reset it
     """
 
     limits: Mapping[str, int]
@@ -92,7 +92,7 @@ class CellBoard:
     ----------
     operator : operates the board's e-stop during the self-test
     resistances : the cells' resistances, of a board that measures them
-    advance_simulation : called with the time of every tick before it is read
+    advance_simulation : called with the tick's time before the board is read
     """
 
     def __init__(
@@ -113,17 +113,17 @@ class CellBoard:
         self._notes: list[Message] = []
         self._set_mask = protocol.encoder("set_mask")
         self._set_duties = protocol.encoder("set_duties")
-        self._sent_duty = np.zeros(len(place.gates))  # with the last command
+        self._sent_duty = np.zeros(len(place.gates))  # duty in the last command
         self._no_gates = (0,) * (protocol.CELLS_MAX - len(place.gates))
         self._asked_s = math.nan  # for relay K1, on the line's clock
-        self._is_armed = False  # as far as the board was commanded
+        self._is_armed = False  # by the last command; the board may have tripped since
         self._armed_by: protocol.Message | None = None
         self._faults_of_link = 0  # latched until armed again
         self._link_fault_texts: dict[int, str] = {}
         self._answer: protocol.Message | None = None  # the last one
         self._pending: protocol.Message | None = None
-        self._asked_tick = self._drawn_tick = 0  # of a broadcast: sent last, answered last
-        self._sent_t_s = 0.0  # a reading is as old as the command it answers
+        self._asked_tick = self._drawn_tick = 0  # of the broadcast sent last; answered last
+        self._sent_t_s = 0.0  # the age of a reading counts from the command that it answers
         self._last_t_s = 0.0
         self._first_time_us: int | None = None
         self.identity: protocol.Message | None = None  # since it was opened
@@ -208,7 +208,7 @@ class CellBoard:
         self._heat.note(self._link.ask("read"))
 
     def _identify(self) -> protocol.Message:
-        """Ask for the identity, again while an Arduino starts, which opening its port resets."""
+        """Ask for the identity; opening the port resets an Arduino: repeat while it starts."""
         for _ in range(STARTS if self._spec.as_delivered else 0):
             try:
                 return self._link.ask("identify")
@@ -245,7 +245,7 @@ class CellBoard:
         return f"{self.name}: another host has armed it: end that run first"
 
     def check_room(self) -> None:
-        """Require clamps as in the room that the rig is for, before anything is on.
+        """Require clamp temperatures of the rig's room before anything is on.
 
         Raises
         ------
@@ -278,25 +278,23 @@ class CellBoard:
         return tested
 
     def arm(self) -> None:
-        """Allow switching; its answer is the reading of the first tick.
+        """Arm the board; its answer is the reading of the first tick.
 
-        The board pulses the wire behind every gate of this rig: a broken or shorted one is named,
-        or isolated if the limits allow it.
+        The board pulses every wire of this rig. A broken or shorted wire is an error that names
+        it, or the cell is isolated if the limits allow it.
         """
         answer = self._armed_once_ready()
         if answer["result"] == protocol.RESULTS["is_armed"]:
             if self._link.attempts == 1:
                 raise DeviceError(self._other_host())
-            self._link.ask(
-                "disarm"
-            )  # an answer was lost, and with it the arming's number: a new one
+            self._link.ask("disarm")  # the answer with the arming's number was lost: arm again
             answer = self._armed_once_ready()
         result = protocol.result_name(answer["result"])
         if result != "done":
             raise DeviceError(f"{self.name}: refused to be armed: {self._reasons(result, answer)}")
         self._link.number = answer["arming"] << 8 | answer.seq
         self._pending = self._armed_by = answer
-        self._link.took_s = math.nan  # no command of the run
+        self._link.took_s = math.nan  # the run has sent no command yet
         self._is_armed, self._faults_of_link, self._link_fault_texts = True, 0, {}
         self._drawn_tick = 0
         if self._resistances:
@@ -304,12 +302,12 @@ class CellBoard:
         self._cells.reset(answer["cells_open"])
 
     def close_relay(self) -> bool:
-        """Ask for relay K1 and return whether its supply is there; an armed board has it.
+        """Ask the board to close relay K1; return whether the supply is on: always, if armed.
 
         Raises
         ------
         DeviceError
-            It has been asked for seconds in vain.
+            The supply is still off after `SUPPLY_S`.
         """
         if self._is_armed:
             return True
@@ -317,14 +315,14 @@ class CellBoard:
         self._pending, link.took_s = link.ask("arm", limits_crc=crc, cells=0), math.nan
         if protocol.result_name(self._pending["result"]) != "supply_waits":
             self._asked_s = math.nan
-            return True  # whatever else is wrong, arming says it
+            return True  # arming reports any other fault
         self._asked_s = link.sent_s if math.isnan(self._asked_s) else self._asked_s
         if link.sent_s - self._asked_s > SUPPLY_S:
             raise DeviceError(no_supply(self.name, link.ask, self._spec.limits, self._spec.power))
         return False
 
     def has_cooled(self) -> bool:
-        """Whether it can be armed without waiting, by its last readings while disarmed."""
+        """Whether it can be armed without waiting, according to its last readings."""
         return not self._heat.is_hot
 
     def _armed_once_ready(self) -> protocol.Message:
@@ -335,12 +333,12 @@ class CellBoard:
 
     @property
     def has_news(self) -> bool:
-        """Whether a newly isolated cell, or a missing supply, has not been reported yet."""
+        """Whether a newly isolated cell or an unmeasured supply is still to be reported."""
         own = self._resistances
         return self._cells.has_news or (own is not None and own.has_news)
 
     def messages(self) -> list[Message]:
-        """Newly isolated cells, and a missing supply; all else is in the board's fault bits."""
+        """Newly isolated cells, an unmeasured supply, weak fuses; fault bits hold all else."""
         told = [] if self._resistances is None else self._resistances.messages()
         notes, self._notes = self._notes, []
         return [*notes, *told, *self._cells.messages()]
@@ -426,13 +424,13 @@ class CellBoard:
             )
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
-        """The board's faults as text, by the row of the interlocks that it trips.
+        """The board's faults as text, by the interlock that each trips.
 
-        Asks it for the sample that tripped, since all is off by now.
+        Asks the board for the sample that tripped; everything is off by now.
 
         Parameters
         ----------
-        on_s : for how long every cell of the rig has been commanded on
+        on_s : time for which every cell of the rig has been commanded on
         """
         found = {
             name: [self._link_fault_texts[bit]]
@@ -455,17 +453,17 @@ class CellBoard:
     def _tripped(
         self, cells: Mapping[str, int], faults: Sequence[str]
     ) -> dict[str, dict[str, float]]:
-        """Current and temperature of these cells, by their gates, that belong to these faults.
+        """Current and temperature of these cells (name: gate) that explain these faults.
 
-        The board keeps the sample that tripped first. Of other cells the last sample counts where
-        gates that are off leave the fault as it is.
+        For the cell that tripped first the board keeps the sample. For other cells the last sample
+        counts, of currents only if the fault persists with all gates off.
         """
         try:
             self._pending = self._pending or self._link.collect()
             now = self._link.exchange("read")
         except DeviceError:
-            return {}  # it is gone; the loop notices by itself
-        if not self._spec.measures:  # its heat budget takes this current for granted
+            return {}  # it does not answer any more, which the loop notices
+        if not self._spec.measures:  # its heat budget assumes this current
             return {CURRENT: dict.fromkeys(cells, 1e-3 * self._spec.limits["current_max_mA"])}
         current_mA, temperature_cC = list(now["current_mA"]), list(now["temperature_cC"])
         lasts = {fault for fault in faults if VALUES.get(fault) == CURRENT} <= {WHEN_OFF}
@@ -484,7 +482,7 @@ class CellBoard:
         self._sent_t_s = t_s
         self._asked_tick = commands.broadcast.tick
         if not self._is_armed and self._heat.is_due(self._link.sent_s):
-            self._link.send("read")  # nothing is on, and its answer has all that a status has
+            self._link.send("read")  # all is off, and its answer contains all of a status
             return
         if self._asked_tick:
             self._broadcast(commands)
@@ -501,7 +499,7 @@ class CellBoard:
         self._link.send_set(self._set_duties, *steps, *self._no_gates)
 
     def _broadcast(self, commands: Commands) -> None:
-        """Send the message; after a new draw its answer says which cells are on now.
+        """Send the message; after a new draw its answer says which cells are on.
 
         If the answer misses this tick, cell states are unknown until the next.
         """
@@ -542,9 +540,9 @@ class CellBoard:
             self._look_back(last, answer)
 
     def _look_back(self, last: protocol.Message | None, answer: protocol.Message) -> None:
-        """What no tick has seen: the answer to the last command, if it came, and to disarming.
+        """Check the answers that came after the last tick: to its command, and to disarming.
 
-        Power may be off by the second, so that the faults in it are not the run's.
+        Power may be off by the second answer: its faults do not belong to the run.
         """
         if last is not None:
             self._is_armed = True
@@ -563,12 +561,10 @@ class CellBoard:
 
 
 def _trouble(ran_back: bool, result: int, state: int, fault_bits: int, meant: int = _ARMED) -> int:
-    """What is wrong with an armed board's answer, beside the faults that it names itself.
+    """Link faults of an armed board's answer; it names other faults itself.
 
-    `meant` is the state in which it should be now.
-
-    `host_silent` latches in an armed board alone, so that one was not reset, however long the
-    host stood still.
+    `meant` is the state that it should have. `host_silent` latches only in an armed board: a board
+    with that fault was not reset, however long the host was silent.
     """
     forgot = state == _DISARMED and meant != _DISARMED
     if forgot or (ran_back and not fault_bits & _HOST_SILENT):

@@ -1,49 +1,50 @@
 """A shape memory alloy wire heated by its own resistance and cooled by still air.
 
-A cell is n alike wires of length l, mechanically in parallel. Per metre of wire, with the
+A cell is n equal wires of length l, mechanically in parallel. Per metre of wire, with the
 temperature T, the austenite fraction xi and the duty D (0 to 1) of a supply of V_w per wire:
 
     rho A c T' + rho A L xi' = P - pi d h (T - T_a)
     P = D (V_w / l)^2 / r(xi),    r(xi) = r_M + (r_A - r_M) xi
 
 `resistivity` makes r depend on temperature and strain too (`hil.mechanics.sma.resistance`); P is
-then r(xi) / r(T, xi, e) times that, with the ratio of the beginning of a step.
+then multiplied by r(xi) / r(T, xi, e), taken at the beginning of the step.
 
-P is the mean over the PWM, whose period is far below the wire's time constant. In series every
+P is the mean over a PWM period, which is far below the wire's time constant. In series every
 wire has V_w = V / n; in parallel V_w = V.
 
-Hysteresis (a play operator): xi stays where it is, except that it is never below the heating
-branch and never above the cooling branch,
+Hysteresis (a play operator): xi is constant between the heating branch, its lower limit, and the
+cooling branch, its upper limit,
 
     g_h(T) = clip((T - A_s) / (A_f - A_s), 0, 1)
     g_c(T) = clip((T - M_f) / (M_s - M_f), 0, 1),    g_h(T) <= xi <= g_c(T)
 
-so that (T, xi) is the whole memory, minor loops need no other, and a closed excursion of T
-returns to its point. Transitions do not move with stress, and an over-heated wire does not burn.
+so that (T, xi) is the whole state: minor loops need no other memory, and minor loops close.
+Transition temperatures do not depend on stress, and an overheated wire is not damaged.
 
 On a branch xi' = T' / (A_f - A_s) (or M_s - M_f): the latent heat adds to the heat capacity. Off
-the branches P is constant and the exponential step exact, up to the branch whose time it gives in
-closed form; along a branch P is linearised over a 16th of its width at most. Nothing depends on
-the period.
+the branches P is constant: an exponential step is exact, and the time until a branch is reached
+has a closed form. Along a branch P is linearised over at most a 16th of the branch's width. The
+result does not depend on the period.
 
 Source
 ------
 Dynalloy, Technical Characteristics of Flexinol Actuator Wires, F1140 (TCF1140): density
 6.45 g/cm3, latent heat 5.78 cal/g, specific heat 0.2 cal/g K. The maker's wire table, 0.10 mm (not
 seen in print here): 126 Ohm/m, 200 mA for a contraction in 1 s, 0.9 s to cool (HT), 143 g pull;
-cooling times leave out the last 0.5 % of deformation, as a seller's table for Flexinol springs
-says. Transitions of HT wire 88, 98, 72, 62 degC:
-as N. Baraghini, Modeling and Simulation of Mechatronic Systems (GitHub), takes them.
+cooling times exclude the last 0.5 % of deformation, according to a seller's table for Flexinol
+springs. Transitions of HT wire 88, 98, 72, 62 degC: from N. Baraghini, Modeling and Simulation of
+Mechatronic Systems (GitHub).
 
-No single h gives both times with the printed heats (837 J/kg K and 24.2 kJ/kg): 1.6 s and 1.2 s
-at 145 W/m2 K. The defaults keep the latent heat and take 450 J/kg K, 46 % below print, for the
-effective specific heat (assumed; about what calorimetry gives for NiTi), and h = 125 W/m2 K
-(assumed; Morgan 1975, Nu = 0.675 Ra^0.058, gives 138). Austenite is assumed to have 0.9 of the
-martensite's resistance, as loaded wires show; F1140 prints the opposite, 100 to 80 microOhm cm.
-The conductivity of 18 W/m K is F1140's.
+No single h gives both times with the printed heats (837 J/kg K and 24.2 kJ/kg): 145 W/m2 K gives
+1.6 s and 1.2 s. The defaults keep the latent heat and assume 450 J/kg K for the effective specific
+heat, 46 % below print and close to calorimetry of NiTi, and h = 125 W/m2 K (Morgan 1975,
+Nu = 0.675 Ra^0.058, gives 138). The resistance of austenite is assumed to be 0.9 of the
+martensite's, as in loaded wires; F1140 prints the opposite, 100 to 80 microOhm cm. The
+conductivity of 18 W/m K is F1140's.
 
 The clamp at the wires' end (`hil.mechanics.sma.clamp`) is assumed to be 0.25 g of brass, 0.1 J/K,
-which gives 2.5 mW/K to the air and its leads: it follows the wires with 36 s, and by a tenth.
+and to lose 2.5 mW/K to the air and its leads: time constant 36 s; it warms a tenth as much as the
+wires.
 """
 
 from collections.abc import Sequence
@@ -69,11 +70,11 @@ class SmaWire:
     Attributes
     ----------
     length_m, n_wires
-        Of one wire; how many are mechanically in parallel.
+        Length of one wire; number of wires mechanically in parallel.
     wiring : {"series", "parallel"}
-        Electrically. In series (the default) one current flows through all.
-    supply_V : across the cell while its gate is on; None: what drives 0.2 A, the maker's current,
-        through every wire when cold
+        Electrical connection. In series (the default) one current flows through all.
+    supply_V : voltage across the cell while its gate is on; None: the voltage that drives 0.2 A,
+        the maker's current, through every cold wire
     """
 
     length_m: float = 0.1  # assumed
@@ -121,7 +122,7 @@ class SmaWire:
 
     @property
     def cell_V(self) -> float:
-        """The supply across the cell."""
+        """The voltage across the cell while its gate is on."""
         if self.supply_V is not None:
             return self.supply_V
         n = self.n_wires if self.wiring == "series" else 1
@@ -129,7 +130,7 @@ class SmaWire:
 
     @property
     def field_V_per_m(self) -> float:
-        """V_w / l: the supply along every wire."""
+        """V_w / l: the voltage per metre of every wire."""
         n = self.n_wires if self.wiring == "series" else 1
         return self.cell_V / (n * self.length_m)
 
@@ -142,12 +143,12 @@ class SmaWire:
 
     @property
     def cell_m(self) -> float:
-        """The cell's resistance over a wire's resistance per metre."""
+        """The cell's resistance divided by a wire's resistance per metre."""
         return self.length_m * (self.n_wires if self.wiring == "series" else 1.0 / self.n_wires)
 
     @property
     def ends_Ohm(self) -> tuple[float, float]:
-        """Of the cell at the two ends of its stroke, at the temperature of its resistivity."""
+        """The cell's resistance at both ends of its stroke, at the resistivity's temperature."""
         own, phases = self.resistivity, (self.martensite_Ohm_per_m, self.austenite_Ohm_per_m)
         cold, hot = (
             ohm_per_m(own.constants, *phases, own.at_C, xi, own.strain * (1.0 - xi))
@@ -158,8 +159,8 @@ class SmaWire:
     def extremes_Ohm_per_m(self, cold_C: float, hot_C: float) -> tuple[float, float]:
         """The least and the greatest resistance in any phase between two temperatures.
 
-        It is linear in the fraction, in the strain and, between the R-phase's corners, in the
-        temperature: the ends and corners are enough.
+        The resistance is linear in the fraction, in the strain and, between the corners of the
+        R-phase, in the temperature: its extremes are at the ends and corners.
         """
         own = self.resistivity
         at_C = [T for T in (own.R_f_C, own.R_s_C) if cold_C < T < hot_C]
@@ -182,7 +183,7 @@ class SmaWire:
 
 @dataclass(frozen=True)
 class _Law:
-    """One wire as the kernel takes it, per metre, beside what makes a cell of it."""
+    """Constants of a wire per metre, then the factors that scale them to a cell."""
 
     C: float
     L: float
@@ -201,14 +202,14 @@ class _Law:
     varies: float
 
 
-# Where a row of `wire_laws` has each of them.
+# Index of each constant in a row of `wire_laws`.
 _AT = {field.name: i for i, field in enumerate(fields(_Law))}
 C_AT, L_AT, G_AT, T_A_AT, E2_AT = (_AT[name] for name in ("C", "L", "G", "T_a", "E2"))
 R_M_AT, DR_AT = _AT["r_M"], _AT["dr"]
 A_S_AT, A_F_AT, M_S_AT, M_F_AT = (_AT[name] for name in ("A_s", "A_f", "M_s", "M_f"))
 CELL_V_AT, CELL_OHM_M_AT = _AT["cell_V"], _AT["cell_Ohm_m"]
 STRAIN_AT, VARIES_AT = _AT["strain"], _AT["varies"]
-MOVES_AT = len(_AT)  # what `Resistivity.constants` gives
+MOVES_AT = len(_AT)  # the first of `Resistivity.constants`
 
 
 class SmaWires:
@@ -219,16 +220,17 @@ class SmaWires:
     T_C, xi : (N,) arrays
         The state: temperature and austenite fraction; NaN where a cell has no wire.
     clamp_C : (N,) array
-        Of the clamps at their ends, which a plant steps (`hil.mechanics.sma.clamp`); NaN likewise.
-    state : (4, N) array, T_C, xi, current_A and resistance_Ohm, which are its rows
-    current_A : (N,) array, mean over the PWM through the cell, at the end of the last period
-    resistance_Ohm : (N,) array, of the cell, now
+        Temperature of the clamps at their ends, which a plant steps (`hil.mechanics.sma.clamp`);
+        NaN where a cell has no wire.
+    state : (4, N) array with the rows T_C, xi, current_A and resistance_Ohm
+    current_A : (N,) array, mean current of a PWM period through the cell, after the last step
+    resistance_Ohm : (N,) array, resistance of the cell
     supply_V : (N,) array
-        Across the cell while its gate is on, when supply_V / resistance_Ohm flows.
+        Voltage across the cell while its gate is on; supply_V / resistance_Ohm flows.
 
     Parameters
     ----------
-    loaded : cells whose wires another steps, under stress (`hil.mechanics.sma.stressed`)
+    loaded : cells whose wires are under stress and stepped by `hil.mechanics.sma.stressed`
     """
 
     def __init__(
@@ -250,38 +252,38 @@ class SmaWires:
         self._field2 = np.array([w.field_V_per_m**2 for w in wires if w is not None])
 
     def feed(self, supply_V: float) -> None:
-        """From now on this stands across every cell whose gate is on."""
+        """Set the supply voltage of every cell."""
         if len(self._where):
             self._laws[:, E2_AT] = self._field2 * (supply_V / self._nominal_V) ** 2
             self._laws[:, CELL_V_AT] = self.supply_V[self._where] = supply_V
 
     @property
     def laws(self) -> NDArray[np.float64]:
-        """A row for every cell that has a wire (`wire_laws`), with the supply and air of now."""
+        """A row for every cell that has a wire (`wire_laws`), with the present supply and air."""
         return self._laws
 
     def rows(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which rows of `laws` these cells have."""
+        """Indices of these cells' rows in `laws`."""
         return np.searchsorted(self._where, cells)
 
     @property
     def ambient_C(self) -> float:
-        """Of the air around the first cell that has a wire; NaN where none has."""
+        """Temperature of the air around the first cell that has a wire; NaN if none has."""
         return float(self._laws[0, T_A_AT]) if len(self._laws) else float("nan")
 
     @property
     def air_C(self) -> NDArray[np.float64]:
-        """Around every cell that has a wire, in order."""
+        """Temperature of the air around every cell that has a wire, in order."""
         return self._laws[:, T_A_AT] if len(self._laws) else np.zeros(0)
 
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
-        """From now on the air around every wire has this temperature; settled wires too."""
+        """Set the temperature of the air around every wire; of settled wires and clamps too."""
         self._laws[:, T_A_AT] = T_a_C
         if settled:
             self.T_C[self._where] = self.clamp_C[self._where] = T_a_C
 
     def reset(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
-        """At ambient temperature in equilibrium, as come from the cold; no current."""
+        """Set equilibrium at ambient temperature, reached by warming up, without current."""
         for n in self._where:
             wire = self.cells[n]
             assert wire is not None
@@ -295,8 +297,8 @@ class SmaWires:
             F_before[n] = F[n] = self._force_on[n] * self.xi[n]
 
     def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(2, n) temperatures at which wires at these fractions (n,) are on the heating and on the
-        cooling branch, for the n cells that have a wire; beyond 0 to 1 the lines go on.
+        """(2, n) temperatures of the heating and of the cooling branch at these fractions (n,), for
+        the n cells that have a wire; fractions outside 0 to 1 extrapolate the branches.
         """
         A_s, A_f, M_s, M_f = (self._laws[:, at] for at in (A_S_AT, A_F_AT, M_S_AT, M_F_AT))
         return np.stack([A_s + fraction * (A_f - A_s), M_f + fraction * (M_s - M_f)])
@@ -308,19 +310,19 @@ class SmaWires:
         F_before: NDArray[np.float64],
         F: NDArray[np.float64],
     ) -> None:
-        """Advance one period with these duties held (clipped to 0..1, NaN is 0)."""
+        """Advance by one period at constant duties (clipped to 0..1, NaN is 0)."""
         if len(self._own):
             step_wires(drive, period_s, self.arrays, F_before, F)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What `step_wires` takes of the cells that it steps."""
+        """Arguments of `step_wires` for the cells that it steps."""
         own = (self._own, self._where, self._laws, self._force_on)
         return (*own, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
 
 
 def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
-    """The constants of every wire, a row each, as `advance` takes them."""
+    """The constants of every wire, a row each, in the order of `_Law`."""
     return np.array([astuple(_law(wire)) + wire.resistivity.constants for wire in wires])
 
 
@@ -355,7 +357,7 @@ def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def heats(law, T, xi):  # type: ignore[no-untyped-def]
-    """r(xi) / r(T, xi, e): how much more the supply heats this wire than without `varies`."""
+    """r(xi) / r(T, xi, e): heating power relative to a resistance without `varies`."""
     if law[VARIES_AT] == 0.0:
         return 1.0
     plain = law[R_M_AT] + law[DR_AT] * xi
@@ -364,7 +366,7 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
-    """Advance the wires that no stress moves by a period."""
+    """Advance the wires whose transitions do not depend on stress by one period."""
     own, where, laws, force_on, T, xi, current, resistance = arrays
     for k in own:
         n = where[k]
@@ -382,8 +384,8 @@ def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
 def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty.
 
-    Every pass goes up to where the law changes: a branch met, a piece of a branch, its end, or
-    the end of the time. T is monotone meanwhile, so there are few.
+    Every pass ends where the law changes: at a branch, after a piece of a branch, at the end of a
+    branch, or at the end of the time. T is monotone within the time, so there are few passes.
     """
     C, L, G, T_a, E2 = law[C_AT], law[L_AT], law[G_AT], law[T_A_AT], law[E2_AT]
     r_M, dr, A_s, A_f, M_s, M_f = (
@@ -422,7 +424,7 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
             T_next = target
         if along:
             xi = limit if T_next == target else min(1.0, max(0.0, (T_next - start) / width))
-        # Rounding must not carry a cooling wire past the air.
+        # Rounding must not cool a wire below the air's temperature.
         T = T_next if q > 0.0 else max(T_next, T_a)
         remaining -= took
     return T, xi
@@ -436,7 +438,7 @@ def phi(z):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def time_to(dT, speed, rate):  # type: ignore[no-untyped-def]
-    """When T' = speed - rate (T - T0) has gone dT."""
+    """Time until T has changed by dT, with T' = speed - rate (T - T0)."""
     x = rate * dT / speed
     if abs(x) < 1e-9:
         return dT / speed * (1.0 + 0.5 * x)

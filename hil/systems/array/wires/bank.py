@@ -1,7 +1,7 @@
 """The estimated wires, each with three copies that give derivatives of its force.
 
-The copies have a little more power, a little more convection, and warmer air. Their differences
-from the wire are its derivatives to what is uncertain of its law.
+One copy has a little more power, one a little more convection, one warmer air. Their differences
+from the wire give its derivatives with respect to each uncertain parameter of its law.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT
 from hil.mechanics.system import Drive
 from hil.systems.array.wires.cells import WireModel
 
-HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # where a law has them
-OFF, OFF_K = 0.02, 1.0  # how far the wires beside a wire are off
+HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # their indices in a law
+OFF, OFF_K = 0.02, 1.0  # a copy's offset: relative power and convection; air in K
 STEPS = np.array([[OFF], [OFF], [OFF_K]])
 
 
@@ -24,10 +24,11 @@ class WireBank:
     Attributes
     ----------
     knots_C : (N, N_KNOTS) array, the branches of every wire
-    laws : (4, N, M) array, as estimated; with more power; with more convection; in warmer air
-    wires : (4, N, 3) array, temperature, austenite and lag of each
-    comes : (N,) array, force of each cell over its static gain
-    slopes : (3, N) array, its derivatives: to relative power and convection, and to the air in K
+    laws : (4, N, M) array: estimated; with more power; with more convection; in warmer air
+    wires : (4, N, 3) array, temperature, austenite fraction and lag of each
+    comes : (N,) array, force of each cell divided by its static gain
+    slopes : (3, N) array, derivatives of `comes` with respect to relative power, relative
+        convection, and the air temperature in K
     """
 
     def __init__(self, cells: WireModel) -> None:
@@ -64,14 +65,14 @@ class WireBank:
         return float(self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._lag))
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
-        """Set the measured air temperature; settled wires take it too."""
+        """Set the measured air temperature; settled wires are set to it too."""
         self.laws[:, :, ROOM] = T_C + self._warmer_K
         self.laws[3, :, ROOM] += OFF_K
         if settled:
             self.wires[:, :, 0] = self.laws[:, :, ROOM]
 
     def believe(self, heating: Array, cooling: Array, room_K: float) -> None:
-        """Change every law by these amounts, and move the wires to the state that results."""
+        """Change every law by these amounts, and the wires' states by their derivatives."""
         law = self.laws[0]
         law[:, HEATING] *= 1.0 + heating
         law[:, COOLING] *= 1.0 + cooling
