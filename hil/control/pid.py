@@ -104,7 +104,9 @@ class Pid:
         self.restart()
 
     def set_gain(self, key: str, value: float) -> None:
-        """Change a gain by its name in `PidGains`, from the next step on."""
+        """Change a gain by its name in `PidGains`, from the next step on; else KeyError."""
+        if key not in PidGains.__dataclass_fields__:
+            raise KeyError(key)
         self._law[key] = value
 
     @property
