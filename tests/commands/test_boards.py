@@ -16,7 +16,7 @@ import pytest
 
 from hil import open_run
 from hil.__main__ import main
-from hil.devices.board import arming, driver, listing, protocol
+from hil.devices.board import arming, link, listing, protocol
 from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.driver import CellBoard
 from hil.devices.board.native import built
@@ -46,7 +46,7 @@ def _behind_a_pty(program, serial=42):
 @pytest.fixture
 def pty_board(monkeypatch):
     """Path of a pty with a six-cell board behind it, which a busy machine may keep waiting."""
-    monkeypatch.setattr(driver, "PATIENT_S", 2.0)
+    monkeypatch.setattr(link, "PATIENT_S", 2.0)
     with _behind_a_pty(built("board_pty")) as path:
         yield path
 

@@ -12,7 +12,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.calibration.write import signed
-from hil.devices.board import driver
+from hil.devices.board import link
 from hil.devices.board.native import NativeBoard, built
 from hil.procedures.bring_up import run as first_power
 from hil.procedures.bring_up.bench import SimulatedBench
@@ -26,7 +26,7 @@ EXAMPLES = ("miga6/pid", "silicone4/pid", "wires4/follow")
 @pytest.fixture
 def pty_board(monkeypatch):
     """Path of a pty with a six-cell board behind it, which a busy machine may keep waiting."""
-    monkeypatch.setattr(driver, "PATIENT_S", 2.0)
+    monkeypatch.setattr(link, "PATIENT_S", 2.0)
     board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
     yield board.stdout.readline().strip()
     board.terminate()
