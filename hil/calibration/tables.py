@@ -124,8 +124,10 @@ class FitTable(Table):
 
     Hysteresis is the largest difference between a decreasing and an increasing reading of one
     force. Nonlinearity is the largest distance from the line through the ends. Repeatability is the
-    largest range of equal runs. Creep is the change under a constant load. The lower limit factor
-    is 2.4 standard deviations of the fit; `class_a_min_N` is 400 times this factor.
+    largest range of equal runs. Creep is the change under a constant load.
+    `span_between_runs` is the relative standard deviation of the sensitivity from run to run. The
+    lower limit factor is 2.4 standard deviations of the fit; `class_a_min_N` is 400 times this
+    factor.
 
     Source: ASTM E74 (lower limit factor; lower limit of the loading range of class A).
     """
@@ -138,6 +140,8 @@ class FitTable(Table):
     hysteresis_N: NotNegative | None = None
     repeatability_N: NotNegative | None = None
     creep_N: float | None = None
+    effective_degrees_of_freedom: float | None = None
+    span_between_runs: NotNegative | None = None
 
 
 class ForceTransducerRecord(Table):

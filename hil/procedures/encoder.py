@@ -7,8 +7,10 @@ theta_0 is the mean of theta - s 2 pi c / n. Its variance is the sum of the resi
 the number of readings, the reference's common variance u_r^2, the rounding of a count,
 (2 pi / n)^2 / 12, and the eccentricity of the disc. The latter is an error a sin(theta + phi) of
 unknown phase, of variance a^2 / 2, in the angle that is read and at most the same in the offset:
-a^2 together. Only the first of these is an estimate, from n readings; the degrees of freedom are
-those of the sum (Welch-Satterthwaite), nu = (n - 1) (u^2 / u_1^2)^2.
+a^2 together. Where the angles are spread widely enough, a is fitted too, and the larger of the
+fitted and the stated a counts. Over a small part of a turn it cannot be told from the offset. Only
+the scatter is an estimate, from n readings; the degrees of freedom are those of the sum
+(Welch-Satterthwaite), nu = (n - 1) (u^2 / u_1^2)^2.
 
 Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and G.4.1.
 """
@@ -21,6 +23,7 @@ from pydantic import Field
 
 from hil.config.table import NotNegative, Table
 from hil.errors import ConfigError
+from hil.mechanics.arrays import Array
 from hil.procedures.fits import linear
 from hil.procedures.procedure import Readings, Step
 from hil.procedures.session_file import SessionFile
@@ -29,6 +32,7 @@ KIND = "encoder"
 METHOD = "compared with known angles"
 SLOPE_WITHIN = 0.02
 DOF_MAX = 10_000
+ANGLES_MIN, CONDITION_MAX = 5, 10.0  # for a fitted eccentricity
 
 
 class Settings(Table):
@@ -78,10 +82,10 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         )
     offsets_rad = theta - direction * 2.0 * np.pi * c / s.counts_per_turn
     offset = float(offsets_rad.mean())
-    sigma2 = float(offsets_rad.var(ddof=1))
+    sigma2, fitted_rad = float(offsets_rad.var(ddof=1)), eccentricity_rad(theta, offsets_rad)
     count2 = (2.0 * np.pi / s.counts_per_turn) ** 2 / 12.0
     n, mean2 = len(offsets_rad), sigma2 / len(offsets_rad)
-    variance = mean2 + s.reference_u_rad**2 + count2 + s.eccentricity_rad**2
+    variance = mean2 + s.reference_u_rad**2 + count2 + max(s.eccentricity_rad, fitted_rad) ** 2
     dof = (n - 1) * (variance / mean2) ** 2 if mean2 > 0.0 else np.inf
     return {
         "values": {"offset_rad": offset, "direction": direction},
@@ -91,6 +95,18 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         "residuals": offsets_rad - offset,
         "raw": {"angle_rad": theta, "counts": c},
     }
+
+
+def eccentricity_rad(theta: Array, offsets_rad: Array) -> float:
+    """Amplitude a of offset = theta_0 + A sin(theta) + B cos(theta), a^2 = A^2 + B^2.
+
+    It is 0 where the angles do not determine it: fewer than 5, or over too narrow a range.
+    """
+    X = np.column_stack((np.ones_like(theta), np.sin(theta), np.cos(theta)))
+    if len(np.unique(theta)) < ANGLES_MIN or np.linalg.cond(X) > CONDITION_MAX:
+        return 0.0
+    _, A, B = np.linalg.lstsq(X, offsets_rad, rcond=None)[0]
+    return float(np.hypot(A, B))
 
 
 @dataclass(frozen=True)

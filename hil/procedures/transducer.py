@@ -7,24 +7,37 @@ A weight of mass m and density rho_w in air of density rho_a exerts the force
 Each of R runs starts at zero, applies the weights in increasing and in decreasing order, and ends
 at zero. The readings y in mV/V are fitted as deflection over force,
 
-    y = z_r + sum_k g_k F^k + e,    k = 1 ... degree,
+    y = z_r(t) + (1 + b_r) sum_k g_k F^k + e,    k = 1 ... degree,    sum_r b_r = 0,
 
-with a zero z_r of every run, which drifts linearly from the run's first to its last zero. The
-record contains the inverse, F = sum_k c_k (y - z)^k; its covariance is C_c = J C_g J^T with J by
-the chain rule. The weights' common uncertainty u_w adds u_w^2 c c^T, and hysteresis adds the term
-of `loop_shape`. The scatter s includes what a polynomial of this degree cannot follow. The lower
-limit factor is 2.4 s, in newtons.
+with the zero z_r of every run, which drifts linearly from its first to its last reading. With
+`zero_at_top` the zero is read between the branches too, and drifts along a parabola if degree > 1:
+without this reading a parabola cannot be told from the transducer's bend, as the largest load hangs
+in the middle of a run.
+
+Readings of one run share its span. The spans vary from run to run by s_b^2 = sum b_r^2 / (R - 1); a
+force measured later has a span of its own, so that the record's covariance has
+s_b^2 (1 + 1 / R) c c^T. This variance is known from R runs only: the covariance is
+widened until 1.96 u at the largest force is Student's interval for the degrees of freedom of the
+sum (Welch-Satterthwaite).
+
+The record contains the inverse, F = sum_k c_k (y - z)^k; its covariance is C_c = J C_g J^T with J
+by the chain rule. The weights' common uncertainty u_w adds u_w^2 c c^T, and hysteresis adds the
+term of `loop_shape`. The scatter s includes what a polynomial of this degree cannot follow. The
+lower limit factor is 2.4 s, in newtons, with one span for all runs.
 
 Source: ASTM E74 (deflection over force; lower limit factor 2.4 s; class A from 400 times it);
-JCGM 100:2008 (GUM), eq. (13).
+JCGM 100:2008 (GUM), eq. (13), G.4.1 and H.5 (variance between groups of readings).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from hil.config.table import NotNegative, Positive, Table
 from hil.procedures.fits import (
@@ -56,6 +69,7 @@ class Settings(Table):
     weights_relative_u: NotNegative = 5e-5
     range_mV_per_V: Positive = 2.5
     creep_s: NotNegative = 60.0
+    zero_at_top: bool = False
 
 
 Session = TransducerFile[Settings]
@@ -79,12 +93,13 @@ def forces_N(s: Settings) -> NDArray[np.float64]:
 
 
 def loads(s: Settings) -> list[Load]:
-    """All readings; each run is zero, up, down, zero."""
+    """All readings; each run is zero, up, down, zero; with `zero_at_top`, zero and top between."""
     up = sorted(forces_N(s).tolist())
+    between = [(0.0, False), (up[-1], True)] if s.zero_at_top else []
+    down = [(F, False) for F in up[-2::-1]]
     series = []
     for run in range(1, s.runs + 1):
-        sequence = [(0.0, True), *((F, True) for F in up), *((F, False) for F in up[-2::-1])]
-        sequence.append((0.0, False))
+        sequence = [(0.0, True), *((F, True) for F in up), *between, *down, (0.0, False)]
         for i, (F, rising) in enumerate(sequence):
             key = f"run {run}, reading {i}"
             series.append(Load(key, run, i / (len(sequence) - 1), F, rising))
@@ -126,18 +141,28 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     refuse_saturated(y, s.range_mV_per_V, "mV/V", KIND)
     refuse_stuck(F, y, "N", KIND)
     refuse_implausible(sensitivity, rated, what)
-    g, C_g = fitted.values[: s.degree], fitted.covariance[: s.degree, : s.degree]
+    within, span2 = _spans(s, every, y, F, fitted)
+    g, C_g = within.values[: s.degree], within.covariance[: s.degree, : s.degree]
     top_N = float(F.max())
     c, C = inverted(g, C_g, top_N)
-    C[0, 0] += (fitted.sigma / g[0]) ** 2  # uncertainty of one reading of the zero
+    C[0, 0] += (within.sigma / g[0]) ** 2  # uncertainty of one reading of the zero
+    top = float(np.polyval([*g[::-1], 0.0], top_N))
+    powers = top ** np.arange(len(c))
+    estimates = [(float(powers @ C @ powers), within.dof)]
+    if s.runs > 1:
+        later = span2 * (1.0 + 1.0 / s.runs)  # of a run after the calibration
+        estimates.append((later * top_N**2, s.runs - 1))
+        C += later * np.outer(c, c)
     C += s.weights_relative_u**2 * np.outer(c, c)
     loop = _hysteresis(every, y, F, float(g[0]))
-    top = float(np.polyval([*g[::-1], 0.0], top_N))
     v = loop_shape(loop["hysteresis_N"] / np.sqrt(12.0), s.degree, top)
     C += np.outer(v, v)
+    dof = effective_dof(float(powers @ C @ powers), estimates)
+    wider = (student.ppf(0.975, dof) / norm.ppf(0.975)) ** 2 - 1.0
+    C += wider * float(powers @ C @ powers) / top_N**2 * np.outer(c, c)
     residuals_N = -fitted.residuals / g[0]
     factor_N = LLF * float(fitted.sigma) / abs(g[0])
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = {"span_between_runs": float(np.sqrt(span2))} if s.runs > 1 else {}
     if "creep, later" in readings:
         extra["creep_N"] = (readings["creep, later"] - readings["creep, at once"]) / float(g[0])
     return {
@@ -154,6 +179,7 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
         "fit": {
             "residuals_N": [float(f"{r:.4g}") for r in residuals_N],
             "degrees_of_freedom": fitted.dof,
+            "effective_degrees_of_freedom": dof,
             "lower_limit_factor_N": factor_N,
             "class_a_min_N": CLASS_A * factor_N,
             "nonlinearity_N": _nonlinearity_N(g, top_N),
@@ -169,15 +195,66 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     }
 
 
-def _fit(s: Settings, every: list[Load], y: NDArray[np.float64], F: NDArray[np.float64]) -> Fit:
+def _fit(
+    s: Settings,
+    every: list[Load],
+    y: NDArray[np.float64],
+    F: NDArray[np.float64],
+    more: Sequence[NDArray[np.float64]] = (),
+) -> Fit:
+    more_names = [f"span of run {run}" for run in range(1, len(more) + 1)]
     columns = [F**k for k in range(1, s.degree + 1)]
     names = [f"g_{k}" for k in range(1, s.degree + 1)]
-    part = np.array([load.part for load in every])
-    for run in range(1, s.runs + 1):
-        in_run = np.array([load.run == run for load in every])
-        columns += [in_run * 1.0, in_run * (part - 0.5)]
+    part = np.array([load.part for load in every]) - 0.5
+    for run, mask in _runs(s, every).items():
+        columns += [mask, mask * part]
         names += [f"zero of run {run}", f"drift of run {run}"]
-    return linear(np.column_stack(columns), y, names, KIND)
+        if s.zero_at_top and s.degree > 1:  # a line leaves every bend in its scatter
+            columns.append(mask * part**2)
+            names.append(f"bend of the drift of run {run}")
+    return linear(np.column_stack([*columns, *more]), y, [*names, *more_names], KIND)
+
+
+def _runs(s: Settings, every: list[Load]) -> dict[int, NDArray[np.float64]]:
+    """1 at the readings of a run and 0 at others, by the number of the run."""
+    number = np.array([load.run for load in every])
+    return {run: (number == run) * 1.0 for run in range(1, s.runs + 1)}
+
+
+def _spans(
+    s: Settings, every: list[Load], y: NDArray[np.float64], F: NDArray[np.float64], common: Fit
+) -> tuple[Fit, float]:
+    """The fit with a span of every run, and the variance s_b^2 of the spans between runs.
+
+    s_b^2 = sum_r b_r^2 / (R - 1), in which the readings' noise counts too.
+
+    Parameters
+    ----------
+    common : the fit with one span, whose curve the spans scale
+    """
+    if s.runs == 1:
+        return common, 0.0
+    curve = np.polyval([*common.values[: s.degree][::-1], 0.0], F)
+    *others, last = _runs(s, every).values()
+    columns = [curve * (mask - last) for mask in others]
+    fit = _fit(s, every, y, F, columns)
+    n = len(columns)
+    to_all = np.vstack((np.eye(n), -np.ones(n)))  # the last is less the sum of the others
+    b = to_all @ fit.values[-n:]
+    return fit, float(b @ b) / (s.runs - 1)
+
+
+def effective_dof(variance: float, estimates: Sequence[tuple[float, int]]) -> float:
+    """Degrees of freedom of a variance, nu = u^4 / sum_i (u_i^4 / nu_i) (Welch-Satterthwaite).
+
+    Parameters
+    ----------
+    variance : u^2, the sum of all parts
+    estimates : (u_i^2, nu_i) of the parts that are estimated; others are known
+
+    Source: JCGM 100:2008 (GUM), eq. (G.2b).
+    """
+    return variance**2 / sum(part**2 / dof for part, dof in estimates)
 
 
 def inverted(

@@ -95,10 +95,11 @@ def test_a_force_through_the_record_is_within_its_uncertainty_with_hysteresis_to
 @pytest.mark.slow
 def test_a_straight_line_through_a_curved_transducer_holds_95_of_100_forces_on_either_branch():
     """A bend of 0.1 % of full scale, which a polynomial of degree 1 cannot follow."""
-    held, session = 0, session_of("force_transducer", "procedure.degree=1")
+    held, sets = 0, ["procedure.degree=1", "procedure.zero_at_top=false"]
+    session = session_of("force_transducer", *sets)
     top_N = transducer.forces_N(session.procedure).max()
     for seed in range(SESSIONS):
-        truth, found = rehearsed("force_transducer", seed, "procedure.degree=1")
+        truth, found = rehearsed("force_transducer", seed, *sets)
         c, C = (np.array(found["model"][key]) for key in ("coefficients_N", "covariance_N2"))
         known, rng = np.array(list(truth.values())), np.random.default_rng(seed)
         for d in rng.uniform(0.0, 1.95, 4):
@@ -107,8 +108,104 @@ def test_a_straight_line_through_a_curved_transducer_holds_95_of_100_forces_on_e
             F += rng.choice([-0.5, 0.5]) * 0.0005 * 4 * x * (1 - x) * top_N
             g = d ** np.arange(2)
             held += abs(c @ g - F) <= 1.96 * np.sqrt(g @ C @ g)
-    low, high = binom.ppf((0.0005, 0.9995), 4 * SESSIONS, 0.95)
-    assert low <= held <= high
+    assert 0.93 <= held / (4 * SESSIONS) <= 0.97
+
+
+def later_forces(seed, *sets, span=0.0, bend=0.0):
+    """Errors of four forces, each read in a run after the calibration, over their uncertainties.
+
+    The span of every run differs by `span` of itself, and its zero goes along a parabola, by
+    `bend` of full scale at the middle of the run.
+    """
+    session, rng = session_of("force_transducer", *sets), np.random.default_rng(seed)
+    known = smooth(transducer.rehearsal(session, seed))
+    every, top_N = transducer.loads(session.procedure), transducer.forces_N(session.procedure).max()
+    noise = known.noise_mV_per_V
+
+    def deflection(F):
+        return (1.0 + span * spans[-1]) * (known.g[0] * F + known.g[1] * F**2)
+
+    spans, readings = [], {}
+    for load in every:
+        if load.run > len(spans):
+            spans.append(rng.standard_normal())
+        zero = 0.01 + bend * known.sensitivity * top_N * 4.0 * load.part * (1.0 - load.part)
+        readings[load.key] = zero + deflection(load.force_N) + noise * rng.standard_normal()
+    readings["creep, at once"] = readings["creep, later"] = max(readings.values())
+    model = transducer.finish(session, readings)["model"]
+    c, C = np.array(model["coefficients_N"]), np.array(model["covariance_N2"])
+    errors = []
+    for F in rng.uniform(0.05, 1.0, 4) * top_N:
+        spans.append(rng.standard_normal())
+        g = (deflection(F) + noise * rng.standard_normal()) ** np.arange(3)
+        errors.append(abs(c @ g - F) / np.sqrt(g @ C @ g))
+    return errors
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize(
+    ("sets", "changes"),
+    [
+        (("zero_at_top=true",), {"span": 1e-3, "bend": 5e-4}),
+        (("zero_at_top=true",), {"span": 3e-4}),
+        (("zero_at_top=true",), {"bend": 1e-3}),
+        (("zero_at_top=false",), {"span": 1e-3}),
+        (("zero_at_top=false",), {}),
+        (("zero_at_top=true", "runs=6"), {"span": 1e-3}),
+    ],
+)
+def test_a_force_of_a_later_run_is_within_its_uncertainty_where_spans_and_zeros_wander(
+    sets, changes
+):
+    """93 to 97 % of 1 600 forces; those of one session share its error, as 400 would."""
+    sets = [f"procedure.{one}" for one in sets]
+    held = [np.mean(np.array(later_forces(seed, *sets, **changes)) <= 1.96) for seed in range(400)]
+    spread = 3.3 * np.std(held) / np.sqrt(len(held))
+    assert 0.93 - spread <= np.mean(held) <= 0.97 + spread
+
+
+def test_a_zero_read_with_the_top_weight_off_tells_a_parabola_from_the_transducers_bend():
+    errors = {
+        top: np.mean(
+            [later_forces(seed, f"procedure.zero_at_top={top}", bend=1e-3) for seed in range(20)]
+        )
+        for top in ("true", "false")
+    }
+    assert errors["true"] < 1.0 < 3.0 < errors["false"]
+
+
+def test_the_span_between_runs_is_the_scatter_of_their_sensitivities():
+    """Three spans of -0.1, 0 and 0.1 %, without noise: a standard deviation of 0.1 %."""
+    session = session_of("force_transducer", "procedure.creep_s=0.0")
+    readings = {
+        load.key: 0.2 * load.force_N * (1.0 + 1e-3 * (load.run - 2))
+        for load in transducer.loads(session.procedure)
+    }
+    fit = transducer.finish(session, readings)["fit"]
+    assert fit["span_between_runs"] == pytest.approx(1e-3, rel=1e-3)
+    assert fit["effective_degrees_of_freedom"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_one_run_says_nothing_of_the_spans_of_others():
+    _, found = rehearsed("force_transducer", 1, "procedure.runs=1")
+    assert None not in found["fit"].values()
+    assert "span_between_runs" not in found["fit"]
+
+
+@pytest.mark.parametrize("a_rad", [0.0005, 0.002, 0.005])
+def test_the_angle_of_an_encoder_worse_than_its_data_sheet_is_within_its_uncertainty(a_rad):
+    """1 mrad is stated; read at any angle. Bounded errors are held more often than in 95 %."""
+    session, rng, held = session_of("encoder"), np.random.default_rng(1), 0
+    worse = session.procedure.model_copy(update={"eccentricity_rad": a_rad})
+    for seed in range(SESSIONS):
+        known = dataclasses.replace(encoder.rehearsal(session, seed), settings=worse)
+        steps = encoder.steps(session)
+        readings = {step.key: known.read(step, 1000 * seed + i) for i, step in enumerate(steps)}
+        found = encoder.finish(session, readings)
+        angle = rng.uniform(-np.pi, np.pi)
+        off = known.eccentric_rad(angle) - known.offset_rad + found["values"]["offset_rad"]
+        held += abs(off) <= 1.96 * np.sqrt(found["covariance"][0, 0])
+    assert held >= FEW
 
 
 def test_an_angle_of_an_eccentric_encoder_is_within_its_uncertainty():
@@ -217,7 +314,7 @@ def test_a_rehearsal_ends_in_a_record_that_says_so_and_repeats(kind, tmp_path, c
          "off by 1000: kg, not g"),
         ("force_transducer", "procedure.weights_kg=[0.98, 1.96, 3.92, 5.88, 8.83]",
          "off by g = 9.81: kilograms, not newtons"),
-        ("force_transducer", "procedure.weights_kg=[0.5]", "too few"),
+        ("force_transducer", "procedure.weights_kg=[0.5]", "cannot separate g_1 and g_2"),
         ("force_transducer", "procedure.weights_kg=[0.5, 0.5, 0.5, 0.5]", "collinear set"),
         ("certificate", "procedure.weights_kg=[0.1, 0.2, 0.4]", "at least 5"),
         ("certificate", "procedure.weights_kg=[0.5, 0.5, 0.5, 0.5, 0.5]", "collinear set"),
@@ -275,7 +372,7 @@ class TestReadings:
             self.finish("force_transducer", lambda key, v: min(v, 1.37))
 
     def test_of_an_encoder_whose_pulses_were_taken_for_edges_are_refused(self):
-        with pytest.raises(ConfigError, match=r"(99\d\d|100\d\d) counts a turn were read"):
+        with pytest.raises(ConfigError, match=r"(99\d\d|100\d\d)(\.\d)? counts a turn were read"):
             self.finish("encoder", lambda key, v: round(v / 4))
 
     def test_of_two_points_mixed_up_are_refused(self):
