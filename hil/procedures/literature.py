@@ -166,7 +166,8 @@ ENTRIES = (
               ("M_f_C", _FLEXINOL.M_f_C, digit(0.5), PUBLISHED))),
     Entry("flexinol_100um_stress", "parameters", "Flexinol 0.10 mm HT wire under stress",
           "maestrolab-50-200-MPa", LOOPS, "fit to loops of 50 and 200 MPa, docs/wires.md", (
-              *_HEAT,
+              *(value for value in _HEAT if value[0] != "latent_heat_J_per_kg"),
+              ("latent_heat_J_per_kg", 17.0e3, 2.0e3, DERIVED),
               ("C_A_MPa_per_K", 8.3, 0.2, DERIVED),
               ("C_M_MPa_per_K", 7.5, 0.15, DERIVED),
               ("heating.middle_C", 78.3, 0.4, DERIVED),

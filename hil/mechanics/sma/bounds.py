@@ -38,7 +38,7 @@ from hil.mechanics.sma.wire import (
     wire_laws,
 )
 
-CAPACITY, LATENT = 0.1, 0.3  # assumed: by which a wire's heats may differ from the described ones
+CAPACITY, LATENT = 0.1, 0.45  # assumed: by which a wire's heats may differ from the described ones
 BRANCH_K = 10.0  # assumed: by which its branches may be elsewhere
 EAGER, LAZY = 0, 1
 WARMS, COOLS = 0, 1

@@ -23,6 +23,12 @@ C is the mean stress per kelvin from 0 to R = 150 MPa. With b = 1 the slope is t
 a hysteresis that no stress changes; b = 0 is the line of Liang and Rogers. What stress does to the
 hysteresis makes b, one for each branch. Where H is constant and S = 0, both are sigma / C.
 
+The same ds is the latent heat: C Phi(R) / R = rho ds, so that
+
+    L = T_m0 C Phi(R) / (R rho)                                                                 (5)
+
+of each side, which hysteresis makes unequal; of one transformation, their mean.
+
 Hysteresis: xi stays where it is, but never below F_A and never above the larger of F_A and F_M. So
 grains that transform first on heating transform last on cooling, a closed excursion of temperature
 and stress returns to its point, and minor loops close.
@@ -44,6 +50,7 @@ from numpy.typing import ArrayLike
 from hil.mechanics.arrays import Array
 
 REFERENCE_Pa = 150e6
+ZERO_K = 273.15
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,15 @@ class StressLaw:
         k, more = self.stroke_rate_per_Pa, self.stroke_max - self.stroke_min
         elastic = 0.5 * (1.0 / self.modulus_M_Pa - 1.0 / self.modulus_A_Pa) * s**2
         return np.asarray(self.stroke_max * s + more * np.expm1(-k * s) / k + elastic)
+
+    def latent_heat_J_per_kg(self, density_kg_per_m3: float) -> tuple[float, float]:
+        """L of equation (5): taken up on heating, given off on cooling."""
+        mean = float(self.work_J_per_m3(REFERENCE_Pa)) / REFERENCE_Pa / density_kg_per_m3
+        heating, cooling = (
+            mean * side.slope_Pa_per_K * (side.middle_C + ZERO_K)
+            for side in (self.heating, self.cooling)
+        )
+        return heating, cooling
 
     def middle_C(self, branch: Branch, stress_Pa: ArrayLike) -> Array:
         """T_m of equation (4), deg C."""

@@ -131,7 +131,8 @@ class SmaTable(WireTable):
 
     A_s_C to M_f_C hold without stress, unless `heating` or `cooling` gives a measured branch. At
     the tension of rest, `pretension_N` a wire, all of its contraction is force_on_N of the cell.
-    Slopes and stroke are Flexinol's, as fitted to measured loops (docs/wires.md).
+    Slopes and stroke are Flexinol's, as fitted to measured loops (docs/wires.md). The latent heat
+    is that of these slopes and stroke by Clausius and Clapeyron (`mechanics.sma.stress`, eq. 5).
 
     A step solves for heat, stress and force together. `coupling = "held"` holds the stress of its
     beginning, as older versions did; a period is then one step, with an error of first order.
@@ -139,6 +140,7 @@ class SmaTable(WireTable):
 
     kind: Literal["sma"]
     coupling: Literal["implicit", "held"] = "implicit"
+    latent_heat_J_per_kg: NotNegative = 17.0e3
     pretension_N: NotNegative = 0.0
     C_A_MPa_per_K: Positive = 8.3
     C_M_MPa_per_K: Positive = 7.5

@@ -158,7 +158,7 @@ def _between_table(
 
 def _heat_table(rows: Sequence[dict[str, float]]) -> dict[str, Any]:
     columns = ["diameter", "current", "h", "contracts", "printed", "cools", "printed",
-               "both at 837 J/kg K"]  # fmt: skip
+               "both with printed heats"]  # fmt: skip
     return as_table(
         "Flexinol of 90 degC: contraction and cooling, against the maker's table",
         columns,

@@ -65,6 +65,7 @@ MODEL = {
     "mass_kg": Rule("hil calibrate masses", 0.5),
     "pretension_N": Rule("force transducer when mounting", 0.1),
     "specific_heat_J_per_kg_K": Rule("calorimeter (DSC)", 0.22),
+    "latent_heat_J_per_kg": Rule("calorimeter (DSC); hil identify", 0.3),
     "spring_N_per_m": Rule("hil calibrate spring_constants", 0.05),
     "supply_V": Rule("voltmeter across a cell that is on", 0.02),
 }
