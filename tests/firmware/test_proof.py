@@ -12,6 +12,8 @@ import pytest
 
 from firmware.boards import FIRMWARE, make
 
+PUBLISHED = FIRMWARE.parent / "docs/slow-tests/proof.txt"
+
 
 class Change(NamedTuple):
     """A place of the core, what it is broken into, and what must find that."""
@@ -168,6 +170,21 @@ def test_the_core_is_proven(tmp_path):
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "NOT PROVEN" not in done.stdout
+    assert done.stdout == PUBLISHED.read_text()
+
+
+@pytest.mark.slow
+def test_the_published_proof_is_of_this_core_and_of_every_property(whole_core):
+    """The proof takes two hours: `make -C firmware proof` after a change of the core."""
+    text = PUBLISHED.read_text()
+    verdicts, summary = _explored(whole_core / "build", "flips", "0")
+    core = re.search(r"core (\w+)", summary)[1]
+    assert {*re.findall(r" of core (\w+):", text)} == {core}
+    rows = [line.split() for line in text.splitlines() if " proven " in line]
+    assert {row[0] for row in rows} >= {*verdicts, "heat_budget", "no_run_time_error"}
+    for cells in (1, 12, 16):
+        for machine in ("32-bit", "16-bit"):
+            assert len(re.findall(f"proven +{cells} cells, {machine} int", text)) == 9
 
 
 ANALYSE = """
