@@ -80,12 +80,28 @@ def read_mdf(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
 def _mdf(asammdf: Any, content: bytes) -> list[tuple[str, Series]]:
     columns = []
     with asammdf.MDF(io.BytesIO(content)) as file:
+        for channel in (channel for group in file.groups for channel in group.channels):
+            if _has_formula(channel.conversion):
+                raise ConfigError(
+                    f"channel {channel.name} has a formula, which could be any code: store the "
+                    "values that it gives"
+                )
         for signal in file.iter_channels(skip_master=True):
             values = _floats(signal.samples)
             if values is not None and len(values):
                 times = np.asarray(signal.timestamps, dtype=float)
                 columns.append((signal.name, Series(values, signal.unit or "", times)))
     return columns
+
+
+def _has_formula(conversion: Any) -> bool:
+    """Whether a conversion, or one that it refers to, is a formula: asammdf executes its text."""
+    if conversion is None:
+        return False
+    inner = getattr(conversion, "referenced_blocks", None) or {}
+    return bool(getattr(conversion, "formula", "")) or any(
+        _has_formula(block) for block in inner.values() if not isinstance(block, bytes | str)
+    )
 
 
 @contextlib.contextmanager

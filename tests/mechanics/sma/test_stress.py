@@ -139,3 +139,14 @@ def test_a_cycle_of_temperature_and_stress_closes_once_it_has_been_gone_through(
             loop.append(xi)
         loops.append(loop)
     assert loops[2] == loops[1]
+
+
+def test_an_excursion_from_between_the_branches_that_reaches_one_ends_in_another_state():
+    resting = float(LAW.moved(LAW.moved(0.0, 84.0, 50e6), 75.0, 50e6))
+    xi = resting
+    for T_C in (78.0, 75.0):  # reaches no branch
+        xi = float(LAW.moved(xi, T_C, 50e6))
+    assert xi == resting
+    for T_C in (30.0, 75.0):
+        xi = float(LAW.moved(xi, T_C, 50e6))
+    assert abs(xi - resting) > 0.05

@@ -151,6 +151,25 @@ def test_mdf4_gives_values_units_and_times(tmp_path):
     assert force.unit == "N"
 
 
+@pytest.mark.parametrize("version", ["3.30", "4.10"])
+def test_a_formula_of_an_mdf_file_is_not_executed(tmp_path, version):
+    """What numexpr refuses, asammdf has SymPy evaluate as Python."""
+    made = tmp_path / "made.txt"
+    formula = f"__import__('pathlib').Path({str(made)!r}).touch() or X1"
+    path = tmp_path / ("a.mdf" if version < "4" else "a.mf4")
+    mdf = asammdf.MDF(version=version)
+    signal = asammdf.Signal(
+        samples=np.arange(50, dtype="u2"), timestamps=T_S, name="force",
+        conversion={"formula": formula},
+    )  # fmt: skip
+    mdf.append([signal])
+    mdf.save(path)
+    mdf.close()
+    with pytest.raises(ConfigError, match="channel force has a formula, which could be any code"):
+        read(path)
+    assert not made.exists()
+
+
 def test_parquet_gives_values_and_units(tmp_path):
     path = tmp_path / "a.parquet"
     field = pa.field("force", pa.float64(), metadata={"unit": "N"})
