@@ -513,7 +513,7 @@ def test_without_power_gates_that_are_on_heat_nothing(configs, tmp_path):
 
         def set_estop(self, is_open): ...
 
-    for feed in (lambda p: p.feed(0.0, 1.0), lambda p: p.enable("daq/supply", False)):
+    for feed in (lambda p: p.set_supply(0.0, 1.0), lambda p: p.enable("daq/supply", False)):
         plant = SimPlant(config.system(plant=True), 0.001, 0.2)
         plant.wire(Gates(), range(4))
         plant.advance(1.0)
