@@ -88,15 +88,20 @@ def test_a_file_that_may_not_be_changed_is_not_replaced(tmp_path):
 def test_a_command_for_whose_file_there_is_no_room_leaves_none(
     words, limit_B, configs, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.chdir(tmp_path)
-    rig = str(configs / "miga6/rig.toml")
+    words = words.replace("RIG", str(configs / "miga6/rig.toml")).split()
+    for folder in ("with room", "without"):  # compiled code is kept where there is room
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "with room")
+    assert main(words) == 0
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path / "without")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_B, before[1]))
     try:
-        code = main([rig if word == "RIG" else word for word in words.split()])
+        code = main(words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     (line,) = capsys.readouterr().err.splitlines()
     assert (code, "cannot be written (File too large)" in line) == (2, True)
-    left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    left = [path.name for path in Path().rglob("*") if path.is_file()]
     assert left == (["c.journal"] if "calibrate" in words else [])  # it keeps the readings
