@@ -1,0 +1,49 @@
+"""What a plan chooses by itself, and what it refuses before anything is built."""
+
+import pytest
+
+from hil.errors import ConfigError
+from hil.experiment.load import load
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
+
+
+@pytest.fixture
+def config(configs):
+    return load(configs / "wires4/hold.toml")
+
+
+@pytest.mark.parametrize(
+    ("backend", "clock"), [("sim", "virtual"), ("emulated", "virtual"), ("board=bench", "real")]
+)
+def test_the_clock_is_real_where_a_device_is_on_the_bench_and_virtual_elsewhere(
+    config, backend, clock
+):
+    assert Plan(config, backend).clock == clock
+    assert Plan(config, backend).real == ({"board"} if "bench" in backend else set())
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"backend": "board=bench", "clock": "virtual"}, "--clock virtual: --backend board=bench"),
+        ({"clock": "fast"}, "--clock fast: choose virtual or real"),
+        ({"seed": -1}, "--seed -1: "),
+        ({"seed": 2**63}, f"--seed {2**63}: "),
+        ({"backend": "bord=sim"}, "--backend "),
+    ],
+)
+def test_what_cannot_run_is_refused_in_one_line_that_names_the_option(config, options, line):
+    with pytest.raises(ConfigError) as refused:
+        Plan(config, **options)
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_output_that_exists_is_refused_before_anything_is_rehearsed(config, tmp_path):
+    path = tmp_path / "run.h5"
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match="exists already: choose another --out"):
+        Output(path).path(config)
+    assert Output(path, force=True).path(config) == path
+    assert path.read_text() == "mine"
