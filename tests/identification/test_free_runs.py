@@ -36,19 +36,19 @@ def tables():
     return parameters.tables_of(ModelTable.model_validate(model))
 
 
-def heated():
+def heated(n_cells=1):
     """On and off for times that let the wire contract in part and in full."""
-    cells = np.zeros((round(14.0 / PERIOD_S), 1), dtype=np.uint8)
+    cells = np.zeros((round(14.0 / PERIOD_S), n_cells), dtype=np.uint8)
     for on_s, off_s in ((1.0, 3.0), (4.5, 5.4), (6.2, 7.6), (8.2, 11.5)):
         cells[round(on_s / PERIOD_S) : round(off_s / PERIOD_S)] = 1
     return cells
 
 
-def run_of(tables, true, seed=0, noise_N=NOISE_N):
+def run_of(tables, true, seed=0, noise_N=NOISE_N, n_cells=1):
     changed = copy.deepcopy(tables)
     for key, value in true.items():
         parameters.put(changed, OWN + key, value)
-    cells = heated()
+    cells = heated(n_cells)
     rows = np.arange(len(cells) + 1)
     empty = RunData("a run", PERIOD_S, cells, rows, np.zeros(len(rows)), "muscle.right_N",
                     Reading(noise_rms_N=noise_N))  # fmt: skip
@@ -87,6 +87,20 @@ def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
     assert fitted == {*FITTED[1:], "austenite_Ohm_per_m"}
     others = {OWN + key for key in ("heating.middle_C", "ambient_C", "martensite_Ohm_per_m")}
     assert others <= set(made.held)
+
+
+def test_derivatives_do_not_depend_on_the_size_of_their_step():
+    """Of four wires that are solved together, near eight laws: what a solver leaves must not show."""
+    rig = read_toml(Path("configs/wires4/rig.toml"))["model"]
+    tables = parameters.tables_of(ModelTable.model_validate(rig))
+    keys = tuple(OWN + key for key in ("convection_W_per_m2_K", "latent_heat_J_per_kg"))
+    run = run_of(tables, {}, n_cells=4)
+    staggered = np.stack([np.roll(run.cells[:, 0], 150 * i) for i in range(4)], axis=1)
+    box = GreyBox(tables, keys, (replace(run, cells=staggered),))
+    for away in 0.05 * np.random.default_rng(3).standard_normal((8, len(keys))):
+        [small], [large] = (box.sensitivities(box.start + away, size=s) for s in (1e-8, 1e-7))
+        difference = np.linalg.norm(large - small, axis=0) / np.linalg.norm(small, axis=0)
+        assert (difference < 0.01).all(), dict(zip(keys, difference, strict=True))
 
 
 def test_power_and_heats_together_have_no_scale_that_a_force_tells(tables):
