@@ -90,7 +90,7 @@ def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
 
 
 def test_derivatives_do_not_depend_on_the_size_of_their_step():
-    """Of four wires that are solved together, near eight laws: what a solver leaves must not show."""
+    """Of four wires that are solved together, near eight laws: no end of a solver shows."""
     rig = read_toml(Path("configs/wires4/rig.toml"))["model"]
     tables = parameters.tables_of(ModelTable.model_validate(rig))
     keys = tuple(OWN + key for key in ("convection_W_per_m2_K", "latent_heat_J_per_kg"))

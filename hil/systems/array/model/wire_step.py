@@ -42,8 +42,8 @@ HELD_STEPS, NEWTON_STEPS, SWEEPS_MAX = 5, 30, 30
 HELD_SOLVED = (
     1e-3  # of a newton and of the pull of rest: what is left is of the order of its square
 )
-# Of the force of a contraction and of the pull of rest. What is left is of the order of CLOSE squared, and a
-# share of SOLVED; both are far below the change by STEP_OF_WIRES of a parameter, so that derivatives hold.
+# Of the force of a contraction and of the pull of rest. What is left, of the order of CLOSE squared
+# and a share of SOLVED, must not show in derivatives (STEP_OF_WIRES of `hil.identification`).
 CLOSE = 1e-7
 SOLVED = 1e-11  # of the change by a sweep over coupled wires
 TENSION, T_AT, XI_AT, TRIAL_AT, BEGAN_AT, PER_XI_AT, STRAIN_AT, N_LOADS = range(8)
