@@ -1,45 +1,82 @@
 """Strain and temperature of a wire from its resistance, and from the duty that heats it.
 
 An ensemble Kalman filter. Every member is a wire with a temperature T, an austenite fraction xi and
-its own heating, convection and air, which are not known exactly. All members advance by the wire's
+what is not known exactly of it: the parameters of `Uncertain`. All members advance by the wire's
 law. A resistance R with the standard uncertainty u corrects whatever varies with it among them:
 
     z_i <- z_i + K (R + u e_i - R(T_i, xi_i)),    K = cov(z, R) / (var(R) + u^2)
 
-for z = (T, xi, heating, convection, air) and e_i of variance 1. So a wire that does not transform
-corrects its temperature, and one that does both; what a step cannot tell, the next ones do. A
-corrected wire stays within its hysteresis: T not past the heating branch at xi < 1, nor below the
-cooling branch at xi > 0.
+for z = (T, xi, parameters) and e_i of variance 1. So a wire that does not transform corrects its
+temperature, one that is at an end corrects the resistance of that phase, and one that transforms
+corrects all that moves it; what a step cannot tell, the next ones do. A corrected wire stays within
+its hysteresis: T not past the heating branch at xi < 1, nor below the cooling branch at xi > 0.
 
 Source: Evensen 1994, J. Geophys. Res. 99; Burgers, van Leeuwen & Evensen 1998, Mon. Wea. Rev. 126,
 eqs. (13) to (16), for the perturbed observations.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import nan
 
 import numpy as np
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
+from hil.mechanics.sma.resistance import NO_R_PHASE
 from hil.mechanics.sma.stress import StressLaw
-from hil.mechanics.sma.stressed import COOLING_AT, HEATING_AT, PIECES, places, row, stroke
 from hil.mechanics.sma.stressed import advance as advance_stressed
+from hil.mechanics.sma.stressed import branches, places, row, stroke
 from hil.mechanics.sma.wire import (
+    A_F_AT,
+    A_S_AT,
+    DR_AT,
     E2_AT,
     G_AT,
+    M_F_AT,
+    M_S_AT,
+    MOVES_AT,
+    R_M_AT,
+    STRAIN_AT,
     T_A_AT,
+    VARIES_AT,
     SmaWire,
     advance,
     ohm_per_m_of,
     wire_laws,
 )
 
-N_MEMBERS = 64
-U_HEATING, U_COOLING, U_AIR_K = 0.05, 0.12, 3.0  # assumed: of what the model believes
-WANDERS_PER_SQRT_S = 0.02  # of these, so that the members do not agree too early
+N_MEMBERS = 192
+WANDERS_PER_SQRT_S = 0.04  # of each parameter, so that the members do not agree too early
 JITTER_K_PER_SQRT_S = 0.3  # what no parameter explains
+UNEXPLAINED = 0.001  # of a resistance, by no parameter
 T, XI = 0, 1
+AUSTENITE_PER_K_AT, RESISTIVITY_AT_C_AT = MOVES_AT + 1, MOVES_AT + 2
+R_PHASE_AT, R_START_AT, R_FINISH_AT = MOVES_AT + 4, MOVES_AT + 5, MOVES_AT + 6
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """Standard uncertainties of what the observer believes of a wire; the defaults are assumed.
+
+    Attributes
+    ----------
+    heating, cooling : of the power and of the convection, relative
+    air_K : of the air
+    martensite, austenite : of the resistance of each phase, relative
+    r_phase : of the resistance of R-phase over that of austenite
+    branches_K, hysteresis_K : of the temperature of both branches, and of their distance
+    stress_Pa : of a wire under stress
+    """
+
+    heating: float = 0.05
+    cooling: float = 0.12
+    air_K: float = 3.0
+    martensite: float = 0.003
+    austenite: float = 0.03
+    r_phase: float = 0.02
+    branches_K: float = 3.0
+    hysteresis_K: float = 1.0
+    stress_Pa: float = 20e6
 
 
 @dataclass(frozen=True)
@@ -59,47 +96,47 @@ class ResistanceObserver:
     ----------
     wire : as the model has it, with its supply and ambient temperature
     stress : law and constant stress in Pa of a wire under stress; None: the law without stress
+    uncertain : of all that; `measured_ends` gives that of the resistances
     seed : of the ensemble
     """
 
     def __init__(
-        self, wire: SmaWire, stress: tuple[StressLaw, float] | None = None, seed: int = 0
+        self,
+        wire: SmaWire,
+        stress: tuple[StressLaw, float] | None = None,
+        uncertain: Uncertain = Uncertain(),
+        seed: int = 0,
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self._law = wire_laws([wire])[0]
         self._laws = np.repeat(self._law[None], N_MEMBERS, axis=0)
-        self._cell_m, self.strain_max = wire.cell_m, wire.resistivity.strain
-        shares = np.linspace(0.0, 1.0, PIECES + 1)
-        heating = wire.A_s_C + shares * (wire.A_f_C - wire.A_s_C)
-        cooling = wire.M_f_C + shares * (wire.M_s_C - wire.M_f_C)
-        self._c, self._place = np.zeros(0), (0.0, 1.0, 0.0, 1.0)
+        self._laws[:, VARIES_AT] = 1.0
+        self._cell_m = wire.cell_m
+        self._c = np.zeros(0) if stress is None else row(stress[0])
+        self._stress_Pa = 0.0 if stress is None else stress[1]
+        self._places = np.zeros((N_MEMBERS, 4))
+        self.strain_max = wire.resistivity.strain
         if stress is not None:
-            self._c = row(stress[0])
-            self.strain_max, slope = stroke(self._c, stress[1])
-            p = self._place = places(self._c, stress[1], slope)
-            heating = p[0] + p[1] * self._c[HEATING_AT : HEATING_AT + len(shares)]
-            cooling = p[2] + p[3] * self._c[COOLING_AT : COOLING_AT + len(shares)]
-        self._branches = np.stack([shares, heating, np.minimum(cooling, heating)])
-        u = np.array([[U_HEATING], [U_COOLING], [U_AIR_K]])
-        self._u = u
-        self._parameters = u * self._rng.standard_normal((3, N_MEMBERS))
+            self.strain_max = stroke(self._c, stress[1])[0]
+        self._u = np.array(astuple(uncertain))[:, None]
+        self._parameters = self._u * self._rng.standard_normal((len(self._u), N_MEMBERS))
         self._states = np.zeros((2, N_MEMBERS))
         self._since_s = 0.0
         self._believe()
         self._states[T] = self._laws[:, T_A_AT]
-        self._limit()
+        _limit(self._laws, self._c, self._places, self._states)
 
     def step(
         self, duty: float, period_s: float, R_Ohm: float = nan, u_Ohm: float = 0.0
     ) -> WireState:
         """Advance by a period at a duty, then take a resistance; NaN: there is none."""
-        _advance(self._laws, self._c, self._place, duty, period_s, self._states)
+        _advance(self._laws, self._c, self._places, duty, period_s, self._states)
         self._since_s += period_s
         if R_Ohm == R_Ohm:
             self._wander(self._since_s)
             self._correct(R_Ohm, u_Ohm)
             self._since_s = 0.0
-        T_C, strain = self._states[T], self.strain_max * (1.0 - self._states[XI])
+        T_C, strain = self._states[T], self._laws[:, STRAIN_AT] * (1.0 - self._states[XI])
         return WireState(
             float(T_C.mean()), float(strain.mean()), float(T_C.std()), float(strain.std())
         )
@@ -107,34 +144,47 @@ class ResistanceObserver:
     def _wander(self, since_s: float) -> None:
         """Let the members drift apart, for what is not modelled."""
         root_s = since_s**0.5
-        own = self._rng.standard_normal((4, N_MEMBERS)) * root_s
-        self._parameters += WANDERS_PER_SQRT_S * self._u * own[:3]
-        self._states[T] += JITTER_K_PER_SQRT_S * own[3]
+        normal = self._rng.standard_normal((1 + len(self._u), N_MEMBERS)) * root_s
+        self._parameters += WANDERS_PER_SQRT_S * self._u * normal[1:]
+        self._states[T] += JITTER_K_PER_SQRT_S * normal[0]
 
     def _correct(self, R_Ohm: float, u_Ohm: float) -> None:
-        told = self._cell_m * _ohm(self._laws, self.strain_max, self._states)
-        away = told - told.mean()
+        R = self._cell_m * _ohm(self._laws, self._states)
+        away = R - R.mean()
         variance = away @ away / (N_MEMBERS - 1)
-        noisy = R_Ohm + u_Ohm * self._rng.standard_normal(N_MEMBERS) - told
+        u_Ohm = float(np.hypot(u_Ohm, UNEXPLAINED * R_Ohm))
+        noisy = R_Ohm + u_Ohm * self._rng.standard_normal(N_MEMBERS) - R
         for z in (self._states, self._parameters):
             covariance = (z - z.mean(axis=1, keepdims=True)) @ away / (N_MEMBERS - 1)
             z += np.outer(covariance / (variance + u_Ohm**2 + 1e-12), noisy)
-        self._limit()
         self._believe()
-
-    def _limit(self) -> None:
-        shares, heating, cooling = self._branches
-        T_C, xi = self._states
-        np.clip(xi, 0.0, 1.0, out=xi)
-        most = np.where(xi < 1.0, np.interp(xi, shares, heating), np.inf)
-        least = np.where(xi > 0.0, np.interp(xi, shares, cooling), -np.inf)
-        np.clip(T_C, least, most, out=T_C)
+        _limit(self._laws, self._c, self._places, self._states)
 
     def _believe(self) -> None:
-        heating, cooling, air_K = self._parameters
-        self._laws[:, E2_AT] = self._law[E2_AT] * np.exp(heating)
-        self._laws[:, G_AT] = self._law[G_AT] * np.exp(cooling)
-        self._laws[:, T_A_AT] = self._law[T_A_AT] + air_K
+        """Give every member's law its parameters."""
+        heating, cooling, air_K, martensite, austenite, r_phase = self._parameters[:6]
+        branches_K, hysteresis_K, stress_Pa = self._parameters[6:]
+        law, laws = self._law, self._laws
+        laws[:, E2_AT] = law[E2_AT] * np.exp(heating)
+        laws[:, G_AT] = law[G_AT] * np.exp(cooling)
+        laws[:, T_A_AT] = law[T_A_AT] + air_K
+        laws[:, R_M_AT] = law[R_M_AT] * np.exp(martensite)
+        r_A = (law[R_M_AT] + law[DR_AT]) * np.exp(austenite)
+        laws[:, DR_AT] = r_A - laws[:, R_M_AT]
+        r_R = law[R_PHASE_AT]
+        if r_R == NO_R_PHASE:  # as austenite's where R-phase would be
+            at_C = 0.5 * (law[R_START_AT] + law[R_FINISH_AT])
+            r_R = r_A * (1.0 + law[AUSTENITE_PER_K_AT] * (at_C - law[RESISTIVITY_AT_C_AT]))
+        laws[:, R_PHASE_AT] = r_R * np.exp(r_phase)
+        hot_K, cold_K = branches_K + 0.5 * hysteresis_K, branches_K - 0.5 * hysteresis_K
+        for at, shift_K in ((A_S_AT, hot_K), (A_F_AT, hot_K), (M_S_AT, cold_K), (M_F_AT, cold_K)):
+            laws[:, at] = law[at] + shift_K
+        if len(self._c):
+            s = np.maximum(0.0, self._stress_Pa + stress_Pa)
+            laws[:, STRAIN_AT], slope = stroke(self._c, s)
+            self._places[:] = np.column_stack(places(self._c, s, slope))
+            self._places[:, 0] += hot_K
+            self._places[:, 2] += cold_K
 
 
 @njit(cache=True)
@@ -142,16 +192,34 @@ def _advance(laws, c, place, duty, h, states):  # type: ignore[no-untyped-def]
     for i in range(len(laws)):
         if len(c):
             states[0, i], states[1, i] = advance_stressed(
-                laws[i], c, place, duty, states[0, i], states[1, i], h
+                laws[i], c, place[i], duty, states[0, i], states[1, i], h
             )
         else:
             states[0, i], states[1, i] = advance(laws[i], duty, states[0, i], states[1, i], h)
 
 
 @njit(cache=True)
-def _ohm(laws, strain_max, states) -> Array:  # type: ignore[no-untyped-def]
-    found = np.empty(len(laws))
+def _limit(laws, c, place, states):  # type: ignore[no-untyped-def]
+    """Bring every member between its branches, and its fraction between 0 and 1."""
+    for i in range(len(laws)):
+        xi = min(1.0, max(0.0, states[1, i]))
+        if len(c):
+            hot, cold = branches(c, place[i], xi)
+        else:
+            law = laws[i]
+            hot = law[A_S_AT] + xi * (law[A_F_AT] - law[A_S_AT])
+            cold = law[M_F_AT] + xi * (law[M_S_AT] - law[M_F_AT])
+        if xi < 1.0:
+            states[0, i] = min(states[0, i], hot)
+        if xi > 0.0:
+            states[0, i] = max(states[0, i], min(hot, cold))
+        states[1, i] = xi
+
+
+@njit(cache=True)
+def _ohm(laws, states) -> Array:  # type: ignore[no-untyped-def]
+    ohm = np.empty(len(laws))
     for i in range(len(laws)):
         xi = states[1, i]
-        found[i] = ohm_per_m_of(laws[i], states[0, i], xi, strain_max * (1.0 - xi))
-    return found
+        ohm[i] = ohm_per_m_of(laws[i], states[0, i], xi, laws[i, STRAIN_AT] * (1.0 - xi))
+    return ohm

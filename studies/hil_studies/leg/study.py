@@ -25,7 +25,7 @@ from hil.record.progress import count_progress
 from hil.systems.leg.build import build_limb
 from hil.systems.leg.system import LimbSystem
 from hil.systems.leg.tables import LimbTable
-from hil_studies.leg.errors import ERRORS, compare_errors, error_mm, rms_mm
+from hil_studies.leg.errors import ERRORS, LARGER, compare_errors, error_mm, rms_mm
 from hil_studies.leg.mechanics import disagreement
 from hil_studies.leg.thesis import STANDARD, WEAK_D, Sensing, Trace, simulate
 from hil_studies.leg.trial import configuration, run_trial
@@ -78,7 +78,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     controllers = CONTROLLERS if values.controller == "all" else (values.controller,)
     everything = values.scenario == values.controller == "all"
     pairs = [(s, c) for s in scenarios for c in controllers]
-    n_more = len(SCENARIOS) * (9 + len(ERRORS)) if everything and values.compare else 0
+    n_more = (
+        len(SCENARIOS) * (9 + len(ERRORS) + len(LARGER)) if everything and values.compare else 0
+    )
     cases: dict[tuple[str, str], dict[str, Any]] = {}
     figures, tables, checks = [], [], []
     with count_progress("leg", len(pairs) + n_more, True) as done:
@@ -92,8 +94,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             figures.append(_save(out, scenario, traces))
         if n_more:
             tables = [_comparison(values, done)]
-            table, told, figure = compare_errors(out, SCENARIOS, _robust_with(values, done))
-            tables, checks, figures = [*tables, table], [told], [*figures, figure]
+            compared, told, figure = compare_errors(out, SCENARIOS, _robust_with(values, done))
+            tables, checks, figures = [*tables, *compared], [told], [*figures, figure]
     found: dict[str, Any] = {
         "title": "The muscle-driven leg: two muscles hold and move an ankle",
         "tables": [_table(cases), *tables],

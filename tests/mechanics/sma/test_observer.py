@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hil.mechanics.sma.observer import ResistanceObserver
+from hil.mechanics.sma.observer import ResistanceObserver, Uncertain
 from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 
@@ -16,17 +16,19 @@ LIVELY = replace(
     resistivity=Resistivity(martensite_per_K=8e-4, austenite_per_K=3e-4, per_strain=2.0),
 )
 PERIOD_S = 0.02
+# of a wire whose resistances and branches are known
+EXACT = Uncertain(martensite=0.0, austenite=0.0, r_phase=0.0, branches_K=0.0, hysteresis_K=0.0)
 DUTY = np.repeat([1.0, 0.7, 0.0, 0.9, 0.6, 1.0, 0.0, 1.0], 150)
 
 
 class Run:
     """A wire and its observer, side by side."""
 
-    def __init__(self, true, believed, u=1e-4, readings=True, seed=5):
+    def __init__(self, true, believed, u=1e-4, readings=True, seed=5, uncertain=EXACT):
         rng = np.random.default_rng(seed)
         bank, force = SmaWires([true], np.ones(1)), np.zeros((2, 1))
         bank.reset(force[0], force[1])
-        observer = ResistanceObserver(believed)
+        observer = ResistanceObserver(believed, None, uncertain)
         true_, told = [], []
         for duty in DUTY:
             bank.step(np.array([duty]), PERIOD_S, force[0], force[1])
