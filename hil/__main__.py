@@ -74,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HIL_DEBUG"):
             raise
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        no_room = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if isinstance(error, OSError) and error.errno in no_room:
             say(f"hil: {error.strerror}: free some, or write elsewhere", file=sys.stderr)
             _drop_what_cannot_be_printed()
             return BAD_INPUT

@@ -56,12 +56,14 @@ def from_options(config: Experiment, options: dict[str, Any]) -> tuple[Plan, Out
     TypeError
         An unknown name.
     """
-    made = []
-    for kind in (Plan, Output):
-        names = [f.name for f in fields(kind) if f.name in options]
-        made.append({name: options[name] for name in names})
-    rest = {k: v for k, v in options.items() if not any(k in taken for taken in made)}
-    return Plan(config, **made[0]), Output(**made[1]), View(**rest)
+    names = [{f.name for f in fields(kind)} - {"config"} for kind in (Plan, Output, View)]
+    if unknown := set(options) - set().union(*names):
+        raise TypeError(
+            f"run() has no option {', '.join(sorted(unknown))}: "
+            f"it has {', '.join(sorted(set().union(*names)))}"
+        )
+    plan, output, view = ({k: v for k, v in options.items() if k in of} for of in names)
+    return Plan(config, **plan), Output(**output), View(**view)
 
 
 def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  # noqa: B008

@@ -6,6 +6,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.runs.session import from_options
 
 
 @pytest.fixture
@@ -47,3 +48,8 @@ def test_an_output_that_exists_is_refused_before_anything_is_rehearsed(config, t
         Output(path).path(config)
     assert Output(path, force=True).path(config) == path
     assert path.read_text() == "mine"
+
+
+def test_an_option_that_a_run_has_not_is_named_beside_those_that_it_has(config):
+    with pytest.raises(TypeError, match=r"no option sed: it has .*\bseed\b"):
+        from_options(config, {"seed": 1, "sed": 3})
