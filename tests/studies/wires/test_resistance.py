@@ -84,7 +84,7 @@ def write(path, rows, columns=("t_s", "resistance_Ohm", "duty", "strain")):
 
 
 def rows_of(record):
-    """A row every 13th period, so that the duty is late, and a shunt that makes all 3 % too much."""
+    """A row every 13th period, so that the duty is late, by a shunt that shows 3 % too much."""
     every = range(0, len(record.t_s), 13)
     return [
         (record.t_s[k], 1.03 * record.R_Ohm[k], record.duty[k], record.strain[k]) for k in every
