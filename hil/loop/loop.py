@@ -7,6 +7,7 @@ the loop records for a while longer, so that the recording shows the consequence
 fails trips the guard; if it is a model, the run also ends.
 """
 
+from collections.abc import Generator
 from math import nan
 
 from hil.errors import DeviceError, PluginError
@@ -41,6 +42,16 @@ def run(context: LoopContext) -> str:
     DeviceError
         A device failed; the row of that tick has the fault bit.
     """
+    steps = ticks(context)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return str(end.value)
+
+
+def ticks(context: LoopContext) -> Generator[None, None, str]:
+    """Run as `run`, one tick at each `next`; the outcome is the value of `StopIteration`."""
     clock, rig, guard = context.clock, context.rig, context.guard
     stopwatch, reporter = Stopwatch(context.frame), TripReporter(context)
     progress = Progress(context.period_s, context.n_ticks)
@@ -75,6 +86,7 @@ def run(context: LoopContext) -> str:
         _record(context, progress, reporter, late_s)
         progress.advance(clock.now_s())
         _tolerate_overruns(context, progress, t_s)
+        yield
     return _outcome(context, progress, reporter)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, one_line
@@ -17,6 +19,55 @@ from hil.runs.trial import Trial
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+class Simulation:
+    """A run on the virtual clock and simulated devices, in memory; a context manager.
+
+    Whatever ends its block, the simulated rig is left as a real one: off and closed.
+
+    Attributes
+    ----------
+    trial : its loop, to `run` or to take tick by tick
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.pipeline = pipeline = build(plan)
+        compile_tick(plan.config)
+        self._sink = MemorySink(pipeline.frame, contents_of(plan, pipeline, {}))
+        for name, (device, _) in pipeline.rig.samplers().items():
+            device.record_raw(self._sink.raw[name])
+        self.trial = Trial(pipeline.context(plan.new_clock(), self._sink))
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.trial)
+            note_start(self.trial.context, self._plan, self._plan.status, ())
+            self.trial.self_test()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def dataset(self) -> xr.Dataset:
+        """What was recorded, as `hil.open_run` returns it; once, after the block."""
+        context, plan, sink = self.trial.context, self._plan, self._sink
+        outcome = self.trial.look_back()
+        note_end(context, outcome, "")
+        n_periods = context.n_ticks if outcome == "complete" else None
+        figures = sink.summary(context.period_s, plan.clock, n_periods)
+        return sink.dataset(outcome, summary_of(self.trial, plan.status) | figures)
+
+    def close(self) -> None:
+        """Free the memory of the recording."""
+        self._sink.close()
 
 
 def simulate(
@@ -43,25 +94,12 @@ def simulate(
     DeviceError
         A simulated device failed.
     """
-    plan = Plan(config, seed=seed, injection=injection, plant=plant)
-    pipeline = build(plan)
-    sink = MemorySink(pipeline.frame, contents_of(plan, pipeline, {}))
-    try:
-        for name, (device, _) in pipeline.rig.samplers().items():
-            device.record_raw(sink.raw[name])
-        compile_tick(config)
-        context = pipeline.context(plan.new_clock(), sink)
-        trial = Trial(context)
-        with trial:
-            note_start(context, plan, plan.status, ())
-            trial.self_test()
-            trial.run()
-        outcome = trial.look_back()
-        note_end(context, outcome, "")
-        n_periods = context.n_ticks if outcome == "complete" else None
-        figures = sink.summary(context.period_s, plan.clock, n_periods)
-        return sink.dataset(outcome, summary_of(trial, plan.status) | figures)
-    except ModelError as error:
-        raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
-    finally:
-        sink.close()
+    with contextlib.ExitStack() as memory:
+        try:
+            simulation = Simulation(Plan(config, seed=seed, injection=injection, plant=plant))
+            memory.callback(simulation.close)
+            with simulation:
+                simulation.trial.run()
+            return simulation.dataset()
+        except ModelError as error:
+            raise ConfigError(one_line(f"{config.path}: model: {error}")) from None

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from math import nan
 from time import perf_counter
 from types import TracebackType
@@ -75,18 +75,29 @@ class Trial:
 
     def run(self) -> str:
         """Run the loop; returns its outcome."""
-        context = self.context
+        with self._counted():
+            self.outcome = loop.run(self.context)
+        return self.outcome
+
+    def ticks(self) -> Generator[None]:
+        """Run the loop as `run`, one tick at each `next`."""
+        with self._counted():
+            self.outcome = yield from loop.ticks(self.context)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Around the loop: real-time settings, its duration, and the kernel's counts."""
+        lateness = self.context.lateness
         with self._real_time():
-            if context.lateness is not None:
-                context.lateness.begin()
+            if lateness is not None:
+                lateness.begin()
             began_s = perf_counter()
             try:
-                self.outcome = loop.run(context)
+                yield
             finally:
                 self.loop_s = perf_counter() - began_s
-                if context.lateness is not None:
-                    self.kernel = context.lateness.total()
-        return self.outcome
+                if lateness is not None:
+                    self.kernel = lateness.total()
 
     def look_back(self) -> str:
         """The outcome, with faults in the boards' last answers; call after the block."""

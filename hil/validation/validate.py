@@ -168,9 +168,7 @@ def validate(
     tables = parameters.tables_of(recorded.model)
     sources = sources_of(recorded)
     known = known_of(tables, [(source, tables) for source, tables in sources])
-    noise = noise_of([data])
-    rest_N = float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
-    noise_N = rest_N if noise.source == "rest" else stated_rms_N(data)
+    noise_N = noise_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     u_slope = _slope_uncertainty(recorded, sources) if data.unit == "m" else 0.0
     uncertainty = uncertainty_of(
@@ -198,6 +196,14 @@ def validate(
         tuple(_criteria(table, figures, ripple, coverage, data.unit)),
         basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
     )  # fmt: skip
+
+
+def noise_rms_N(data: RunData) -> float:
+    """RMS of the noise of a run's readings: at rest, with lines, or as the channel states it."""
+    noise = noise_of([data])
+    if noise.source == "rest":
+        return float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
+    return stated_rms_N(data)
 
 
 def drawn_band(drawn: Recruitment, uncertainty: Uncertainty) -> tuple[Array, Array]:
