@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 import hil
 from hil import bundled_configs
 from hil.devices.board import protocol
+from hil.devices.tables import CellBoardTable
 from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
 from hil.loop import guard
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array
 from hil.plugins.code import Facts, Now
-from hil.rig.tables import CellBoardTable
 from hil.runs.plan import Plan
 from hil.runs.simulate import Simulation
 

@@ -10,6 +10,7 @@ from hil import bundled_configs
 from hil.bench.table import as_table
 from hil.devices.latest import LatestReading, now_s
 from hil.devices.plugin import PluginBench, PluginDevice, PluginPlace
+from hil.devices.tables import InstrumentTable
 from hil.experiment.load import load
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Frame
@@ -35,7 +36,7 @@ class _OwnForce:
 
     age_s = 0.001
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: object) -> None:
         """Keep nothing."""
 
     def open(self) -> None:
@@ -49,11 +50,11 @@ class _OwnForce:
         """Close nothing."""
 
 
-class _Latest(LatestReading):
+class _Latest(LatestReading[InstrumentTable]):
     """A driver of hil's whose one reading has come."""
 
-    def __init__(self, values: Any) -> None:
-        super().__init__(values, "bench", "")
+    def __init__(self, table: InstrumentTable) -> None:
+        super().__init__(table, "bench", "")
 
     def _connect(self) -> None:
         self.take((1.25,), now_s())

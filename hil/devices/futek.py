@@ -10,6 +10,7 @@ from typing import Any
 
 from hil.devices.indicator import G_M_PER_S2, NEWTONS
 from hil.devices.latest import LatestReading, now_s
+from hil.devices.sensor_tables import FutekTable
 from hil.errors import DeviceError
 
 LIBRARY = "futek_device_communication"
@@ -21,13 +22,10 @@ UNITS: Mapping[str, float] = {
 }  # fmt: skip
 
 
-class Futek(LatestReading):
-    """The instrument on the bench; its readings are in N, by its own calibration.
+class Futek(LatestReading[FutekTable]):
+    """The instrument on the bench; its readings are in N, by its own calibration."""
 
-    Its table is `hil.rig.sensor_tables.FutekTable`.
-    """
-
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: FutekTable) -> None:
         super().__init__(table, table.port, "try it with FUTEK's SENSIT")
         self._instrument: Any = None
         self._newtons = 1.0

@@ -8,15 +8,16 @@ from typing import Any
 
 from hil.devices.indicator import LINE_MAX, Lines, templates
 from hil.devices.latest import LatestReading, now_s
+from hil.devices.sensor_tables import IndicatorTable
 from hil.errors import DeviceError
 
 POLL_S = 0.05  # longest wait of the reader, after which it looks whether to end
 
 
-class SerialIndicator(LatestReading):
-    """The indicator on the bench. Its table is `hil.rig.sensor_tables.IndicatorTable`."""
+class SerialIndicator(LatestReading[IndicatorTable]):
+    """The indicator on the bench."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: IndicatorTable) -> None:
         super().__init__(table, table.port, "check port and baud")
         template = templates()[table.template]
         self._request = (template["request"] if table.request is None else table.request).encode()

@@ -8,19 +8,17 @@ from math import nan
 from typing import Any
 
 from hil.devices.latest import LatestReading, now_s
+from hil.devices.sensor_tables import LabJackTable
 
 NO_READING = -9999.0  # LJM's value of an input that it could not read
 GROUND = 199  # LJM's number of ground as the negative input
 MV_PER_V = 1e3
 
 
-class LabJack(LatestReading):
-    """The LabJack on the bench; its readings are in V, or in mV/V with an `excitation_V`.
+class LabJack(LatestReading[LabJackTable]):
+    """The LabJack on the bench; its readings are in V, or in mV/V with an `excitation_V`."""
 
-    Its table is `hil.rig.sensor_tables.LabJackTable`.
-    """
-
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: LabJackTable) -> None:
         super().__init__(table, f"LabJack {table.identifier}", "try it with LabJack's Kipling")
         channels = table.channels.values()
         self._names = [channel.terminal for channel in channels]

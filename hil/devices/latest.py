@@ -6,15 +6,17 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
+from hil.devices.tables import InstrumentTable
 from hil.errors import DeviceError, one_line
 
 FIRST_S = 3.0  # wait for the first reading
 now_s = time.monotonic
+InstrumentT = TypeVar("InstrumentT", bound=InstrumentTable)
 
 
-class LatestReading(ABC):
+class LatestReading(ABC, Generic[InstrumentT]):
     """Base of instruments whose readings come from a thread or from callbacks of a driver.
 
     A subclass connects in `_connect` and disconnects in `_disconnect`. It gives readings to `take`:
@@ -32,7 +34,7 @@ class LatestReading(ABC):
     age_s, taken_s : age of the sample that `read` gave last, and its time since `open`
     """
 
-    def __init__(self, table: Any, address: str, remedy: str) -> None:
+    def __init__(self, table: InstrumentT, address: str, remedy: str) -> None:
         self._table = table
         self._address = address
         self._remedy = remedy

@@ -9,18 +9,16 @@ from math import isfinite, nan
 from typing import Any
 
 from hil.devices.latest import LatestReading, now_s
+from hil.devices.sensor_tables import PhidgetTable
 
 ATTACH_MS = 2000
 MV_PER_V = 1e3
 
 
-class PhidgetBridge(LatestReading):
-    """The Phidget on the bench; its readings are in mV/V.
+class PhidgetBridge(LatestReading[PhidgetTable]):
+    """The Phidget on the bench; its readings are in mV/V."""
 
-    Its table is `hil.rig.sensor_tables.PhidgetTable`.
-    """
-
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: PhidgetTable) -> None:
         address = f"Phidget {table.serial}" if table.serial is not None else "Phidget"
         super().__init__(table, address, "check its bridge with Phidgets' Control Panel")
         self._open_inputs: list[Any] = []

@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
+from hil.devices.switch_tables import build_wire
+from hil.devices.tables import BoardResistanceTable, CellBoardTable
 from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
 from hil.experiment.current_error import catalogue, largest_A, reading_error
+from hil.experiment.kind import KindOfTable, Model
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.unnoticed import Unnoticed, lowest_supply_V, on_min_mA, unnoticed
 from hil.loop.wire_watch import WatchedWire
@@ -29,8 +32,6 @@ from hil.mechanics.sma.limits import (
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.rig.instruments import boards_of, can_be_cut, supplies_of
 from hil.rig.run_tables import RigTables, RunTables
-from hil.rig.switch_tables import build_wire
-from hil.rig.tables import BoardResistanceTable, CellBoardTable
 
 T = TypeVar("T", bound=RigTables)
 ON_TIME = "on_time_max_ms"
@@ -157,7 +158,7 @@ class Protection:
                 )
 
 
-def protections(tables: RigTables, model: Any) -> list[Protection]:
+def protections(tables: RigTables, model: Model) -> list[Protection]:
     """Every board of a rig with its wires, from the thermal model or from the board's table."""
     thermal = thermal_cells(tables.model, model)
     boards = []
@@ -180,14 +181,14 @@ def protections(tables: RigTables, model: Any) -> list[Protection]:
     return boards
 
 
-def resistance_limits_Ohm(tables: RigTables, model: Any, name: str) -> list[tuple[float, float]]:
+def resistance_limits_Ohm(tables: RigTables, model: Model, name: str) -> list[tuple[float, float]]:
     """The least and greatest resistance of every cell of a board."""
     table = boards_of(tables.devices)[name]
     (board,) = (one for one in protections(tables, model) if one.name == name)
     return board_resistance.limits_Ohm(table.cells, table.resistance, board.cells)
 
 
-def clamps_at_rest_C(tables: RigTables, model: Any, name: str) -> list[tuple[float, float]]:
+def clamps_at_rest_C(tables: RigTables, model: Model, name: str) -> list[tuple[float, float]]:
     """What the clamp of every cell of a board may read before a run, between two temperatures.
 
     It is at most as warm as a run before has left it. Where the wire is not described nothing is
@@ -213,7 +214,7 @@ def _air_C(cell: CellWire, bench: Bench) -> tuple[float, float]:
     return min(bench.cold_C, air_C), max(bench.warm_C, air_C)
 
 
-def watched(tables: RigTables, model: Any, cell_names: Sequence[str]) -> list[WatchedWire]:
+def watched(tables: RigTables, model: Model, cell_names: Sequence[str]) -> list[WatchedWire]:
     """The cells of boards whose readings the loop compares with their described wires."""
     wires = []
     for board in protections(tables, model):
@@ -269,7 +270,7 @@ def _current_max_mA(board: CellBoardTable) -> int:
     return (protocol.default_limits() | board.limits)["current_max_mA"]
 
 
-def thermal_cells(table: Any, model: Any) -> dict[str, CellWire]:
+def thermal_cells(table: KindOfTable, model: Model) -> dict[str, CellWire]:
     """Cells that have a wire in this model, by name."""
     wires = system_kind(table).wires
     return {} if wires is None else dict(wires(table, model))

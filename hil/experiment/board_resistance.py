@@ -5,8 +5,8 @@ from math import inf
 
 from hil.devices.board.resistance import Chain
 from hil.devices.board.scan import SENSE_PULSE_S
+from hil.devices.tables import BoardResistanceTable
 from hil.mechanics.sma.limits import COLDEST_C, CellWire
-from hil.rig.tables import BoardResistanceTable
 
 WIDE = 2.0  # largest ratio of a given limit to the wire's own
 RISE_MAX_K = 1.0  # assumed: by which measuring may warm a wire that is off

@@ -15,9 +15,16 @@ from hil.control.tables import (
 )
 from hil.devices.board import protocol
 from hil.devices.board.ineffective import without_effect
+from hil.devices.tables import (
+    ActuatorTable,
+    AnyChannelTable,
+    CellBoardTable,
+    DeviceTable,
+    NidaqTable,
+)
 from hil.errors import remedy
 from hil.experiment import loop_limits
-from hil.experiment.kind import Found, SystemRun
+from hil.experiment.kind import Found, Model, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
 from hil.experiment.tightening import HOLDABLE
 from hil.rig import plant_card
@@ -33,10 +40,9 @@ from hil.rig.instruments import (
     switching,
 )
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
-from hil.rig.tables import ActuatorTable, AnyChannelTable, CellBoardTable, DeviceTable, NidaqTable
 
 
-def plant(tables: RigTables, model: Any, plant: Any) -> Found:
+def plant(tables: RigTables, model: Model, plant: Model) -> Found:
     """Check that a plant of another kind than the model has what the rig measures and drives."""
     if tables.plant.kind == tables.model.kind:
         return
@@ -73,7 +79,7 @@ def after_the_end(tables: RunTables) -> Found:
             )
 
 
-def rig(tables: RigTables, model: Any) -> Found:
+def rig(tables: RigTables, model: Model) -> Found:
     """Check the devices against the model and the guard."""
     system = system_kind(tables.model)
     cards, boards = cards_of(tables.devices), boards_of(tables.devices)
@@ -302,7 +308,7 @@ def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found
         )
 
 
-def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Any) -> Found:
+def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Model) -> Found:
     """Check channels and outputs of plug-in devices: their names, signals and inputs."""
     system = system_kind(tables.model)
     signals, inputs = system.signals(model), tuple(system.inputs(model))

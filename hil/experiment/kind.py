@@ -8,12 +8,13 @@ are one system each.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.config.table import Table
+from hil.devices.tables import CellBoardTable
 from hil.loop.channels import RigLayout
 from hil.loop.stages import Control, Estimator
 from hil.mechanics.sma.limits import CellWire
@@ -21,10 +22,29 @@ from hil.mechanics.system import System
 from hil.plugins.descriptors import Lazy
 from hil.rig.instruments import outputs_of
 from hil.rig.run_tables import RigTables, RunTables
-from hil.rig.tables import CellBoardTable
 
 Found = Iterator[tuple[str, str]]
 """Errors as (key, text) pairs."""
+
+
+class KindOfTable(Protocol):
+    """A table that names its kind of system or controller."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+class Model(Protocol):
+    """A model of any kind of system; the functions of a kind take its own class."""
+
+    @property
+    def cell_names(self) -> Sequence[str]: ...
+
+    @property
+    def inputs(self) -> Sequence[str]: ...
+
+    @property
+    def outputs(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -67,7 +87,7 @@ class Description:
     whole : whether it replaces the general description of a model
     """
 
-    facts: dict[str, Any]
+    facts: dict[str, object]
     lines: list[str]
     whole: bool = False
 
@@ -151,12 +171,12 @@ def never_s(tables: RunTables) -> float:
     return 0.0
 
 
-def never(table: Any) -> bool:
+def never(table: Table) -> bool:
     """Default of `modulates`: cells are on or off."""
     return False
 
 
-def always(table: Any) -> bool:
+def always(table: Table) -> bool:
     """`modulates` of a controller that only commands duties."""
     return True
 
@@ -192,24 +212,22 @@ class ControllerKind:
     sections: Lazy | None = None
 
 
-def outputs_of_system(model: Any) -> Sequence[str]:
-    """Outputs of a model that is a `System`."""
-    outputs: Sequence[str] = model.outputs
-    return outputs
+def outputs_of_system(model: Model) -> Sequence[str]:
+    """Outputs of a model."""
+    return model.outputs
 
 
-def inputs_of_system(model: Any) -> Sequence[str]:
-    """Inputs of a model that is a `System`."""
-    inputs: Sequence[str] = model.inputs
-    return inputs
+def inputs_of_system(model: Model) -> Sequence[str]:
+    """Inputs of a model."""
+    return model.inputs
 
 
-def nothing(*args: Any) -> Found:
+def nothing(*args: object) -> Found:
     """Default check: yields no errors."""
     yield from ()
 
 
-def no_lines(*args: Any) -> list[Any]:
+def no_lines(*args: object) -> list[Any]:
     """Default for a list that a system does not have."""
     return []
 
@@ -275,7 +293,7 @@ class SystemKind:
     figure: Lazy | None = None
     description: Lazy | None = None
 
-    def new_system(self, table: Any, model: Any, period_s: float) -> System:
+    def new_system(self, table: KindOfTable, model: Model, period_s: float) -> System:
         """A new system of this model, at rest."""
         if self.system is None:
             made: System = self.build(table, period_s)

@@ -14,9 +14,10 @@ import tomli_w
 from hil.calibration.files import Calibration, digest
 from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged
+from hil.devices.tables import CellBoardTable
 from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, loop_limits, tightening
-from hil.experiment.kind import ControllerKind, SystemKind, SystemRun
+from hil.experiment.kind import ControllerKind, Model, SystemKind, SystemRun
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
 from hil.experiment.source_checks import as_lines, calculable
@@ -25,7 +26,6 @@ from hil.plugins.code import Plugin
 from hil.plugins.load import plugin_tables
 from hil.rig import calibrated
 from hil.rig.instruments import boards_of
-from hil.rig.tables import CellBoardTable
 
 LOGBOOK = Path("logbook")
 TRIED_PERIOD_S = 0.001  # of a file with only a model
@@ -59,7 +59,7 @@ class LoadedModel:
         return system_kind(self.tables.model)
 
     @cached_property
-    def models(self) -> tuple[Any, Any]:
+    def models(self) -> tuple[Model, Model]:
         """The models of `[model]` and `[plant]`, built by their kind of system.
 
         Raises
@@ -82,11 +82,12 @@ class LoadedModel:
             )
         return model, plant
 
-    def _built(self, key: str) -> Any:
+    def _built(self, key: str) -> Model:
         table = getattr(self.tables, key)
         try:
             with calculable(self.merged):
-                return system_kind(table).build(table, self.period_s)
+                model: Model = system_kind(table).build(table, self.period_s)
+                return model
         except PluginError as error:
             place, text = f"{key}.kind", f"{key}.kind = '{table.kind}': {error}"
         except ModelError as error:

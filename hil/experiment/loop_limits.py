@@ -9,17 +9,17 @@ from which the loop keeps a heat budget (`hil.mechanics.sma.loop_budget`).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import Any
 
+from hil.devices.switch_tables import build_wire
+from hil.devices.tables import NidaqTable
 from hil.experiment.board_limits import thermal_cells
+from hil.experiment.kind import Model
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import CellWire
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR, HeatBudget, budget_of, peak_C
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import can_be_cut, supplies_of, switching
 from hil.rig.run_tables import RigTables, RunTables
-from hil.rig.switch_tables import build_wire
-from hil.rig.tables import NidaqTable
 
 LATE_TICKS = 2  # from a look at the budget to the line low, while the loop lives
 LACKING = (
@@ -60,7 +60,7 @@ class LoopProtection:
         return max(peak_C(wire, budget, air_C) for air_C in (self.cold_C, self.warm_C))
 
 
-def protections(tables: RigTables, model: Any) -> list[LoopProtection]:
+def protections(tables: RigTables, model: Model) -> list[LoopProtection]:
     """Every device of a rig that switches cells and is no board of hil."""
     thermal = thermal_cells(tables.model, model)
     supplies = list(supplies_of(tables.devices).values())
@@ -93,12 +93,12 @@ def protections(tables: RigTables, model: Any) -> list[LoopProtection]:
     return loops
 
 
-def budgets(tables: RigTables, model: Any) -> dict[str, HeatBudget]:
+def budgets(tables: RigTables, model: Model) -> dict[str, HeatBudget]:
     """The heat budgets that the loop keeps, by cell; none for cells of boards."""
     return {cell: b for loop in protections(tables, model) for cell, b in loop.budgets.items()}
 
 
-def faults(tables: RigTables, model: Any) -> Iterator[tuple[str, str]]:
+def faults(tables: RigTables, model: Model) -> Iterator[tuple[str, str]]:
     """Yield (key, text) for each missing substitute of a board's protection, and each bad key."""
     for loop in protections(tables, model):
         key = f"devices.{loop.name}.switches"

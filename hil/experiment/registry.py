@@ -7,10 +7,9 @@ system in the group `hil.controllers.KIND`.
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from hil.experiment.idle import IDLE
-from hil.experiment.kind import BenchPart, ControllerKind, SystemKind
+from hil.experiment.kind import BenchPart, ControllerKind, KindOfTable, SystemKind
 from hil.plugins.descriptors import installed, loaded, points
 from hil.plugins.load import PluginTable
 
@@ -88,7 +87,7 @@ def controllers(kind: str) -> Mapping[str, ControllerKind]:
     return {**kinds, **installed(f"{CONTROLLERS}.{kind}", kinds)}
 
 
-def system_kind(table: Any) -> SystemKind:
+def system_kind(table: KindOfTable) -> SystemKind:
     """The kind of system that a table of `[model]` describes."""
     return systems().get(table.kind) or _described(PLUGIN)
 
@@ -98,7 +97,7 @@ def controllers_of(system: SystemKind) -> Mapping[str, ControllerKind]:
     return controllers(system.kind) if system.table is not None else {**system.controllers, **IDLE}
 
 
-def controller_kind(system: SystemKind, table: Any) -> ControllerKind | None:
+def controller_kind(system: SystemKind, table: KindOfTable) -> ControllerKind | None:
     """The controller that a `[controller]` table names; None if the system has no such one."""
     if isinstance(table, PluginTable):
         plugin: ControllerKind = import_module(PLUGIN).CONTROLLER

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 from pydantic import Discriminator, Field, Tag
 
 from hil.config.table import Name, Table
+from hil.devices.tables import PluginDeviceTable
 from hil.experiment.acceptance import ValidationTable
 from hil.experiment.registry import controllers_of, systems
 from hil.plugins.load import PluginTable, Role, kind_tag, kinds
 from hil.rig import run_tables
 from hil.rig.kinds import device_kinds
-from hil.rig.tables import PluginDeviceTable
 
 
 def _any_of(role: Role, tables: list[type[Table]]) -> Any:

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from math import floor, inf
 
 from hil.devices.board.resistance import FULL_COUNTS, Chain
+from hil.devices.tables import BoardResistanceTable
 from hil.experiment.board_resistance import limits_Ohm
 from hil.mechanics.sma.limits import COLDEST_C, Bench, CellWire, Thermal
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
-from hil.rig.tables import BoardResistanceTable
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def described(
         "kind": table.kind,
         "cells": list(model.cell_names),
         "inputs": list(model.inputs),
-        "outputs": dict(zip(model.outputs, model.y.tolist(), strict=True)),
+        "outputs": dict(zip(model.outputs, file.system().y.tolist(), strict=True)),
     } | description.facts
     return facts, _as_text(facts, description.lines)
 

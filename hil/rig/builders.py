@@ -11,10 +11,10 @@ from hil.devices.nidaq.remote import RemoteCard
 from hil.devices.phidget import PhidgetBridge
 from hil.devices.supply.driver import Settings, Supply
 from hil.devices.supply.sim import SimSupply
+from hil.devices.tables import ImportedDeviceTable
 from hil.errors import DeviceError
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.plugin import instrument
-from hil.rig.tables import ImportedDeviceTable
 
 UNREACHABLE = "kind = 'imported': hil cannot reach it: import its files with hil import"
 JOB = ("resource", "dialect", "channel", "visa", "baud", "voltage_V", "current_A", "poll_s",

@@ -7,8 +7,7 @@ from typing import Any
 
 from hil.calibration.files import Calibration, load_record
 from hil.config.files import Merged
-from hil.rig.run_tables import GuardTable, RigTables
-from hil.rig.tables import (
+from hil.devices.tables import (
     AnalogChannelTable,
     DeviceTable,
     DisplacementChannelTable,
@@ -16,6 +15,7 @@ from hil.rig.tables import (
     NidaqTable,
     Role,
 )
+from hil.rig.run_tables import GuardTable, RigTables
 
 SAMPLES_PER_TICK = 10
 AGREEMENT = 1e-6

@@ -32,13 +32,13 @@ from hil.devices.nidaq.emulated import (
 from hil.devices.nidaq.plant_card import PlantCard, Played
 from hil.devices.sim.daq import SimCard, SimChannel, SimDaq, SimOutput
 from hil.devices.sim.plant import output_index
+from hil.devices.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
 from hil.errors import ConfigError
 from hil.mechanics.system import System
 from hil.rig import instruments
 from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.kinds import Built, DeviceInputs, keeping_alive, stream
 from hil.rig.run_tables import RigConfig
-from hil.rig.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
 
 COUNTS_MAX = float(2**31 - 1)
 

@@ -16,11 +16,11 @@ from hil.devices.board.resistance import Chain, Resistances, measures
 from hil.devices.board.self_test import Operator, SimulatedOperator, SomebodyAtTheBench
 from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
 from hil.devices.sim.plant import Gates
+from hil.devices.tables import CellBoardTable
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import supplies_of
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.run_tables import RigTables
-from hil.rig.tables import CellBoardTable
 
 ANSWER_SHARE = 0.5  # fraction of a period to wait for a board's answer
 

@@ -10,10 +10,10 @@ from hil.devices.injection_tables import (
     ON_A_CELL,
     FaultTable,
 )
+from hil.devices.tables import DeviceTable
 from hil.errors import ConfigError, one_line
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of, plugin_devices, supplies_of, switching
-from hil.rig.tables import DeviceTable
 
 
 def refuse_absent(

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from hil.loop.channels import Channel, RigLayout
-from hil.loop.frame import unit_suffix
-from hil.rig.calibrated import cards_of, of_role
-from hil.rig.run_tables import RigTables, RunTables
-from hil.rig.supply_table import SupplyTable
-from hil.rig.tables import (
+from hil.devices.supply_table import SupplyTable
+from hil.devices.tables import (
     ActuatorTable,
     CellBoardTable,
     DeviceTable,
     InstrumentTable,
     Role,
 )
+from hil.loop.channels import Channel, RigLayout
+from hil.loop.frame import unit_suffix
+from hil.rig.calibrated import cards_of, of_role
+from hil.rig.run_tables import RigTables, RunTables
 
 T = TypeVar("T", bound=RunTables)
 GATES = "by cell"  # how gates are numbered; the random draws of a broadcast depend on it

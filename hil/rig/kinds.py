@@ -15,26 +15,26 @@ from hil.devices.board.port import LOOK_S
 from hil.devices.injection import Injection
 from hil.devices.nidaq.emulated import EmulatedBench
 from hil.devices.rate_divider import RateDivider
-from hil.devices.sim.plant import SimPlant
-from hil.loop.channels import RigLayout
-from hil.loop.frame import unit_suffix
-from hil.mechanics.system import System
-from hil.plugins.descriptors import Lazy, installed
-from hil.rig.run_tables import RigConfig
-from hil.rig.sensor_tables import (
+from hil.devices.sensor_tables import (
     FutekTable,
     IndicatorTable,
     LabJackTable,
     PhidgetTable,
     RemoteNidaqTable,
 )
-from hil.rig.supply_table import SupplyTable
-from hil.rig.tables import (
+from hil.devices.sim.plant import SimPlant
+from hil.devices.supply_table import SupplyTable
+from hil.devices.tables import (
     CellBoardTable,
     DeviceTable,
     ImportedDeviceTable,
     NidaqTable,
 )
+from hil.loop.channels import RigLayout
+from hil.loop.frame import unit_suffix
+from hil.mechanics.system import System
+from hil.plugins.descriptors import Lazy, installed
+from hil.rig.run_tables import RigConfig
 
 GROUP = "hil.device_kinds"
 NAME_ENDS = 256  # separator of names in a random stream's key; greater than any byte of a name

@@ -8,7 +8,7 @@ from pydantic import Field
 from hil.config.table import Address, Name, Table
 
 if TYPE_CHECKING:
-    from hil.rig.tables import AnyChannelTable
+    from hil.devices.tables import AnyChannelTable
 
 
 class PlantCardTable(Table):

@@ -20,6 +20,7 @@ from hil.devices.nidaq.emulated import EmulatedBench
 from hil.devices.rate_divider import RateDivider
 from hil.devices.sim.plant import CURRENT_ON_A, SimPlant
 from hil.devices.supply.driver import SupplyDevice
+from hil.devices.tables import DeviceTable, Role
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, units
@@ -35,7 +36,6 @@ from hil.rig.cards import build_plant_card
 from hil.rig.instruments import layout_of
 from hil.rig.kinds import DeviceInputs, device_kind, keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
-from hil.rig.tables import DeviceTable, Role
 
 BACKENDS = ("sim", "emulated", "bench")
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"

@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 from hil.calibration.files import Calibration
 from hil.config.table import Name, NotNegative, Positive, Table, Title
 from hil.control.tables import ReferenceTable
+from hil.devices.tables import DeviceTable
 from hil.mechanics.system import System
 from hil.rig.bench_tables import AmbientTable, SpecimenTable
 from hil.rig.plant_card import PlantCardTable
-from hil.rig.tables import DeviceTable
 
 
 class LoopTable(Table):

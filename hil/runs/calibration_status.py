@@ -10,13 +10,13 @@ from hil.calibration.files import Calibration, Record, Source, load_any, may_be_
 from hil.calibration.sources import BRING_UP, Sourced
 from hil.devices.board import protocol
 from hil.devices.board.identity import serial_of
+from hil.devices.tables import CellBoardTable, DeviceTable
 from hil.errors import ConfigError, DeviceError
 from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
 from hil.experiment.loaded import LoadedModel, LoadedRig
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of
-from hil.rig.tables import CellBoardTable, DeviceTable
 
 REMEDY = "run hil calibrate, then name the record in the rig"
 BRING_UP_REMEDY = "run hil board bring-up, then name the record in the rig"

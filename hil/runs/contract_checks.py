@@ -19,12 +19,12 @@ import numpy as np
 from hil.config.files import Merged
 from hil.control.plugin import check_cells
 from hil.devices.board.protocol import DUTY_MIN_PER_255
+from hil.devices.tables import PluginDeviceTable
 from hil.errors import ConfigError, PluginError
 from hil.experiment.load import load
 from hil.loop.duty import STEPS
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
-from hil.rig.tables import PluginDeviceTable
 from hil.runs import rehearsal
 
 Check = Callable[[], object]

@@ -16,9 +16,9 @@ from nidaqmx.system import System as NiSystem
 import hil
 from hil.__main__ import main
 from hil.devices.nidaq import emulated
+from hil.devices.tables import NidaqTable
 from hil.errors import DeviceError
 from hil.record.read import open_raw
-from hil.rig.tables import NidaqTable
 from hil.runs import session
 from simdaq import System, install
 

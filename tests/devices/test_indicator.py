@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hil.devices.indicator import Lines, templates
 from hil.devices.indicator_port import SerialIndicator
+from hil.devices.sensor_tables import IndicatorTable
 from hil.errors import DeviceError
-from hil.rig.sensor_tables import IndicatorTable
 
 WAIT_S = 120.0
 AND = templates()["and"]["pattern"]

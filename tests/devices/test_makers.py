@@ -22,12 +22,12 @@ from Phidget22._phidget_support import PhidgetSupport
 from hil.devices.futek import Futek
 from hil.devices.labjack import LabJack
 from hil.devices.phidget import PhidgetBridge
+from hil.devices.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
 from hil.errors import DeviceError
 from hil.experiment.load import load_with
 from hil.loop.frame import Frame
 from hil.rig.kinds import device_kinds
 from hil.rig.rig import HostTime, build_rig
-from hil.rig.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
 from hil.runs.imports.guess import IDLE
 
 WAIT_S = 120.0

@@ -6,6 +6,7 @@ from math import inf
 import pytest
 
 from hil.devices.board import protocol
+from hil.devices.tables import BoardResistanceTable
 from hil.experiment.board_resistance import (
     facts,
     faults,
@@ -16,7 +17,6 @@ from hil.experiment.board_resistance import (
 from hil.mechanics.sma.limits import CellWire
 from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire
-from hil.rig.tables import BoardResistanceTable
 
 CELL = CellWire("a.1", SmaWire(n_wires=4, supply_V=8.0))
 SENSING = protocol.default_limits() | {"sense_every_ms": 50, "supply_full_scale_mV": 10000}

@@ -13,6 +13,7 @@ import numpy as np
 
 from hil.devices.latest import LatestReading, now_s
 from hil.devices.nidaq.errors import described, first_line
+from hil.devices.sensor_tables import RemoteNidaqTable
 from hil.errors import DeviceError
 
 ANSWER_S = 2.0  # longest wait for an answer of the server
@@ -24,13 +25,10 @@ WIRINGS = {
 }
 
 
-class RemoteCard(LatestReading):
-    """The card on the bench; its readings are in V.
+class RemoteCard(LatestReading[RemoteNidaqTable]):
+    """The card on the bench; its readings are in V."""
 
-    Its table is `hil.rig.sensor_tables.RemoteNidaqTable`.
-    """
-
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: RemoteNidaqTable) -> None:
         address = f"{table.card} at {table.server}"
         super().__init__(table, address, "look at the card in NI MAX on that computer")
         self._channel: Any = None

@@ -38,7 +38,7 @@ LOOK_S = 0.005
 
 @dataclass(frozen=True)
 class Settings:
-    """Set values and limits of a supply; see `hil.rig.supply_table`."""
+    """Set values and limits of a supply; see `hil.devices.supply_table`."""
 
     voltage_V: float
     current_A: float

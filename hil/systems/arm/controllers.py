@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
@@ -11,7 +12,6 @@ from hil.loop.channels import RigLayout
 from hil.mechanics.rotations import attitude, rates_to_omega
 from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.run_tables import RunTables
-from hil.rig.tables import ActuatorTable
 from hil.systems.arm.build import build_arm
 from hil.systems.arm.control import Drives, Movement, PairLaw, Pointing
 from hil.systems.arm.links import JOINTS, Arm

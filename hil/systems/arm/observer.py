@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
+from hil.devices.tables import DeviceTable
 from hil.loop.channels import Channel, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, unit_suffix, units
 from hil.mechanics.arrays import Array
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import outputs_of, signals_of
-from hil.rig.tables import DeviceTable
 from hil.systems.arm.control import ArmEstimate
 from hil.systems.arm.system import PLACES, ArmSystem
 from hil.systems.arm.tables import PointingTable

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hil.devices.switch_tables import build_wire
 from hil.errors import ModelError
 from hil.mechanics.sma.limits import CellBranches, CellWire
-from hil.rig.switch_tables import build_wire
 from hil.systems.array.build_recruitment import indices
 from hil.systems.array.build_wire import loaded_wire
 from hil.systems.array.model import cells, fingerprint

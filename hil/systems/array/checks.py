@@ -14,11 +14,11 @@ from hil.control.tables import (
     StepsReferenceTable,
     TraceReferenceTable,
 )
+from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
 from hil.experiment.kind import Found, SystemRun
 from hil.rig.instruments import force_channels, signals_of
 from hil.rig.run_tables import RigTables
-from hil.rig.tables import ActuatorTable
 from hil.systems.array.build import (
     LEVEL_MIN,
     build_activation,

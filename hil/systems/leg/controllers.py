@@ -7,6 +7,7 @@ import numpy as np
 from hil.control.build import build_signal, check_signal, signals_in
 from hil.control.pid import PidGains
 from hil.control.reference import Reference
+from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
 from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
@@ -14,7 +15,6 @@ from hil.loop.frame import units
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import outputs_of, signals_of
 from hil.rig.run_tables import RigTables
-from hil.rig.tables import ActuatorTable
 from hil.systems.leg.build import activation_times, build_limb, place
 from hil.systems.leg.control import Antagonists, Movement, Wiring
 from hil.systems.leg.plan import AT_ONCE, SLOWER, PlanSettings, rehearse

@@ -8,8 +8,8 @@ import pytest
 
 from hil.devices.nidaq import remote
 from hil.devices.nidaq.remote import RemoteCard
+from hil.devices.sensor_tables import RemoteNidaqTable
 from hil.errors import DeviceError
-from hil.rig.sensor_tables import RemoteNidaqTable
 from simdaq import System
 from simdaq.grpc_server import serve
 

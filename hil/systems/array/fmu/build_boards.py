@@ -9,7 +9,7 @@ from hil.devices.board import protocol
 from hil.devices.board.bundled_firmware import shipped_hash, sources
 from hil.devices.board.native import COUNTS_FULL, N_CELLS, SCAN_PERIOD_US
 from hil.devices.sim.plant import AMBIENT_C, CURRENT_ON_A
-from hil.rig.tables import CellBoardTable
+from hil.devices.tables import CellBoardTable
 from hil.systems.array.fmu.variables import BoardNames, Boards
 
 Tables = Mapping[str, CellBoardTable]

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hil.config.table import Name, Positive
+from hil.devices.tables import ForceReadingTable, InstrumentTable
 from hil.rig.kinds import DeviceKind
 from hil.rig.plugin import instrument
-from hil.rig.tables import ForceReadingTable, InstrumentTable
 
 
 class LoadCellTable(InstrumentTable):

@@ -9,7 +9,7 @@ from hil.calibration.files import Calibration
 from hil.calibration.signal_chain import Chain
 from hil.config.table import Address, Name, Positive, Table
 from hil.devices.indicator import NEWTONS, templates
-from hil.rig.tables import (
+from hil.devices.tables import (
     ActuatorTable,
     DisplacementReadingTable,
     ForceReadingTable,

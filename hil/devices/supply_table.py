@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from hil.config.table import Address, Delay, Positive, Table
-from hil.rig.tables import DeviceTable
+from hil.devices.tables import DeviceTable
 
 Limit = Annotated[float, Field(gt=0.0, le=1000.0)]
 

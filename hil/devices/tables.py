@@ -28,13 +28,13 @@ from hil.config.table import (
     Title,
 )
 from hil.devices.board.identity import USB
-from hil.plugins.load import PluginTable
-from hil.rig.switch_tables import (
+from hil.devices.switch_tables import (
     AmbientRange,
     BoardWireTable,
     CardSwitchesTable,
     DeviceSwitchesTable,
 )
+from hil.plugins.load import PluginTable
 
 Every = Annotated[int, Field(ge=1, le=10_000)]  # read the device once in this many loop periods
 Role = Literal["board", "card", "instrument", "supply"]
