@@ -11,7 +11,7 @@ Source: Tal-Ezer & Kosloff 1984 (Chebyshev propagation); J_k from DLMF 10.12.1.
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,6 +73,27 @@ def series(omega_h: float, damped_h: float) -> Array:
     return ratios
 
 
+Index = NDArray[np.uint32]  # half the memory traffic of the default
+
+
+class _Network(NamedTuple):
+    """Constants and scratch arrays of cells, internal states and masses, one row each.
+
+    Few arrays with rows: to pass an array from Python costs 0.1 us.
+    """
+
+    ends: Index  # left and right mass of every cell
+    cells: Array  # Ke, Kv, Kf
+    cells_now: Array  # stretch, its rate, and force of the cells
+    cell_of: Index  # of every internal state
+    internals: Array  # Kd, Ze, Zv, Kp, diagonal of iota
+    internals_now: Array  # term of the series, and rate
+    pairs: Index  # rows and columns of the other entries of iota
+    iota: Array  # of these pairs
+    masses: Array  # 1/m, 0 for a mass that cannot move; terms of x and v, and pull
+    has_velocity: bool  # any Kv or Zv
+
+
 class SparseStepper:
     """State of a large array, stepped by a compiled pass over cells and masses.
 
@@ -106,30 +127,26 @@ class SparseStepper:
             )
         omega, damped = (period_s * rate for rate in rate_bounds_per_s(nodes, c))
         self.substeps = max(1, ceil((omega + damped) / THETA_MAX))
-        self._ratios = series(omega / self.substeps, damped / self.substeps)
-        self.order = len(self._ratios)
-        self._h = period_s / self.substeps
+        ratios = series(omega / self.substeps, damped / self.substeps)
+        self.order = len(ratios)
+        self._steps_s = period_s / self.substeps * ratios
 
         n, n_internal = nodes.n, len(c.cell_of)
         iota = c.iota.tocoo()
         off = iota.row != iota.col
-        index = np.uint32  # half the memory traffic of the default
-        self._cells = (
-            nodes.left.astype(index), nodes.right.astype(index), c.cell_of.astype(index),
-            c.Ke, c.Kv, c.Kf, c.Kd, c.Ze, c.Zv, c.Kp, c.iota.diagonal(),
-            iota.row[off].astype(index), iota.col[off].astype(index), iota.data[off],
-            np.where(nodes.free, 1.0 / nodes.mass_kg, 0.0),
+        n_cells = len(c.Ke)
+        self._network = _Network(
+            np.array([nodes.left, nodes.right], dtype=np.uint32),
+            np.array([c.Ke, c.Kv, c.Kf]), np.zeros((3, n_cells)), c.cell_of.astype(np.uint32),
+            np.array([c.Kd, c.Ze, c.Zv, c.Kp, c.iota.diagonal()]), np.zeros((2, n_internal)),
+            np.array([iota.row[off], iota.col[off]], dtype=np.uint32), iota.data[off],
+            np.array([np.where(nodes.free, 1.0 / nodes.mass_kg, 0.0), *np.zeros((3, n))]),
+            bool(np.any(c.Kv) or np.any(c.Zv)),
         )  # fmt: skip
-        self._has_velocity = bool(np.any(c.Kv) or np.any(c.Zv))
 
         self._order = model.state_order
         self._z = np.zeros(2 * n + n_internal)
         self._z[self._order] = x0
-        self._state = (self._z[:n], self._z[n : 2 * n], self._z[2 * n :])
-        n_cells = len(c.Ke)
-        self._scratch = tuple(
-            np.zeros(size) for size in (n, n, n_internal, n_internal, n, n_cells, n_cells, n_cells)
-        )
 
         rows = [model.outputs.index(name) for name in outputs]
         spread = sp.csr_array(
@@ -163,23 +180,29 @@ class SparseStepper:
         change = (F1 - F0) / self.substeps
         for i in range(self.substeps):
             start = F0 + i * change if i else F0
-            _advance(
-                self._h, self._ratios, self._has_velocity, *self._cells, start, change,
-                *self._state, *self._scratch,
-            )  # fmt: skip
+            _advance(self._network, self._steps_s, start, change, self._z)
         self.y[:] = self._C @ self._z
         if self._D.nnz:
             self.y += self._D @ F1
 
 
 @njit(cache=True)
-def _advance(  # type: ignore[no-untyped-def]
-    h, ratios, has_velocity, left, right, cell_of, Ke, Kv, Kf, Kd, Ze, Zv, Kp, iota, row, col,
-    iota_off, W, F, dF, x, v, d, x_k, v_k, d_k, more, pull, e, rate_e, T,
-):  # fmt: skip
+def _advance(network: _Network, steps_s: Array, F: Array, dF: Array, z: Array) -> None:
+    """Add the terms of the series to the state z; steps_s (m,) holds h c_k/c_{k-1}."""
+    left, right = network.ends[0], network.ends[1]
+    Ke, Kv, Kf = network.cells[0], network.cells[1], network.cells[2]
+    e, rate_e, T = network.cells_now[0], network.cells_now[1], network.cells_now[2]
+    cell_of, has_velocity = network.cell_of, network.has_velocity
+    Kd, Ze, Zv = network.internals[0], network.internals[1], network.internals[2]
+    Kp, iota = network.internals[3], network.internals[4]
+    d_k, more = network.internals_now[0], network.internals_now[1]
+    row, col = network.pairs[0], network.pairs[1]
+    iota_off = network.iota
+    W, x_k, v_k, pull = network.masses[0], network.masses[1], network.masses[2], network.masses[3]
+    x, v, d = z[: len(W)], z[len(W) : 2 * len(W)], z[2 * len(W) :]
     x_k[:], v_k[:], d_k[:] = x, v, d
-    for k in range(1, len(ratios) + 1):
-        c = h * ratios[k - 1]
+    for k in range(1, len(steps_s) + 1):
+        c = steps_s[k - 1]
         for n in range(len(left)):
             e[n] = x_k[right[n]] - x_k[left[n]]
             T[n] = Ke[n] * e[n]
