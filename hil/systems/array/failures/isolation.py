@@ -148,31 +148,35 @@ class Isolation:
         n = len(self._gains_N)
         self._every = max(1, round(rules.sample_s / period_s))
         n_window = max(1, round(rules.window_s / (self._every * period_s)))
-        self._keep = float(np.exp(-self._every * period_s / rules.memory_s))
-        self._direct = np.array([one.direct for one in lag])
-        self._blend = -np.expm1(-np.array([one.rate_per_s for one in lag]) * period_s)
-        self._lagged, self._c = np.zeros((2, n))
-        self._on: NDArray[np.uint8] = np.zeros(n, dtype=np.uint8)
-        self._settle = max(1, round(rules.settle_s / period_s))
-        self._since = np.full(n, self._settle, dtype=np.int64)  # ticks since each cell switched
-        self._mu = _changes(self._gains_N, np.asarray(broken_N, dtype=float))
+        settle = max(1, round(rules.settle_s / period_s))
+        keep = float(np.exp(-self._every * period_s / rules.memory_s))
+        noise = (keep, rules.noise_N**2, rules.doubt, settle)
+        self._noise = np.array([noise], dtype=kernel.NOISE)
+        self._array = np.zeros(n, dtype=kernel.CELL)
+        self._array["gain_N"], self._array["since"] = self._gains_N, settle
+        self._array["direct"] = [one.direct for one in lag]
+        self._array["blend"] = -np.expm1(-np.array([one.rate_per_s for one in lag]) * period_s)
+        mu = _changes(self._gains_N, np.asarray(broken_N, dtype=float))
         able = np.abs(self._gains_N) > 1e-9 * np.abs(self._gains_N).sum()
-        self._possible = np.concatenate([able, able & np.isfinite(self._mu[n:]).all(axis=1)])
-        self._mu[~self._possible] = 0.0
+        possible = np.concatenate([able, able & np.isfinite(mu[n:]).all(axis=1)])
+        mu[~possible] = 0.0
+        self._failures = kernel.Failures(mu, possible, np.zeros((2, 2 * n)))
         m = n + 1
-        self._base, self._drift = np.zeros((2, m))
-        self._P0 = np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2))
-        self._drift[:n], self._drift[-1] = rules.drift**2, (0.1 * rules.zero_N) ** 2
-        # Samples (phi, e, R) of the window, and the information before and in the window.
-        self._phi = np.zeros((n_window, m))
-        self._e, self._R = np.zeros(n_window), np.full(n_window, np.inf)
-        self._L, self._v = np.zeros((2, m, m)), np.zeros((2, m))
-        self._P, self._mean = np.zeros((2, m, m)), np.zeros((2, m))
-        self._left, self._right = np.zeros((m, m)), np.zeros((m, m + 1))
-        self._shift = np.zeros(m)
-        self._log_B = np.zeros((2, 2 * n))
+        self._learned = kernel.Learned(
+            base=np.zeros(m),
+            P0=np.diag(np.append(np.full(n, rules.spread**2), rules.zero_N**2)),
+            drift=np.append(np.full(n, rules.drift**2), (0.1 * rules.zero_N) ** 2),
+            mean=np.zeros((2, m)),
+            P=np.zeros((2, m, m)),
+        )
+        self._samples = kernel.Samples(
+            np.zeros((n_window, m)), np.zeros(n_window), np.full(n_window, np.inf),
+            np.zeros((2, m, m)), np.zeros((2, m)),
+        )  # fmt: skip
+        scratch = np.zeros((m, m)), np.zeros((m, m + 1)), np.zeros(m)
+        self._all = (tuple(self._samples), tuple(self._learned), tuple(self._failures), scratch)
         self.threshold = float(
-            np.log(2.0 * self._possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
+            np.log(2.0 * possible.sum() * DAY_S / rules.window_s / rules.false_alarms_per_day)
         )
         self._confirm = max(1, round(rules.confirm_s / (self._every * period_s)))
         self._cells: frozenset[int] = frozenset()  # cells common to all recent verdicts
@@ -192,43 +196,27 @@ class Isolation:
         n_periods: int = 1,
     ) -> None:
         """Process a tick: residual (NaN without a reading), activation (0 to 1), cells on."""
-        for _ in range(n_periods):
-            kernel.follow(activation, self._direct, self._blend, self._lagged, self._c)
-        kernel.count_since(cells, n_periods, self._on, self._since)
+        kernel.follow(self._array, activation, n_periods)
+        kernel.count_since(self._array, cells, n_periods)
         self._tick += 1
         if self._tick % self._every:
             return
-        rules = self._rules
         if not np.isnan(residual_N) and t_s >= self._blind_until_s:
-            kernel.take(
-                self._gains_N, self._c, residual_N, self._keep, rules.noise_N**2,
-                rules.doubt, self._since, self._settle, self._n_samples % len(self._e), self._phi,
-                self._e, self._R, self._L, self._v,
-            )  # fmt: skip
+            at = self._n_samples % len(self._samples.e)
+            kernel.take(self._array, self._noise, self._all[0], at, residual_N)
             self._n_samples += 1
             self._judge(t_s)
 
     def _judge(self, t_s: float) -> None:
-        kernel.learn(
-            self._L, self._v, self._base, self._P0, self._drift, self._left, self._right,
-            self._P, self._mean,
-        )  # fmt: skip
-        self.log_odds, best = -np.inf, -1
-        for test in range(2):
-            top = kernel.log_odds(
-                self._L, self._v, test, self._P[test], self._mean[test], self._mu,
-                self._possible, self._left, self._right, self._shift, self._log_B[test],
-            )  # fmt: skip
-            if top > self.log_odds:
-                self.log_odds, best = top, test
+        self.log_odds, best = kernel.judge(*self._all)
         if best < 0 or self.log_odds < self.threshold:
             self._agreed = 0
             return
-        L, v = self._L[best], self._v[best]
+        L, v = self._samples.L[best], self._samples.v[best]
         if best == kernel.ALL:
-            L, v = self._L.sum(axis=0), self._v.sum(axis=0)
-        log_B = self._log_B[best]
-        other = wide_log_odds(L, v - L @ self._mean[best], self._P[best])
+            L, v = self._samples.L.sum(axis=0), self._samples.v.sum(axis=0)
+        log_B = self._failures.log_B[best]
+        other = wide_log_odds(L, v - L @ self._learned.mean[best], self._learned.P[best])
         if other > self.log_odds:
             return
         self._announce(t_s, best, log_B, other)
@@ -246,7 +234,7 @@ class Isolation:
         cells = tuple(sorted(now))
         if self.findings and self.findings[-1].cells == cells:
             return
-        weights = np.exp(np.append(log_B[self._possible], [other, 0.0]) - log_B[best])
+        weights = np.exp(np.append(log_B[self._failures.possible], [other, 0.0]) - log_B[best])
         share = float(np.exp(log_B[tied] - log_B[best]).sum() / weights.sum())
         kind = "electrical" if best < n else "mechanical"
         self.findings.append(Finding(t_s, cells, kind, float(log_B[best]), share))
@@ -258,15 +246,16 @@ class Isolation:
     def _restart(self, t_s: float, cell: int, failure: int) -> None:
         """Restart the tests; the null hypothesis is now what was learned, with this failure."""
         n = len(self._gains_N)
-        change = self._mu[failure] * (1.0 + self._mean[1, :n])
-        self._base[:] = self._mean[1]
-        self._base[:n] += change
-        self._P0[:] = self._P[1]
-        self._P0[cell], self._P0[:, cell] = 0.0, 0.0
-        self._P0[cell, cell] = self._drift[cell]
-        self._possible[[cell, n + cell]] = False
-        self._phi[:], self._e[:], self._R[:] = 0.0, 0.0, np.inf
-        self._L[:], self._v[:] = 0.0, 0.0
+        learned, samples = self._learned, self._samples
+        change = self._failures.mu[failure] * (1.0 + learned.mean[1, :n])
+        learned.base[:] = learned.mean[1]
+        learned.base[:n] += change
+        learned.P0[:] = learned.P[1]
+        learned.P0[cell], learned.P0[:, cell] = 0.0, 0.0
+        learned.P0[cell, cell] = learned.drift[cell]
+        self._failures.possible[[cell, n + cell]] = False
+        samples.phi[:], samples.e[:], samples.R[:] = 0.0, 0.0, np.inf
+        samples.L[:], samples.v[:] = 0.0, 0.0
         self._cells, self._agreed = frozenset(), 0
         self._blind_until_s = t_s + self._rules.settle_s
 

@@ -49,9 +49,14 @@ from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
 from hil.systems.array.failures.isolation import DAY_S, FAILED, HEALTHY, SUSPECT, Finding
 from hil.systems.array.failures.wire_hypotheses import (
+    CELL,
     ELECTRICAL,
     MECHANICAL,
     PULLS,
+    RATIO,
+    Cells,
+    Hypotheses,
+    Sample,
     chances,
     fitted,
     hold,
@@ -120,35 +125,39 @@ class WireFailures(FilteredWires):
     ) -> None:
         super().__init__(errors, cells, period_s)
         self.rules = rules
-        self._rates, self._direct = cells.rate_per_s, cells.direct
         gains_N, n = cells.static_gains_N, len(cells.static_gains_N)
         broken = np.asarray(broken_N, dtype=float) - gains_N
-        self._breaks = np.asarray(np.isfinite(broken).all(axis=1))
-        self._broken = np.where(self._breaks[:, None], broken, 0.0)
-        apart = np.abs(self._broken[:, None] - self._broken).max(axis=2)
-        both = self._breaks[:, None] & self._breaks
+        can_break = np.asarray(np.isfinite(broken).all(axis=1))
+        broken[~can_break] = 0.0
+        apart = np.abs(broken[:, None] - broken).max(axis=2)
+        both = can_break[:, None] & can_break
         self._alike = np.asarray(both & (apart <= ALIKE * gains_N.max()))
         pulls = gains_N != 0.0
-        self._left = np.where(pulls, self._broken / np.where(pulls, gains_N, 1.0), 0.0)
+        self._left = np.where(pulls, broken / np.where(pulls, gains_N, 1.0), 0.0)
         h = self._filter.sample_s
         self._spawn = max(1, round(rules.spawn_s / h))
         n_alive = max(1, round(rules.life_s / (self._spawn * h)))
-        # Hypotheses: kind, cell, place among those alive.
-        shape, n_errors = (2, n, n_alive), len(self._filter.x)
-        self._ghost = np.zeros((n, n_alive, 3))
-        self._log = np.full(shape, -np.inf)
-        self._sums = np.zeros((*shape, 5))
-        self._filtered = np.zeros((*shape, 2, n_errors))
-        self._own = np.array([errors.share**2, rules.moment_s**2 + rules.spawn_s**2 / 12.0])
-        self._place = 0
-        self._alive = np.ones(n, dtype=np.uint8)
+        shape, bank = (2, n, n_alive), self._filter.bank
+        each = np.zeros(n, CELL)
+        each["rate_per_s"], each["direct"] = cells.rate_per_s, cells.direct
+        each["can_break"], each["alive"] = can_break, True
+        self._cells = Cells(bank.laws[0], bank.knots_C, each, broken)
+        self._hypotheses = Hypotheses(
+            ghost=np.zeros((n, n_alive, 3)),
+            ratios=np.zeros(shape, RATIO),
+            filtered=np.zeros((*shape, 2, len(self._filter.x))),
+            variances=(errors.share**2, rules.moment_s**2 + rules.spawn_s**2 / 12.0),
+            posterior=np.zeros((2, n)),
+        )
+        self._hypotheses.ratios["log"] = -np.inf
+        self._n_alive, self._place = n_alive, 0
         self.threshold = float(
             np.log(n * 2 * DAY_S / (self._spawn * h) / rules.false_alarms_per_day)
         )
-        self.posterior, self.suspicion = np.zeros((2, n)), np.zeros(n)
+        self.posterior, self.suspicion = self._hypotheses.posterior, np.zeros(n)
         self._leader, self._agreed = -1, 0
         self._ringing = 0
-        self._past, self._folded = np.zeros((4, n_errors)), np.zeros(n_errors)
+        self._past, self._folded = np.zeros((4, len(self._filter.x))), np.zeros(len(self._filter.x))
         self._broke, self._pulled = False, np.zeros(n, dtype=bool)
         self._blind_until_s, self._calm_s = -np.inf, 0.0
         self._fold_at_s, self._on_for_s = FOLD_S, 0.0
@@ -166,7 +175,11 @@ class WireFailures(FilteredWires):
             return
         force_N, noise_N2, rings = kalman.sample(xi, mean=self._broke)
         self._ringing = self._ringing + 1 if rings else 0
-        if self._ringing >= self.rules.confirm and not self._broke and self._breaks.any():
+        if (
+            self._ringing >= self.rules.confirm
+            and not self._broke
+            and self._cells.each["can_break"].any()
+        ):
             self._learn_anew()
         blind = bool(np.isnan(force_N)) or t_s < self._blind_until_s
         kalman.predict(0.0 if blind else force_N, noise_N2)
@@ -178,28 +191,26 @@ class WireFailures(FilteredWires):
             moved = kalman.fold()
             self._folded += moved
             if moved.any():
-                self._log[:] = -np.inf
+                self._hypotheses.ratios["log"] = -np.inf
         self._past[:-1] = self._past[1:]
         self._past[-1] = kalman.x + self._folded
         self._judge(t_s)
 
     def _hold(self, cells: Drive, blind: bool) -> None:
         """Update every hypothesis with the sample; begin new ones."""
-        kalman, bank = self._filter, self._filter.bank
+        kalman = self._filter
         # during an alarm no hypothesis is replaced
         calm = self.log_odds < self.threshold and not self._broke
         self._on_for_s += kalman.sample_s * bool(cells.any())
         learned = self._on_for_s >= self.rules.learn_for_s
         spawn = calm and learned and kalman.n_samples % self._spawn == 0
         if spawn:
-            self._place = (self._place + 1) % self._ghost.shape[1]
-        self.log_odds = hold(
-            bank.laws[0], bank.knots_C, kalman.static_gains_N, self._rates, self._direct,
-            self._broken, self._breaks, kalman.sample_s, bank.wires[0], bank.comes, cells,
-            self._alive, blind, kalman.keep, kalman.x, kalman.phi, kalman.gain, kalman.nu,
-            kalman.S, self._ghost, self._log, self._sums, self._filtered, self._own, spawn,
-            self._place, self.posterior,
-        )  # fmt: skip
+            self._place = (self._place + 1) % self._n_alive
+        sample = Sample(
+            kalman.estimate, kalman.nu, kalman.S, kalman.sample_s, kalman.bank.wires[0], cells
+        )
+        begin = self._place if spawn else -1
+        self.log_odds = hold(self._cells, sample, self._hypotheses, blind, begin)
 
     def _judge(self, t_s: float) -> None:
         self.state[self.state == SUSPECT] = HEALTHY
@@ -230,7 +241,7 @@ class WireFailures(FilteredWires):
             return
         self._forget(best)
         self._name(t_s, (best,), "electrical", chance)
-        self._broken[:, best] = 0.0
+        self._cells.broken_N[:, best] = 0.0
         self._blind_until_s = t_s + rules.life_s
 
     def _agree(self, best: int, certain: bool) -> bool:
@@ -247,14 +258,14 @@ class WireFailures(FilteredWires):
         self.state[which] = FAILED
         self.suspicion[:] = 0.0
         self._filter.static_gains_N[which] = 0.0
-        self._alive[which] = 0
-        self._log[:] = -np.inf
+        self._cells.each["alive"][which] = False
+        self._hypotheses.ratios["log"] = -np.inf
         self._leader, self._agreed = -1, 0
 
     def _let_go(self) -> None:
         """Withdraw an alarm that no single failure explains: an error is larger than stated."""
         np.einsum("ii->i", self._filter.P)[:] += self._filter.sd**2
-        self._log[:] = -np.inf
+        self._hypotheses.ratios["log"] = -np.inf
         self._leader, self._agreed = -1, 0
 
     def _learn_anew(self) -> None:
@@ -264,8 +275,12 @@ class WireFailures(FilteredWires):
         kalman.P[:n] = kalman.P[:, :n] = 0.0
         kalman.P[range(n), range(n)] = self.rules.share_anew**2
         kalman.P[-1, -1] += kalman.static_gains_N.max() ** 2
-        self._pulled = (kalman.bank.comes > PULLS) & self._breaks & (kalman.static_gains_N != 0.0)
-        self._log[:] = -np.inf
+        self._pulled = (
+            (kalman.bank.comes > PULLS)
+            & self._cells.each["can_break"]
+            & (kalman.static_gains_N != 0.0)
+        )
+        self._hypotheses.ratios["log"] = -np.inf
         self._leader, self._agreed = -1, 0
         self._broke = True
 
@@ -291,11 +306,14 @@ class WireFailures(FilteredWires):
         if together[best] >= sure:
             cells = tuple(np.flatnonzero(self._alike[best]).tolist())
             self._name(t_s, cells, "mechanical", float(together[best]))
-            self._breaks[:] = False
+            self._cells.each["can_break"] = False
             self._blind_until_s = np.inf
 
     def _forget(self, cell: int) -> None:
         """Remove the effect of a cell's death from the estimated errors."""
-        place = self._log[ELECTRICAL, cell].argmax()
-        own = self._filtered[ELECTRICAL, cell, place]
-        self._filter.x -= np.array(fitted(self._sums[ELECTRICAL, cell, place], self._own)) @ own
+        hypotheses = self._hypotheses
+        ratios = hypotheses.ratios[ELECTRICAL, cell]
+        place = ratios["log"].argmax()
+        filtered = hypotheses.filtered[ELECTRICAL, cell, place]
+        change = np.array(fitted(ratios["sums"][place], hypotheses.variances))
+        self._filter.x -= change @ filtered

@@ -1,84 +1,144 @@
 """Likelihoods of failures from a filter's innovations, for `failures.wire_failures`."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
+from hil.mechanics.system import Drive
+from hil.systems.array.wires.filter import Estimate
 
 ELECTRICAL, MECHANICAL = 0, 1
 PULLS = 0.01  # of its force: a cell whose breaking can be felt
 
 
+CELL = np.dtype([("rate_per_s", float), ("direct", float), ("can_break", bool), ("alive", bool)])
+RATIO = np.dtype([("log", float), ("sums", float, 5)])
+
+
+class Cells(NamedTuple):
+    """Every cell: its law, the knots of its branches, lag and condition (records `CELL`).
+
+    `broken_N` (N, N) holds the changes of all static gains in N if a cell (row) breaks.
+    """
+
+    laws: Array
+    knots_C: Array
+    each: NDArray[Any]
+    broken_N: Array
+
+
+class Sample(NamedTuple):
+    """A predicted sample: the filter's estimate, innovation and its variance; the wires."""
+
+    estimate: Estimate
+    nu_N: float
+    S_N2: float
+    h_s: float
+    wires: Array
+    on: Drive
+
+
+class Hypotheses(NamedTuple):
+    """By kind, cell and place among those alive.
+
+    Attributes
+    ----------
+    ghost : (N, K, 3) array, temperature, austenite and lag of a wire left to itself; no kind
+    ratios : (2, N, K) records `RATIO`: log likelihood ratio to a healthy array, -inf for none; its
+        sums of nu_h nu, nu_t nu, nu_h^2, nu_h nu_t and nu_t^2 over S, t for the time of the change
+    filtered : (2, N, K, 2, m) array, errors that the filter would take for the change, and for a
+        change of its time
+    variances : of the relative size of the change, and of its time in s^2
+    posterior : (2, N) array
+    """
+
+    ghost: Array
+    ratios: NDArray[Any]
+    filtered: Array
+    variances: tuple[float, float]
+    posterior: Array
+
+
 @njit(cache=True)
-def hold(  # type: ignore[no-untyped-def]
-    laws, knots, gains_N, rates, direct, broken, breaks, h, wires, comes, cells, alive, blind, keep,
-    x, phi, gain, nu, S, ghost, log, sums, filtered, spread, spawn, place, posterior,
-):  # fmt: skip
-    """Update every hypothesis with a predicted sample; return the largest log odds."""
+def hold(cells: Cells, sample: Sample, hypotheses: Hypotheses, blind: bool, begin: int) -> float:
+    """Update every hypothesis with a predicted sample; return the largest log odds.
+
+    New hypotheses begin at the place `begin`, if it is not negative.
+    """
+    ghost, ratios, all_filtered, variances, posterior = hypotheses
+    estimate, nu, S, h, wires, on = sample
+    errors, _, forces = estimate
+    gains_N, comes = forces[0], forces[2]
+    x, keep, phi, gain = errors[0], errors[1], errors[3], errors[4]
     n, m, n_alive = len(gains_N), len(x), ghost.shape[1]
     top = -np.inf
     for c in range(n):
-        if not alive[c]:
+        cell = cells.each[c]
+        if not cell["alive"]:
             continue
-        a = np.exp(-rates[c] * h)
-        ramp = 1.0 - (1.0 - a) / (rates[c] * h)
+        rate, direct, gain_N = cell["rate_per_s"], cell["direct"], gains_N[c]
+        a = np.exp(-rate * h)
+        ramp = 1.0 - (1.0 - a) / (rate * h)
         change = 0.0
         for i in range(n):
-            change += broken[c, i] * comes[i]
+            change += cells.broken_N[c, i] * comes[i]
         for k in range(n_alive):
-            old, was = ghost[c, k, 1], ghost[c, k, 2]
-            was = direct[c] * old + (1.0 - direct[c]) * was
+            before = ghost[c, k, 1]
+            active_before = direct * before + (1.0 - direct) * ghost[c, k, 2]
             ghost[c, k, 0], ghost[c, k, 1] = advance(
-                laws[c], knots[c], AS_TABULATED, 0.0, ghost[c, k, 0], old, h
+                cells.laws[c], cells.knots_C[c], AS_TABULATED, 0.0, ghost[c, k, 0], before, h
             )
-            ghost[c, k, 2] = a * ghost[c, k, 2] + (1.0 - a - ramp) * old + ramp * ghost[c, k, 1]
-            left = direct[c] * ghost[c, k, 1] + (1.0 - direct[c]) * ghost[c, k, 2]
+            ghost[c, k, 2] = a * ghost[c, k, 2] + (1.0 - a - ramp) * before + ramp * ghost[c, k, 1]
+            active = direct * ghost[c, k, 1] + (1.0 - direct) * ghost[c, k, 2]
             for kind in range(2):
-                if log[kind, c, k] == -np.inf:
+                ratio = ratios[kind, c, k]
+                if ratio["log"] == -np.inf:
                     continue
                 g, d = change, 0.0
                 if kind == ELECTRICAL:
-                    g = -gains_N[c] * (1.0 + x[c]) * (comes[c] - left)
-                    d = -gains_N[c] * (left - was) / h
-                own = filtered[kind, c, k]
+                    g = -gain_N * (1.0 + x[c]) * (comes[c] - active)
+                    d = -gain_N * (active - active_before) / h
+                filtered = all_filtered[kind, c, k]
                 for i in range(m):
-                    own[0, i] *= keep[i]
-                    g -= phi[i] * own[0, i]
+                    filtered[0, i] *= keep[i]
+                    g -= phi[i] * filtered[0, i]
                 if kind == ELECTRICAL:
                     for i in range(m):
-                        own[1, i] *= keep[i]
-                        d -= phi[i] * own[1, i]
+                        filtered[1, i] *= keep[i]
+                        d -= phi[i] * filtered[1, i]
                 if not blind:
-                    total = sums[kind, c, k]
-                    total[0] += g * nu / S
-                    total[1] += d * nu / S
-                    total[2] += g * g / S
-                    total[3] += g * d / S
-                    total[4] += d * d / S
-                    log[kind, c, k] = _evidence(total, spread)
+                    sums = ratio["sums"]
+                    sums[0] += g * nu / S
+                    sums[1] += d * nu / S
+                    sums[2] += g * g / S
+                    sums[3] += g * d / S
+                    sums[4] += d * d / S
+                    ratio["log"] = _evidence(sums, variances)
                     for i in range(m):
-                        own[0, i] += gain[i] * g
+                        filtered[0, i] += gain[i] * g
                     if kind == ELECTRICAL:
                         for i in range(m):
-                            own[1, i] += gain[i] * d
-                top = max(top, log[kind, c, k])
-        if spawn:
-            ghost[c, place] = wires[c]
+                            filtered[1, i] += gain[i] * d
+                top = max(top, ratio["log"])
+        if begin >= 0:
+            ghost[c, begin] = wires[c]
             for kind in range(2):
-                pulls = cells[c] or comes[c] > PULLS
-                able = cells[c] if kind == ELECTRICAL else breaks[c] and pulls
-                log[kind, c, place] = 0.0 if able and not blind else -np.inf
-                filtered[kind, c, place] = 0.0
-                sums[kind, c, place] = 0.0
+                pulls = on[c] or comes[c] > PULLS
+                able = on[c] if kind == ELECTRICAL else cell["can_break"] and pulls
+                ratios[kind, c, begin]["log"] = 0.0 if able and not blind else -np.inf
+                ratios[kind, c, begin]["sums"][:] = 0.0
+                all_filtered[kind, c, begin] = 0.0
     total = 0.0
     posterior[:] = 0.0
     for c in range(n):
-        if alive[c] and top > -np.inf:
+        if cells.each[c]["alive"] and top > -np.inf:
             for kind in range(2):
                 for k in range(n_alive):
-                    posterior[kind, c] += np.exp(log[kind, c, k] - top)
+                    posterior[kind, c] += np.exp(ratios[kind, c, k]["log"] - top)
                 total += posterior[kind, c]
     if total > 0.0:
         posterior /= total
@@ -113,20 +173,21 @@ def chances(
     return chance[:-1], float(chance[-1])
 
 
-def fitted(sums: Array, spread: Array) -> tuple[float, float]:
+def fitted(sums: Array, variances: tuple[float, float]) -> tuple[float, float]:
     """Return size and time of a change: 1 + p and q with the highest likelihood."""
     u, v, gg, gd, dd = sums
-    m = np.array([[1.0 / spread[0] + gg, gd], [gd, 1.0 / spread[1] + dd]])
+    m = np.array([[1.0 / variances[0] + gg, gd], [gd, 1.0 / variances[1] + dd]])
     p, q = np.linalg.solve(m, [u - gg, v - gd])
     return 1.0 + float(p), float(q)
 
 
 @njit(cache=True)
-def _evidence(sums, spread):  # type: ignore[no-untyped-def]
+def _evidence(sums: Array, variances: tuple[float, float]) -> float:
     """Log likelihood ratio of a change g + p g + q d, with p and q of these variances about 0."""
     u, v, gg, gd, dd = sums
     a, b = u - gg, v - gd
-    m11, m22, m12 = 1.0 / spread[0] + gg, 1.0 / spread[1] + dd, gd
+    m11, m22, m12 = 1.0 / variances[0] + gg, 1.0 / variances[1] + dd, gd
     det = m11 * m22 - m12 * m12
     fit = (m22 * a * a - 2.0 * m12 * a * b + m11 * b * b) / det
-    return u - 0.5 * gg + 0.5 * fit - 0.5 * np.log(det * spread[0] * spread[1])
+    log_ratio: float = u - 0.5 * gg + 0.5 * fit - 0.5 * np.log(det * variances[0] * variances[1])
+    return log_ratio

@@ -5,6 +5,7 @@ from the wire give its derivatives with respect to each uncertain parameter of i
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
@@ -18,6 +19,9 @@ OFF, OFF_K = 0.02, 1.0  # a copy's offset: relative power and convection; air in
 STEPS = np.array([[OFF], [OFF], [OFF_K]])
 
 
+LAG = np.dtype([(name, float) for name in ("rate_per_s", "xi", "lagged_xi")])
+
+
 class WireBank:
     """See the module.
 
@@ -26,25 +30,32 @@ class WireBank:
     knots_C : (N, N_KNOTS) array, the branches of every wire
     laws : (4, N, M) array: estimated; with more power; with more convection; in warmer air
     wires : (4, N, 3) array, temperature, austenite fraction and lag of each
-    comes : (N,) array, force of each cell divided by its static gain
-    slopes : (3, N) array, derivatives of `comes` with respect to relative power, relative
-        convection, and the air temperature in K
+    forces : (4, N) array, `comes` and `slopes`; its user may replace it by rows of its own array
     """
 
     def __init__(self, cells: WireModel) -> None:
         n = len(cells.static_gains_N)
-        self._rates, self._direct, self._gains_N = (
-            cells.rate_per_s,
-            cells.direct,
-            cells.static_gains_N,
-        )
+        self._direct, self._gains_N = cells.direct, cells.static_gains_N
         self.knots_C = cells.knots_C
         self.laws = np.repeat(cells.laws[None], 4, axis=0)
         self.wires = np.full((4, n, 3), np.nan)
-        self.comes, self.slopes = np.zeros(n), np.zeros((3, n))
-        self._xi, self._lag = np.zeros((2, n))
+        self.forces = np.zeros((4, n))
+        self._twin = np.zeros(n, LAG)
+        self._twin["rate_per_s"] = cells.rate_per_s
+        self._all = self.laws, self.knots_C, self.wires
         self._warmer_K = 0.0
         self._set_others()
+
+    @property
+    def comes(self) -> Array:
+        """(N,) array, force of each cell divided by its static gain."""
+        comes: Array = self.forces[0]
+        return comes
+
+    @property
+    def slopes(self) -> Array:
+        """(3, N) array, derivatives of `comes` to relative power, convection, and air in K."""
+        return self.forces[1:]
 
     def follow(self, for_s: float, T_C: Array, xi: Array, cells: Drive) -> None:
         """Advance by a time with these cells on, given the state of the twin's wires."""
@@ -52,17 +63,16 @@ class WireBank:
             self.wires[:, :, 0], self.wires[:, :, 1], self.wires[:, :, 2] = T_C, xi, 0.0
             self.wires[3, :, 0] += OFF_K
         if for_s > 0.0:
-            _follow(
-                self._rates, for_s, xi, self._xi, self._lag, self.laws, self.knots_C, cells,
-                self.wires,
-            )  # fmt: skip
+            _follow(self._all, self._twin, xi, cells, for_s)
 
     def look(self, xi: Array) -> float:
         """Update `comes` and `slopes`; return the force of the twin's wires in N."""
         every = self._direct * self.wires[:, :, 1] + (1.0 - self._direct) * self.wires[:, :, 2]
         self.comes[:] = every[0]
         np.divide(every[1:] - every[0], STEPS, out=self.slopes)
-        return float(self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._lag))
+        return float(
+            self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._twin["lagged_xi"])
+        )
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
         """Set the measured air temperature; settled wires are set to it too."""
@@ -94,17 +104,22 @@ class WireBank:
 
 
 @njit(cache=True)
-def _follow(rates, h, xi_now, xi, lag, laws, knots, cells, wires):  # type: ignore[no-untyped-def]
+def _follow(
+    wires: tuple[Array, Array, Array], twin: NDArray[np.void], xi: Array, cells: Drive, h_s: float
+) -> None:
     """Advance the lags of the twin's wires and of the copies."""
-    for n in range(len(lag)):
-        a = np.exp(-rates[n] * h)
-        ramp = 1.0 - (1.0 - a) / (rates[n] * h)
-        lag[n] = a * lag[n] + (1.0 - a - ramp) * xi[n] + ramp * xi_now[n]
-        xi[n] = xi_now[n]
-        for kind in range(len(wires)):
-            own = wires[kind, n]
-            before = own[1]
-            own[0], own[1] = advance(
-                laws[kind, n], knots[n], AS_TABULATED, float(cells[n]), own[0], before, h
-            )
-            own[2] = a * own[2] + (1.0 - a - ramp) * before + ramp * own[1]
+    laws, knots_C, states = wires
+    for n in range(len(twin)):
+        lag = twin[n]
+        a = np.exp(-lag["rate_per_s"] * h_s)
+        ramp = 1.0 - (1.0 - a) / (lag["rate_per_s"] * h_s)
+        lag["lagged_xi"] = a * lag["lagged_xi"] + (1.0 - a - ramp) * lag["xi"] + ramp * xi[n]
+        lag["xi"] = xi[n]
+        for kind in range(len(states)):
+            state = states[kind, n]
+            before = state[1]
+            state[0], state[1] = advance(
+                laws[kind, n], knots_C[n], AS_TABULATED, float(cells[n]), state[0],
+                before, h_s,
+            )  # fmt: skip
+            state[2] = a * state[2] + (1.0 - a - ramp) * before + ramp * state[1]

@@ -58,6 +58,11 @@ class WireErrors:
     noise_N: float = 0.002
 
 
+Estimate = tuple[Array, Array, Array]
+"""What kernels take of a filter: errors with the rows x, keep, Q, phi, gain; P; cells with the rows
+static gain, `comes` of the last sample, `comes` now, and the three of `slopes`."""
+
+
 class WireFilter:
     """The filter. Every sample is predicted, then used for a correction.
 
@@ -67,16 +72,18 @@ class WireFilter:
     x, P : (3 N + 4,), (3 N + 4, 3 N + 4) arrays
         Errors in the order a, h, c, r, d, b, w, and their covariance.
     sd : (3 N + 4,) array, their initial standard deviations
-    phi, gain : (3 N + 4,) arrays
-        Derivative of the last predicted sample to each error, and the gain of its correction.
+    phi : (3 N + 4,) array, derivative of the last predicted sample with respect to each error
+    estimate : all of these for the kernels; also the share `keep` and the variance `Q` of each
+        error that a sample period leaves and adds, and the `gain` of its last correction
     nu, S : innovation of that sample (N), and its variance
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
         self.errors = errors
         self.bank = WireBank(cells)
-        self.static_gains_N = cells.static_gains_N.copy()
-        n = len(self.static_gains_N)
+        n = len(cells.static_gains_N)
+        cells_now = np.array([cells.static_gains_N, np.zeros(n), *self.bank.forces])
+        self.static_gains_N, self.bank.forces = cells_now[0], cells_now[2:]
         self._period_s = period_s
         self._every = max(1, round(errors.sample_s / period_s))
         self.sample_s = self._every * period_s
@@ -86,12 +93,13 @@ class WireFilter:
         ])  # fmt: skip
         lasts_s = np.full(len(self.sd), errors.same_for_s)
         lasts_s[-1] = errors.wander_for_s
-        self.keep = np.exp(-self.sample_s / lasts_s)
-        self._Q = self.sd**2 * (1.0 - self.keep**2)
-        self.x, self.P = np.zeros(len(self.sd)), np.diag(self.sd**2)
-        self.phi, self.gain = np.zeros((2, len(self.sd)))
+        keep = np.exp(-self.sample_s / lasts_s)
+        unset = np.zeros(len(self.sd))
+        errors_now = np.array([unset, keep, self.sd**2 * (1.0 - keep**2), unset, unset])
+        self.x, _, _, self.phi, _ = errors_now
+        self.P = np.diag(self.sd**2)
+        self.estimate: Estimate = errors_now, self.P, cells_now
         self.nu, self.S = 0.0, 1.0
-        self._before = np.zeros(n)
         self._readings = np.zeros(self._every)
         line = np.arange(self._every) - 0.5 * (self._every - 1)
         self._line = line / max(1.0, float(np.sqrt(line @ line)))
@@ -135,16 +143,13 @@ class WireFilter:
 
     def predict(self, force_N: float, noise_N2: float) -> None:
         """Predict the errors at this sample, and its innovation."""
-        bank = self.bank
         self.nu, self.S = _predict(
-            self.static_gains_N, bank.comes, bank.slopes, self._before, self.sample_s, force_N,
-            noise_N2, self.errors.stir**2, self.keep, self._Q, self.x, self.P, self.phi, self.gain,
-        )  # fmt: skip
-        self._before[:] = bank.comes
+            self.estimate, self.sample_s, self.errors.stir**2, force_N, noise_N2
+        )
 
     def correct(self) -> None:
         """Correct the errors by the sample."""
-        _correct(self.x, self.P, self.gain, self.nu, self.S)
+        _correct(self.estimate, self.nu, self.S)
 
     def fold(self) -> Array:
         """Move the estimated errors of power, convection and air into the wires' law.
@@ -173,10 +178,13 @@ class FilteredWires:
 
 
 @njit(cache=True)
-def _predict(  # type: ignore[no-untyped-def]
-    gains_N, comes, slopes, before, h, force, noise_N2, stir2, keep, Q, x, P, phi, gain
-):
+def _predict(
+    estimate: Estimate, h_s: float, stir2: float, force_N: float, noise_N2: float
+) -> tuple[float, float]:
     """Return the innovation and its variance."""
+    errors, P, cells = estimate
+    x, keep, Q, phi, gain = errors[0], errors[1], errors[2], errors[3], errors[4]
+    gains_N, before, comes, slopes = cells[0], cells[1], cells[2], cells[3:]
     n, m = len(gains_N), len(x)
     for i in range(m):
         x[i] *= keep[i]
@@ -184,7 +192,7 @@ def _predict(  # type: ignore[no-untyped-def]
             P[i, j] *= keep[i] * keep[j]
         P[i, i] += Q[i]
     phi[3 * n : m] = 0.0
-    nu = force
+    nu = force_N
     for i in range(n):
         s = gains_N[i]
         moved = s * (comes[i] - before[i])
@@ -192,9 +200,10 @@ def _predict(  # type: ignore[no-untyped-def]
         phi[n + i] = s * slopes[0, i]
         phi[2 * n + i] = s * slopes[1, i]
         phi[3 * n] += s * slopes[2, i]
-        phi[3 * n + 1] -= moved / h
+        phi[3 * n + 1] -= moved / h_s
         P[m - 1, m - 1] += stir2 * moved**2
         nu -= s * comes[i]
+        before[i] = comes[i]
     phi[m - 2] = phi[m - 1] = 1.0
     S = noise_N2
     for i in range(m):
@@ -212,7 +221,9 @@ def _predict(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _correct(x, P, gain, nu, S):  # type: ignore[no-untyped-def]
+def _correct(estimate: Estimate, nu: float, S: float) -> None:
+    errors, P, _ = estimate
+    x, gain = errors[0], errors[4]
     m = len(x)
     for i in range(m):
         x[i] += gain[i] * nu

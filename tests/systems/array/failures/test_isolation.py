@@ -1,5 +1,7 @@
 """Tests for failed cells against Gaussian likelihoods written out, and by their promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -62,6 +64,45 @@ def test_the_odds_are_those_of_two_gaussians_written_out():
     zero = multivariate_normal(np.zeros(len(on)), cov).logpdf(e)
     dead = [multivariate_normal(-phi[:, n], cov).logpdf(e) - zero for n in range(4)]
     assert tests.log_odds == pytest.approx(max(dead), rel=1e-6)
+
+
+def test_after_a_failure_the_odds_are_those_of_gaussians_about_what_was_learned():
+    """Of both tests: about the null hypothesis, and about its update by samples before the window.
+
+    The update is that of a Gaussian in covariance form; the kernel works with information.
+    """
+    rng = np.random.default_rng(3)
+    on = masks(rng, 120)
+    e = residual(on, np.array([-1.0, 0.05, -0.1, 0.08]), rng)
+    rules = replace(RULES, memory_s=1e9, doubt=0.0)
+    tests = made(rules, np.full((4, 4), np.nan))
+    restarted_at = 0
+    while not tests.findings:
+        drive(tests, on[restarted_at : restarted_at + 1], e[restarted_at : restarted_at + 1])
+        restarted_at += 1
+    base, P0 = tests._learned.base.copy(), tests._learned.P0.copy()
+    phi, e = np.column_stack([on * SHARES, np.ones(120)])[restarted_at:], e[restarted_at:]
+    drive(tests, on[restarted_at:], e)
+    before, window = slice(None, -10), slice(-10, None)
+
+    noise = rules.noise_N**2 * np.eye(len(e) - 10)
+    gain = P0 @ phi[before].T @ np.linalg.inv(phi[before] @ P0 @ phi[before].T + noise)
+    drift = np.diag([rules.drift**2] * 4 + [(0.1 * rules.zero_N) ** 2])
+    mean = base + gain @ (e[before] - phi[before] @ base)
+    odds = []
+    for part, about, P in (
+        (slice(None), base, P0),
+        (window, mean, P0 - gain @ phi[before] @ P0 + drift),
+    ):
+        noise = rules.noise_N**2 * np.eye(len(e[part]))
+        cov = phi[part] @ P @ phi[part].T + noise
+        for cell in (1, 2, 3):
+            dead = about - (1.0 + about) * (np.arange(5) == cell)
+            odds.append(multivariate_normal(phi[part] @ dead, cov).logpdf(e[part])
+                        - multivariate_normal(phi[part] @ about, cov).logpdf(e[part]))  # fmt: skip
+    assert tests.findings[0].cells == (0,)
+    assert len(tests.findings) == 1
+    assert tests._failures.log_B[:, 1:4].ravel() == pytest.approx(odds, rel=1e-6)
 
 
 def test_odds_of_a_healthy_array_are_seldom_high():
