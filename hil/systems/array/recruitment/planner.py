@@ -134,36 +134,40 @@ class Planner:
         if np.abs(np.diag(r)).min() <= 1e-9 * np.abs(g).max():
             raise ValueError("a block has no effect within the horizon: make the horizon longer")
         self._Q = np.ascontiguousarray(q[:, ::-1])
-        self._L = np.ascontiguousarray(r[::-1, ::-1])
-        self._price = price_N2
-        self._least = np.array([on_blocks, off_blocks], dtype=np.int64)
         self._z = np.zeros(n_blocks)
         self._rest_N2 = 0.0
         self.plan = np.zeros((n_blocks, n_kinds), dtype=np.int64)
         self._start = np.zeros(n_kinds, dtype=np.int64)
         self._n_of = np.zeros(n_kinds, dtype=np.int64)
         self._locked = np.zeros((2, n_kinds, n_blocks), dtype=np.int64)
-        # State of the search, per depth: previous set, target level, pointers, cost.
-        self._at = np.zeros((n_blocks + 1, n_kinds), dtype=np.int64)
-        self._change = np.zeros((n_blocks, n_kinds), dtype=np.int64)
-        self._step_N = np.zeros(n_blocks)
-        self._pointers = np.zeros((n_blocks, 2), dtype=np.int64)
-        self._aim = np.zeros(n_blocks)
-        self._cost = np.zeros(n_blocks + 1)
-        self._words = np.array([-1, 0], dtype=np.int64)  # depth (-1: finished), levels tried
-        self._best = np.array([np.inf])
+        self._progress = np.array([(-1, 0, np.inf)], dtype=kernel.PROGRESS)
+        levels = kernel.Levels(
+            table.gain_N, table.counts, table.levels_N, table.first, table.members
+        )
+        problem = kernel.Problem(np.ascontiguousarray(r[::-1, ::-1]), self._z, price_N2)
+        limits = kernel.Limits(
+            np.array([on_blocks, off_blocks], dtype=np.int64), self._n_of, self._locked
+        )
+        search = kernel.Search(
+            plan=self.plan,
+            at=np.zeros((n_blocks + 1, n_kinds), dtype=np.int64),
+            change=np.zeros((n_blocks, n_kinds), dtype=np.int64),
+            blocks=np.zeros(n_blocks + 1, dtype=kernel.BLOCK),
+            progress=self._progress,
+        )
+        self._all = tuple(levels), tuple(problem), tuple(limits), tuple(search)
 
     @property
     def cost_N2(self) -> float:
-        return float(self._best[0]) + self._rest_N2
+        return float(self._progress["best_N2"][0]) + self._rest_N2
 
     @property
     def finished(self) -> bool:
-        return bool(self._words[0] < 0)
+        return bool(self._progress["depth"][0] < 0)
 
     @property
     def n_looked_at(self) -> int:
-        return int(self._words[1])
+        return int(self._progress["n_tried"][0])
 
     def pose(self, rho: Array, on: Counts, n_of: Counts, locked: Counts) -> None:
         """Start a new problem; the plan, continued by a block, is the first candidate.
@@ -180,18 +184,8 @@ class Planner:
         self._start[:] = on
         self._n_of[:] = n_of
         self._locked[:] = locked
-        kernel.pose(
-            self.table.gain_N, self.table.levels_N, self._L, self._z, self._price, self._least,
-            self._start, self._n_of, self._locked, self.plan, self._at, self._change,
-            self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
-        )  # fmt: skip
+        kernel.pose(*self._all, self._start)
 
     def search(self, n_levels: int) -> None:
         """Continue the search over at most this many levels."""
-        t = self.table
-        kernel.search(
-            t.gain_N, t.counts, t.levels_N, t.first, t.members, self._L, self._z, self._price,
-            self._least, self._n_of, self._locked, self.plan, self._at, self._change,
-            self._step_N, self._pointers, self._aim, self._cost, self._words, self._best,
-            n_levels,
-        )  # fmt: skip
+        kernel.continue_search(*self._all, n_levels)
