@@ -123,7 +123,7 @@ class SimPlant:
 
     def _set_field(self, volts: float) -> None:
         self._given_V = volts
-        self._wires.feed(volts)
+        self._wires.set_supply_V(volts)
 
     def _limit_current(self) -> None:
         """Reduce the voltage if the cells would draw more than the supply's current limit."""

@@ -251,7 +251,7 @@ class SmaWires:
         self._nominal_V = self.supply_V[self._where]
         self._field2 = np.array([w.field_V_per_m**2 for w in wires if w is not None])
 
-    def feed(self, supply_V: float) -> None:
+    def set_supply_V(self, supply_V: float) -> None:
         """Set the supply voltage of every cell."""
         if len(self._where):
             self._laws[:, E2_AT] = self._field2 * (supply_V / self._nominal_V) ** 2

@@ -50,7 +50,7 @@ from hil.systems.array.wires.filter import WireErrors
 from hil.systems.array.wires.learning import LearnedWires
 
 SEED_BITS = 32
-THERE = 0.9
+RISEN_SHARE = 0.9
 LEVEL_MIN = 1e-9
 SAMPLES_MAX = 200
 
@@ -125,10 +125,10 @@ class NominalArray:
 
     @cached_property
     def rise_s(self) -> float:
-        """Return the time for all cells, switched on from rest, to reach THERE of the force."""
+        """Return the time in which all cells, on from rest, reach RISEN_SHARE of the force."""
         system = ArraySystem(self.model, self.activation, max(self.period_s, 0.01))
         on = np.ones(self.model.n_cells, dtype=np.uint8)
-        goal_N = THERE * float(self.static_gains_N.sum())
+        goal_N = RISEN_SHARE * float(self.static_gains_N.sum())
         t_s = 0.0
         while system.y[self.output] < goal_N and t_s < 60.0:
             system.step(on)
@@ -310,7 +310,8 @@ def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
     if table.period_s < rise_s:
         yield (
             f"controller.period_s = {table.period_s:g}",
-            f"cells need {rise_s:.2f} s for {100 * THERE:g} % of their force: broadcast no sooner, "
+            f"cells need {rise_s:.2f} s for {100 * RISEN_SHARE:g} % of their force: "
+            "broadcast no sooner, "
             "or form the error from what is commanded: error = 'commanded'",
         )
 
@@ -375,7 +376,7 @@ def _plan(table: OptimalTable, nominal: NominalArray) -> Found:
     if table.horizon_s < rise_s:
         yield (
             f"controller.horizon_s = {table.horizon_s:g}",
-            f"the wires need {rise_s:.1f} s for {100 * THERE:g} % of their force: make the "
+            f"the wires need {rise_s:.1f} s for {100 * RISEN_SHARE:g} % of their force: make the "
             f"horizon that long",
         )
         return

@@ -191,7 +191,7 @@ def test_every_quantity_of_the_wires_follows_the_model(file, sets, built, opened
                 unit.set([f"{cell}.duty" for cell in cells], duty)
             if k == 300:
                 supply_V = 1.1 * wires.supply_V[0]
-                wires.feed(supply_V)
+                wires.set_supply_V(supply_V)
                 unit.set([f"{cell}.supply_V" for cell in cells], [supply_V] * len(cells))
             system.step(duty)
             unit.step(k)
