@@ -86,6 +86,7 @@ def add_to(group: Group) -> None:
     c.path("campaign", "CAMPAIGN.toml")
     c.flag("--rehearse", "run the campaign on the simulated rig, with scripted answers")
     c.flag("--status", "print the progress; run nothing")
+    c.add_argument("--trial", type=int, metavar="N", help="run trial N alone, with a recording")
     c.path(
         "--out", "DIR", "folder of the campaign, in which it resumes (default: runs/campaign-NAME)"
     )
@@ -259,6 +260,8 @@ def campaign(args: argparse.Namespace) -> int:
     if args.status:
         folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
         return _show_progress(args, folder, DONE)
+    if args.trial is not None:
+        return _run_trial(args)
     started = launch(
         args.campaign,
         out=args.out,
@@ -278,6 +281,29 @@ def campaign(args: argparse.Namespace) -> int:
     finally:
         campaign_page.write_all(started.folder)
     return _show_progress(args, started.folder, code)
+
+
+def _run_trial(args: argparse.Namespace) -> int:
+    """Run one trial of a campaign on its own: the same bits as in the campaign."""
+    from hil.runs import session
+    from hil.runs.campaign.plan import load_campaign
+    from hil.runs.plan import Plan
+    from hil.runs.recording import Output
+
+    campaign = load_campaign(args.campaign)
+    if not 1 <= args.trial <= len(campaign.trials):
+        raise ConfigError(f"--trial {args.trial}: {args.campaign}: has 1 to {len(campaign.trials)}")
+    trial = campaign.trials[args.trial - 1]
+    folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
+    out = folder / f"trial-{trial.number:04d}.h5"
+    plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed)
+    result = session.run(plan, Output(out, force=True), session.View(progress=not args.json))
+    facts = {"trial": trial.number, "of": str(trial), "drawn": dict(campaign.drawn(trial)),
+             "outcome": result.outcome, "file": str(result.path)}  # fmt: skip
+    drawn = [f"  {key} = {value}" for key, value in campaign.drawn(trial).items()]
+    text = f"trial {trial.number} ({trial}): {result.outcome}: {result.path}"
+    show(args, facts, "\n".join([text, *drawn]))
+    return TRIPPED if result.outcome == "tripped" else DONE
 
 
 def test(args: argparse.Namespace) -> int:

@@ -30,6 +30,16 @@ def figures_of(
     summary : summary of the recording
     measures : the campaign's own figures, by name
     """
+    with open_h5(path) as file:
+        n = n_whole_rows(file)
+        columns = {m.column: file["ticks"][m.column][:n] for m in measures.values()}
+        return figures_in(columns | {"t_s": file["ticks/t_s"][:n]}, summary, measures)
+
+
+def figures_in(
+    columns: Mapping[str, Any], summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
+) -> dict[str, float | None]:
+    """The same of columns that are in memory, `t_s` among them."""
     force = summary["force"]
     numbers = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
     for name, signal in summary["signals"].items():
@@ -40,12 +50,10 @@ def figures_of(
     for name, figures in (("force", force), *summary["signals"].items()):
         if figures.get("held"):  # VAF is not meaningful for a constant signal
             numbers[f"{name}_vaf"] = None
-    with open_h5(path) as file:
-        n = n_whole_rows(file)
-        t_s = file["ticks/t_s"][:n]
-        for name, measure in measures.items():
-            to_s = np.inf if measure.to_s is None else measure.to_s
-            y = file["ticks"][measure.column][:n][(t_s >= measure.from_s) & (t_s <= to_s)]
-            y = y[np.isfinite(y)]
-            numbers[name] = TAKES[measure.take](y) if len(y) else None
+    t_s = np.asarray(columns["t_s"])
+    for name, measure in measures.items():
+        to_s = np.inf if measure.to_s is None else measure.to_s
+        y = np.asarray(columns[measure.column])[(t_s >= measure.from_s) & (t_s <= to_s)]
+        y = y[np.isfinite(y)]
+        numbers[name] = TAKES[measure.take](y) if len(y) else None
     return dict(plain(numbers))

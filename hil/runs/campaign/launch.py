@@ -105,7 +105,8 @@ def _check_rows(campaign: Campaign) -> tuple[int, int]:
         wrong += check_columns(where, campaign.tables, config, frame.columns)
     if wrong:
         raise ConfigError("\n".join(wrong[:ERRORS_SHOWN]))
-    return sum(campaign.config(t).n_ticks for t in campaign.trials), row_B
+    kept = () if campaign.tables.campaign.keep != "all" else campaign.trials
+    return sum(campaign.configs[t.combination].n_ticks for t in kept), row_B
 
 
 def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
@@ -128,6 +129,10 @@ def _may_run_parallel(
     scheduler: Scheduler | None,
 ) -> bool:
     """Whether the trials may run in parallel; ConfigError if not and a scheduler is given."""
+    if campaign.tables.in_memory:
+        asked = "[spread]" if campaign.tables.spread else "campaign.keep"
+        check_apart(campaign.path, campaign.tables, backend, clock, asked)
+        return not rehearsal
     if rehearsal and scheduler is None:
         return False
     try:

@@ -17,7 +17,8 @@ from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulat
 from hil.platform.whole_files import whole, write_whole
 from hil.record.read import n_whole_rows, open_h5
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
-from hil.runs.campaign.table import as_csv, as_dataset, rows_of
+from hil.runs.campaign.plants import compared
+from hil.runs.campaign.table import as_csv, as_dataset, drawn_columns, rows_of
 
 PAGE, CSV, NETCDF = "campaign.html", "trials.csv", "trials.nc"
 PANELS_MAX = 12
@@ -82,7 +83,9 @@ def as_text(folder: Path, p: Progress) -> str:
 def page(folder: Path, p: Progress) -> str:
     """The page as one HTML file with embedded figures and links to the recordings."""
     rows, simulated = rows_of(p), p.head["backend"] != "bench"
-    shown = [k for k in rows[0] if k not in ("seed", "file", "error", "started_utc")]
+    drawn = {key for plan in p.head["plan"] for key in drawn_columns(plan)}
+    left_out = {"seed", "file", "error", "started_utc", *drawn}
+    shown = [k for k in rows[0] if k not in left_out]
     shown = [k for k in shown if k in ALWAYS or any(row[k] not in (None, "") for row in rows)]
     if len({row["experiment"] for row in rows}) == 1:
         shown.remove("experiment")
@@ -108,6 +111,7 @@ def page(folder: Path, p: Progress) -> str:
         figures=[
             (title, embedded(figure, dpi=130)) for title, figure in figures if figure is not None
         ],
+        plants=_plants(p, rows),
         columns=[_heading(key) for key in shown] + ["recording"],
         rows=[
             (
@@ -119,6 +123,21 @@ def page(folder: Path, p: Progress) -> str:
         ],
         software=list(p.head["software"].items()),
     )
+
+
+def _plants(p: Progress, rows: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Each measure over all plants: its name, and the columns and rows of its table."""
+    if "plant" not in p.head["plan"][0]:
+        return []
+    several = len({plan["experiment"] for plan in p.head["plan"]}) > 1
+    labelled = []
+    for row, plan in zip(rows, p.head["plan"], strict=True):
+        label = _label(plan["levels"], plan["experiment"])
+        if several and plan["levels"]:
+            label = f"{Path(plan['experiment']).stem}: {label}"
+        labelled.append(row | {"": label})
+    measures = _figures_shown(rows, list(p.head.get("measures", [])))
+    return [(_heading(name), compared(labelled, name, "")) for name in measures]
 
 
 def _notes(p: Progress) -> list[tuple[str, str]]:

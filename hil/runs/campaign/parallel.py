@@ -1,6 +1,8 @@
 """Runs independent simulated trials in parallel with Dask; the order does not change a figure."""
 
+import json
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -8,20 +10,24 @@ from typing import Any
 
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.platform.parallel import Scheduler, through_dask
 from hil.runs import session
-from hil.runs.campaign.figures import figures_of
+from hil.runs.campaign.figures import figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.runs.simulate import simulate
 
-FROM_TRIALS = 200
-"""More trials than this run in parallel by default, because in series they take minutes."""
+FROM_TRIALS = 20
+"""More trials than this run in parallel by default; starting the processes takes some seconds."""
 
 
-def check_apart(path: Path, tables: CampaignTables, backend: str, clock: str | None) -> None:
-    """Refuse a campaign whose trials depend on each other.
+def check_apart(
+    path: Path, tables: CampaignTables, backend: str, clock: str | None, asked: str = "--scheduler"
+) -> None:
+    """Refuse a campaign whose trials depend on each other, though what is `asked` needs that.
 
     Raises
     ------
@@ -40,7 +46,7 @@ def check_apart(path: Path, tables: CampaignTables, backend: str, clock: str | N
     for key, tied in ties.items():
         if tied:
             raise ConfigError(
-                f"{path}: {key}: its trials come one after the other: leave --scheduler out"
+                f"{path}: {key}: its trials come one after the other: leave {asked} out"
             )
 
 
@@ -54,34 +60,55 @@ def run_apart(
     tables: CampaignTables,
     strict: bool,
 ) -> dict[str, Any]:
-    """Run one trial on a rig of its own, in any process; returns the keys of its journal line."""
-    config = load(experiment, sets)
+    """Run one trial on a rig of its own, in any process; returns the keys of its journal line.
+
+    A trial whose recording does not stay runs in memory. One that trips there runs again, into a
+    file, if those stay.
+    """
     began_s = time.monotonic()
-    facts: dict[str, Any] = {"duration_s": config.tables.experiment.duration_s}
+    facts: dict[str, Any] = {}
     try:
-        result = session.run(
-            Plan(config, clock="virtual", seed=seed, strict=strict),
-            Output(out, force=True, attributes=attributes),
-        )
+        config = load(experiment, sets)
+        facts["duration_s"] = config.tables.experiment.duration_s
+        plan = Plan(config, clock="virtual", seed=seed, strict=strict)
+        keep, result = tables.campaign.keep, {}
+        if keep != "all":
+            result = _in_memory(config, seed, tables)
+        if keep == "all" or (keep == "tripped" and result["outcome"] == "tripped"):
+            result = _recorded(plan, Output(out, force=True, attributes=attributes), tables)
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**facts, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
+    return {**facts, **result, "took_s": time.monotonic() - began_s}
+
+
+def _in_memory(config: Experiment, seed: int, tables: CampaignTables) -> dict[str, Any]:
+    run = simulate(config, seed)
+    summary = json.loads(run.attrs["summary"])
+    columns = {m.column: run[m.column].values for m in tables.measures.values()}
+    figures = figures_in(columns | {"t_s": run.t_s.values}, summary, tables.measures)
     return {
-        **facts,
-        "outcome": result.outcome,
-        "faults": result.summary["first_fault"],
+        "outcome": run.attrs["outcome"], "faults": summary["first_fault"],
+        "error": summary["error"], "figures": figures, "file": "",
+    }  # fmt: skip
+
+
+def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, Any]:
+    result = session.run(plan, output)
+    return {
+        "outcome": result.outcome, "faults": result.summary["first_fault"],
         "error": result.summary["error"],
-        "took_s": time.monotonic() - began_s,
         "figures": figures_of(result.path, result.summary, tables.measures),
-    }
+    }  # fmt: skip
 
 
-def run_parallel(
+def run_each(
     campaign: Campaign,
     trials: list[tuple[Trial, Path, dict[str, str]]],
-    scheduler: Scheduler | None,
     strict: bool,
-) -> Any:
+    scheduler: Scheduler | None,
+    in_series: bool,
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each trial with the result of `run_apart`, in order of completion."""
     items = [
         (
@@ -91,6 +118,9 @@ def run_parallel(
         for trial, out, attributes in trials
     ]  # fmt: skip
     work = partial(run_apart, tables=campaign.tables, strict=strict)
+    if in_series:
+        yield from ((item[0], work(*item)) for item in items)
+        return
     with closing(through_dask(items, work, scheduler)) as finished:
         for item, result in finished:
             yield item[0], result

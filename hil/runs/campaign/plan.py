@@ -16,6 +16,7 @@ from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
+from hil.runs.campaign.plants import drawn_plants
 from hil.runs.campaign.tables import TAKEN, CampaignTables
 
 Combination = tuple[str, tuple[tuple[str, Any], ...]]
@@ -35,6 +36,7 @@ class Trial:
     levels : the label of the level, by factor
     repeat, block : count from 1; without blocks all trials are in block 1
     seed : seed of all random draws of the run
+    plant : counts from 1; 0 without `[spread]`
     """
 
     number: int
@@ -43,6 +45,7 @@ class Trial:
     repeat: int
     block: int
     seed: int
+    plant: int = 0
 
     @property
     def combination(self) -> Combination:
@@ -50,7 +53,8 @@ class Trial:
 
     def __str__(self) -> str:
         levels = [f"{name} {label}" for name, label in self.levels.items()]
-        return ", ".join([Path(self.experiment).stem, *levels, f"repeat {self.repeat}"])
+        plant = [f"plant {self.plant}"] if self.plant else []
+        return ", ".join([Path(self.experiment).stem, *levels, *plant, f"repeat {self.repeat}"])
 
 
 @dataclass(frozen=True)
@@ -59,31 +63,47 @@ class Campaign:
 
     Attributes
     ----------
-    configs : configuration of every combination that occurs
+    configs : configuration of every combination that occurs, with the plant of the files
+    plants : what every plant draws, by key; by experiment
     """
 
     path: Path
     tables: CampaignTables
     trials: Sequence[Trial]
     configs: Mapping[Combination, Experiment] = field(repr=False)
+    plants: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
 
     def config(self, trial: Trial) -> Experiment:
-        return self.configs[trial.combination]
+        """The configuration of a trial; that of a drawn plant is loaded each time."""
+        if not trial.plant:
+            return self.configs[trial.combination]
+        return load(self.path.parent / trial.experiment, self.sets(trial))
+
+    def drawn(self, trial: Trial) -> Mapping[str, Any]:
+        """What the trial's plant draws, by key."""
+        return self.plants[trial.experiment][trial.plant - 1] if trial.plant else {}
 
     def sets(self, trial: Trial) -> list[str]:
         """The changes of a trial to its experiment, in the form of `--set`."""
-        return _sets(self.tables, trial.combination)
+        return _sets(self.tables, trial.combination) + _as_sets(self.drawn(trial))
 
     @property
     def duration_s(self) -> float:
         """Duration of all trials without waits [s]."""
-        return sum(self.config(t).tables.experiment.duration_s for t in self.trials)
+        return sum(self.duration_of(t) for t in self.trials)
+
+    def duration_of(self, trial: Trial) -> float:
+        """Duration of a trial, which no plant changes [s]."""
+        return self.configs[trial.combination].tables.experiment.duration_s
 
     def fingerprint(self) -> str:
         """SHA-256 of the file and of every trial with its complete configuration."""
         text_of = {c: config.to_toml() for c, config in self.configs.items()}
         what = [self.tables.model_dump_json()]
-        what += [f"{t} {t.seed} {text_of[t.combination]}" for t in self.trials]
+        what += [
+            f"{t} {t.seed} {text_of[t.combination]} {self.drawn(t) if t.plant else ''}".rstrip(" ")
+            for t in self.trials
+        ]
         return hashlib.sha256("\n".join(what).encode()).hexdigest()
 
 
@@ -101,6 +121,8 @@ def load_campaign(path: Path) -> Campaign:
             f"{path}: no [campaign]: give the file of a campaign; hil run runs experiments"
         )
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
+    if bool(tables.spread) != bool(tables.campaign.plants):
+        raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
     _refuse_taken_names(path, tables)
     trials = _ordered(path, tables, _combinations(path, tables))
     configs, wrong = {}, {}
@@ -121,11 +143,38 @@ def load_campaign(path: Path) -> Campaign:
         if len(wrong) > ERRORS_SHOWN:
             lines.append(f"{path}: and {len(wrong) - ERRORS_SHOWN} more combinations are refused")
         raise ConfigError("\n".join(lines))
-    return Campaign(path, tables, trials, configs)
+    plants = {
+        name: drawn_plants(str(path), tables, config.tables)
+        for (name, _), config in configs.items()
+    }
+    campaign = Campaign(path, tables, trials, configs, plants if tables.spread else {})
+    _try_extremes(campaign)
+    return campaign
+
+
+def _try_extremes(campaign: Campaign) -> None:
+    """Refuse a spread whose smallest or largest draw is no valid plant."""
+    for key in campaign.tables.spread:
+        plants = next(iter(campaign.plants.values()))
+        drawn = [plant[key] for plant in plants]
+        try:
+            order = sorted(range(len(drawn)), key=lambda i: drawn[i])
+        except TypeError:  # choices that have no order
+            order = list(range(len(drawn)))
+        for number in {order[0] + 1, order[-1] + 1}:
+            trial = next(t for t in campaign.trials if t.plant == number)
+            try:
+                campaign.config(trial)
+            except ConfigError as error:
+                line = str(error).splitlines()[0]
+                raise ConfigError(
+                    f"{campaign.path}: spread.'{key}': plant {number} draws {drawn[number - 1]!r}: "
+                    f"{line}"
+                ) from None
 
 
 def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
-    seen = set(TAKEN)
+    seen = {*TAKEN, "plant"} if tables.spread else set(TAKEN)
     for key in ("factors", "questions", "measures"):
         for name in getattr(tables, key):
             if name in seen:
@@ -142,10 +191,9 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
     if not tables.trials:
         labels = [table.labels for table in factors.values()]
         n_all = len(head.experiments) * int(np.prod([float(len(of)) for of in labels]))
-        if n_all * head.repeats > TRIALS_MAX:
-            raise ConfigError(
-                f"{path}: campaign: {n_all * head.repeats} trials: at most {TRIALS_MAX}"
-            )
+        n_trials = n_all * head.repeats * max(1, head.plants)
+        if n_trials > TRIALS_MAX:
+            raise ConfigError(f"{path}: campaign: {n_trials} trials: at most {TRIALS_MAX}")
         return [
             (name, tuple(zip(factors, row, strict=True)))
             for name, *row in itertools.product(head.experiments, *labels)
@@ -188,7 +236,16 @@ def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]
         for repeat in range(1, head.repeats + 1)
         for combination in combinations
     ]
-    seed_of = [int(s.generate_state(1, np.uint64)[0] >> np.uint64(1)) for s in seeds]
+    seed_of = [_seed_of(s) for s in seeds]
+    plant_of = [0] * len(listed)
+    if head.plants:
+        met = [(*one, plant) for plant in range(1, head.plants + 1) for one in listed]
+        listed, plant_of = [one[:2] for one in met], [one[2] for one in met]
+        pairs = {
+            pair: _seed_of(np.random.SeedSequence([head.seed, *pair]))
+            for pair in itertools.product(range(1, head.plants + 1), range(1, head.repeats + 1))
+        }
+        seed_of = [pairs[plant, repeat] for _, repeat, plant in met]
     every = list(range(len(listed)))
     blocks = [every]
     if head.order == "random":
@@ -196,7 +253,15 @@ def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]
     elif head.order == "blocks":
         blocks = _blocks(path, tables, listed, rng)
     return [
-        Trial(number, listed[i][0][0], dict(listed[i][0][1]), listed[i][1], block, seed_of[i])
+        Trial(
+            number,
+            listed[i][0][0],
+            dict(listed[i][0][1]),
+            listed[i][1],
+            block,
+            seed_of[i],
+            plant_of[i],
+        )
         for number, (block, i) in enumerate(
             ((b, i) for b, block_of in enumerate(blocks, start=1) for i in block_of), start=1
         )
@@ -251,6 +316,10 @@ def _blocks(
     return [blocks[i] for i in _shuffled(range(len(blocks)), rng)]
 
 
+def _seed_of(sequence: np.random.SeedSequence) -> int:
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
 def _shuffled(items: Sequence[int], rng: np.random.Generator) -> list[int]:
     return [items[i] for i in rng.permutation(len(items))]
 
@@ -259,7 +328,11 @@ def _sets(tables: CampaignTables, combination: Combination) -> list[str]:
     sets: dict[str, Any] = {}
     for name, label in combination[1]:
         sets |= tables.factors[name].sets(label)
-    return [f"{key}={_inline(value)}" for key, value in sets.items()]
+    return _as_sets(sets)
+
+
+def _as_sets(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_inline(value)}" for key, value in values.items()]
 
 
 def _inline(value: Any) -> str:

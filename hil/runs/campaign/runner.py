@@ -21,7 +21,7 @@ from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
-from hil.runs.campaign.parallel import FROM_TRIALS, run_parallel
+from hil.runs.campaign.parallel import FROM_TRIALS, run_each
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -121,10 +121,11 @@ class Runner:
                 self._settle()
                 if self.progress.left:
                     self._answers("start", 0)
-                if self.options.scheduler is not None or (
-                    self.options.apart and len(self.progress.left) > FROM_TRIALS
-                ):
-                    self._run_parallel()
+                many = self.options.apart and len(self.progress.left) > FROM_TRIALS
+                if self.options.scheduler is not None or many:
+                    self._run_apart(in_series=False)
+                elif self.campaign.tables.in_memory:
+                    self._run_apart(in_series=True)
                 else:
                     self._run_series()
                 self._answers("end", 0)
@@ -152,7 +153,8 @@ class Runner:
                 {
                     "trial": t.number, "experiment": t.experiment, "levels": dict(t.levels),
                     "repeat": t.repeat, "block": t.block, "seed": t.seed,
-                    "duration_s": campaign.config(t).tables.experiment.duration_s,
+                    "duration_s": campaign.duration_of(t),
+                    **({"plant": t.plant, "drawn": campaign.drawn(t)} if t.plant else {}),
                 }
                 for t in campaign.trials
             ]  # fmt: skip
@@ -161,6 +163,7 @@ class Runner:
                     "kind": "campaign", "name": campaign.tables.campaign.name,
                     "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
                     "operator": campaign.tables.campaign.operator, **how,
+                    "measures": list(campaign.tables.measures),
                     "software": software(), "plan": plan,
                 }
             )  # fmt: skip
@@ -210,8 +213,8 @@ class Runner:
             if trial.number in left:
                 self._trial(trial)
 
-    def _run_parallel(self) -> None:
-        """Run all remaining trials in parallel with Dask, each on a rig of its own.
+    def _run_apart(self, *, in_series: bool) -> None:
+        """Run all remaining trials, each on a rig of its own; in parallel with Dask.
 
         A simulated trial that trips is not repeated: it would trip again.
         """
@@ -230,11 +233,12 @@ class Runner:
         then = rule.then if rule.do == "retry" else rule.do
         advance: Callable[[int], None]
         with count_progress("trials", len(work), self.options.progress) as advance:
-            for number, result in run_parallel(
-                self.campaign, work, self.options.scheduler, self.options.strict
+            options = self.options
+            for number, result in run_each(
+                self.campaign, work, options.strict, options.scheduler, in_series
             ):
                 trial, attempt, file = begun[number]
-                self._log.add({**result, **attempt_of(trial, attempt, file), "kind": "end"})
+                self._log.add({**attempt_of(trial, attempt, file), **result, "kind": "end"})
                 advance(1)
                 if result["outcome"] == "failed":
                     raise DeviceError(f"trial {number}: {result['error']}")

@@ -24,7 +24,9 @@ def rows_of(p: Progress) -> list[dict[str, Any]]:
         verdict = p.settled.get(number)
         row = {
             "trial": number, "experiment": plan["experiment"], **plan["levels"],
-            "repeat": plan["repeat"], "block": plan["block"], "seed": str(plan["seed"]),
+            "repeat": plan["repeat"], "block": plan["block"],
+            **({"plant": plan["plant"]} if "plant" in plan else {}), **drawn_columns(plan),
+            "seed": str(plan["seed"]),
             "attempts": p.attempts.get(number, 0),
             "outcome": end.get("outcome") or ("left out" if verdict else "to do"),
             "faults": ", ".join(end.get("faults", [])),
@@ -35,6 +37,17 @@ def rows_of(p: Progress) -> list[dict[str, Any]]:
         rows.append(row | p.answers.get(number, {}) | end.get("figures", {}))
     keys = list(dict.fromkeys(key for row in rows for key in row))
     return [{key: row.get(key) for key in keys} for row in rows]
+
+
+def drawn_columns(plan: dict[str, Any]) -> dict[str, Any]:
+    """What a trial's plant draws: a list of numbers has a column for each, another is a text."""
+    columns: dict[str, Any] = {}
+    for key, value in plan.get("drawn", {}).items():
+        if isinstance(value, list) and value and all(isinstance(one, float) for one in value):
+            columns |= {f"{key}.{i}": one for i, one in enumerate(value, start=1)}
+        else:
+            columns[key] = str(value) if isinstance(value, list | dict) else value
+    return columns
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
@@ -56,7 +69,8 @@ def as_dataset(p: Progress) -> xr.Dataset:
     rows = rows_of(p)
     factors = list(dict.fromkeys(name for plan in p.head["plan"] for name in plan["levels"]))
     variables = {key: ("trial", _column([row[key] for row in rows])) for key in rows[0]}
-    coords = {key: variables.pop(key) for key in ("trial", *COORDINATES, *factors)}
+    plant = ("plant",) if "plant" in variables else ()
+    coords = {key: variables.pop(key) for key in ("trial", *COORDINATES, *plant, *factors)}
     attrs = {
         "campaign": p.head["name"],
         "backend": p.head["backend"],

@@ -21,6 +21,10 @@ class CampaignHead(Table):
     are levels of a factor are also shuffled). A block is a repeat, or contains the trials of one
     level of the factor `block_by`, or consists of `block_size` trials with every combination
     equally often.
+
+    With `plants`, every combination meets as many simulated plants, which `[spread]` draws; each
+    plant has the same noise under every combination. `keep` says which recordings stay: of all
+    trials, of those that tripped, or of none; `hil campaign FILE --trial N` makes any again.
     """
 
     name: Title
@@ -31,6 +35,8 @@ class CampaignHead(Table):
     block_size: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     operator: Title = ""
+    plants: Annotated[int, Field(ge=0, le=10_000)] = 0
+    keep: Literal["all", "tripped", "none"] = "all"
 
     @model_validator(mode="after")
     def _blocks_match_the_order(self) -> "CampaignHead":
@@ -196,10 +202,38 @@ class MeasureTable(Table):
         return self
 
 
+class SpreadTable(Table):
+    """How a key of the simulated plant differs from plant to plant.
+
+    `relative` (of the key's value) or `absolute` is the standard deviation of a `normal` or
+    `lognormal` distribution, or half the width of a `uniform` one; `choice` takes one of `choices`.
+    Each number of a list is drawn for itself.
+    """
+
+    distribution: Literal["normal", "uniform", "lognormal", "choice"] = "normal"
+    relative: Positive | None = None
+    absolute: Positive | None = None
+    choices: list[Any] = []
+
+    @model_validator(mode="after")
+    def _has_its_width(self) -> "SpreadTable":
+        if self.distribution == "choice":
+            if not self.choices or self.relative is not None or self.absolute is not None:
+                raise ValueError("distribution = 'choice' takes choices alone")
+        elif self.choices:
+            raise ValueError("choices are for distribution = 'choice'")
+        elif (self.relative is None) == (self.absolute is None):
+            raise ValueError("give relative or absolute")
+        elif self.distribution == "lognormal" and self.relative is None:
+            raise ValueError("distribution = 'lognormal' takes relative")
+        return self
+
+
 class CampaignTables(Table):
     """A campaign's file."""
 
     campaign: CampaignHead
+    spread: dict[str, SpreadTable] = {}
     factors: dict[Name, FactorTable] = {}
     trials: list[dict[str, Any]] = []
     wait: WaitTable | None = None
@@ -207,3 +241,8 @@ class CampaignTables(Table):
     questions: dict[Name, QuestionTable] = {}
     after_trip: AfterTripTable = AfterTripTable()
     measures: dict[Name, MeasureTable] = {}
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether trials are simulated without a file, or on plants that are drawn."""
+        return bool(self.spread) or self.campaign.keep != "all"

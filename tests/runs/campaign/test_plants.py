@@ -1,0 +1,204 @@
+"""Campaigns on plants that are drawn: what is drawn, compared, kept and made again."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.errors import ConfigError
+from hil.runs.campaign.plan import load_campaign
+from hil.runs.campaign.plants import compared
+
+FORCE, NOISE = "plant.arrays.muscle.force_on_N", "devices.daq.channels.force.sim.noise_rms_V"
+MASS = "plant.arrays.muscle.mass_kg"
+
+
+@pytest.fixture
+def write(tmp_path, configs):
+    """The file of a campaign of short runs of six cells under two gains."""
+
+    def written(spread, head="", more="", plants=3):
+        path = tmp_path / "plants.toml"
+        path.write_text(
+            f"""
+[campaign]
+name = "two gains"
+experiments = ["{configs / "miga6/pid.toml"}"]
+plants = {plants}
+seed = 3
+{head}
+{spread}
+[factors.duration]
+key = "experiment.duration_s"
+levels = [0.2]
+[factors.k_p]
+key = "controller.k_p"
+levels = [0.5, 2.0]
+[measures.force_N]
+column = "force_model_N"
+take = "mean"
+{more}
+"""
+        )
+        return path
+
+    return written
+
+
+def of(key, text):
+    return f'[spread."{key}"]\n{text}\n'
+
+
+def rows_of(folder):
+    return list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
+
+
+def test_draws_have_the_distribution_that_is_asked_for(write):
+    path = write(
+        of(FORCE, "relative = 0.05")
+        + of(NOISE, 'distribution = "lognormal"\nrelative = 0.3')
+        + of(MASS, 'distribution = "uniform"\nabsolute = 0.002')
+        + of("plant.arrays.muscle.dead_cells", 'distribution = "choice"\nchoices = [[], [2]]'),
+        plants=4000,
+    )
+    campaign = load_campaign(path)
+    [plants] = campaign.plants.values()
+    model = next(iter(campaign.configs.values())).tables.plant.arrays["muscle"]
+    force = np.array([plant[FORCE][0] for plant in plants]) / model.force_on_N[0]
+    # standard errors of mean and deviation of 4000 draws: 0.05 / 63, 0.05 / 89; five of each
+    assert force.mean() == pytest.approx(1.0, abs=0.004)
+    assert force.std() == pytest.approx(0.05, abs=0.003)
+    noise = np.log(np.array([plant[NOISE] for plant in plants]))
+    assert noise.std() == pytest.approx(0.3, abs=0.017)
+    mass = np.array([plant[MASS] for plant in plants]) - np.array(model.mass_kg)
+    assert np.abs(mass).max() <= 0.002
+    assert mass.std() == pytest.approx(0.002 / 3.0**0.5, abs=2e-5)
+    assert abs(np.corrcoef(mass[:, 0], mass[:, 1])[0, 1]) < 0.08, "each mass for itself"
+    dead = np.mean([plant["plant.arrays.muscle.dead_cells"] == [2] for plant in plants])
+    assert dead == pytest.approx(0.5, abs=0.04)
+
+
+def test_another_key_or_more_plants_change_no_draw(write):
+    [few] = load_campaign(write(of(FORCE, "relative = 0.05"))).plants.values()
+    [many] = load_campaign(
+        write(of(NOISE, "relative = 0.1") + of(FORCE, "relative = 0.05"), plants=7)
+    ).plants.values()
+    assert [plant[FORCE] for plant in many[:3]] == [plant[FORCE] for plant in few]
+
+
+def test_every_combination_meets_the_same_plants_and_the_same_noise(write):
+    campaign = load_campaign(write(of(FORCE, "relative = 0.05"), head='order = "random"'))
+    by = {}
+    for trial in campaign.trials:
+        by.setdefault(trial.plant, set()).add((trial.seed, str(campaign.drawn(trial))))
+    assert len(campaign.trials) == 6
+    assert [len(met) for met in by.values()] == [1, 1, 1]
+    assert len({seed for met in by.values() for seed, _ in met}) == 3
+
+
+def test_the_controller_knows_nothing_of_a_draw(write):
+    campaign = load_campaign(write(of(FORCE, "relative = 0.2")))
+    config = campaign.config(campaign.trials[0])
+    drawn = campaign.drawn(campaign.trials[0])[FORCE]
+    assert config.tables.plant.arrays["muscle"].force_on_N == drawn
+    assert config.tables.model.arrays["muscle"].force_on_N != drawn
+
+
+def test_a_trial_is_made_again_bit_for_bit_with_a_recording(write, tmp_path, capsys):
+    path, folder = write(of(FORCE, "relative = 0.05"), head='keep = "none"'), tmp_path / "out"
+    assert main(["campaign", str(path), "--out", str(folder)]) == 0
+    assert not list(folder.rglob("*.h5"))
+    rows = rows_of(folder)
+    assert [row["outcome"] for row in rows] == ["complete"] * 6
+    assert main(["campaign", str(path), "--out", str(folder), "--trial", "4"]) == 0
+    assert (
+        "trial 4 (pid, duration 0.2, k_p 2.0, plant 2, repeat 1): complete"
+        in capsys.readouterr().out
+    )
+    run = hil.open_run(folder / "trial-0004.h5")
+    assert float(rows[3]["force_N"]) == run.force_model_N.values.mean()
+    assert float(rows[3]["force_measured_max_N"]) == np.nanmax(run.force_measured_N)
+
+
+def test_only_trials_that_trip_keep_their_recording(write, tmp_path):
+    spread = of("plant.arrays.muscle.dead_cells", 'distribution = "choice"\nchoices = [[], [2]]')
+    limits = "[factors.limit]\nkey = 'guard.force_max_N'\nlevels = [0.001, 8.0]\n"
+    more = f"[after_trip]\ndo = 'skip'\n{limits}"
+    path, folder = write(spread, 'keep = "tripped"', more), tmp_path / "out"
+    assert main(["campaign", str(path), "--out", str(folder)]) == 3
+    rows = rows_of(folder)
+    kept = {row["file"] for row in rows if row["outcome"] == "tripped"}
+    assert {row["outcome"] for row in rows} == {"tripped", "complete"}
+    assert {str(file.relative_to(folder)) for file in folder.rglob("*.h5")} == kept
+    assert all((row["file"] == "") == (row["outcome"] == "complete") for row in rows)
+
+
+@pytest.mark.slow
+def test_in_parallel_every_figure_is_that_of_the_series(write, tmp_path, monkeypatch):
+    path = write(of(FORCE, "relative = 0.05"), head='keep = "none"')
+    assert main(["campaign", str(path), "--out", str(tmp_path / "series")]) == 0
+    monkeypatch.setattr("hil.runs.campaign.runner.FROM_TRIALS", 2)
+    assert main(["campaign", str(path), "--out", str(tmp_path / "parallel")]) == 0
+    one, other = (
+        [{k: v for k, v in row.items() if k != "started_utc"} for row in rows_of(tmp_path / name)]
+        for name in ("series", "parallel")
+    )
+    assert one == other
+
+
+def test_the_page_compares_each_plant_with_itself():
+    """By hand: differences 1, 2, 3, so 2 with s / sqrt(3) = 0.577 and t = 4.303: 2.5."""
+    rows = [
+        {"at": name, "plant": plant, "repeat": 1, "error": plant * 10.0 + more * plant}
+        for plant in (1, 2, 3)
+        for name, more in (("a", 0.0), ("b", 1.0))
+    ]
+    columns, table = compared(
+        [*rows, {"at": "a", "plant": 4, "repeat": 1, "error": None}], "error", "at"
+    )
+    assert columns[2:4] == ["mean", "less the first"]
+    assert table[0][:4] == ["a", "3", "20 ± 25", "-"]
+    assert table[1][:4] == ["b", "3", "22 ± 27", "2 ± 2.5"]
+    assert table[1][4].startswith("3: 33, 2: 22")
+
+
+@pytest.mark.parametrize(
+    ("spread", "said"),
+    [
+        (of("model.arrays.muscle.force_on_N", "relative = 0.1"), "a key that the controller knows"),
+        (of("controller.k_p", "relative = 0.1"), "a key that the controller knows"),
+        (of("plant.arrays.muscle.force_on", "relative = 0.1"), "no number there: None"),
+        (of("plant.arrays.muscle.fingerprint", "relative = 0.1"), "no number there"),
+        (of(MASS, "relative = 3.0"), "plant [123] draws .*mass_kg"),
+        (of(MASS, "relative = 0.1\nabsolute = 0.1"), "give relative or absolute"),
+        (of(MASS, "relative = -0.1"), "greater than 0"),
+        (of(MASS, 'distribution = "choice"'), "takes choices alone"),
+        (of(MASS, 'distribution = "lognormal"\nabsolute = 0.1'), "lognormal' takes relative"),
+        ("", "belong together"),
+    ],
+)
+def test_a_spread_that_cannot_be_is_one_line(write, spread, said):
+    path = write(spread)
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_campaign(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--backend", "bench"], "[spread]"),
+        (["--trial", "7"], "has 1 to 6"),
+        (["--trial", "0"], "has 1 to 6"),
+    ],
+)
+def test_what_a_drawn_plant_cannot_be_is_one_line(write, tmp_path, capsys, arguments, said):
+    path = write(of(FORCE, "relative = 0.05"))
+    assert main(["campaign", str(path), "--out", str(tmp_path / "out"), *arguments]) == 2
+    heard = capsys.readouterr().err.strip()
+    assert said in heard
+    assert "\n" not in heard
+    assert not (tmp_path / "out").exists()
