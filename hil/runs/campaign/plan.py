@@ -16,7 +16,7 @@ from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
-from hil.runs.campaign.plants import drawn_plants
+from hil.runs.campaign.plants import drawn_plants, extremes_of
 from hil.runs.campaign.tables import TAKEN, CampaignTables
 
 Combination = tuple[str, tuple[tuple[str, Any], ...]]
@@ -153,23 +153,20 @@ def load_campaign(path: Path) -> Campaign:
 
 
 def _try_extremes(campaign: Campaign) -> None:
-    """Refuse a spread whose smallest or largest draw is no valid plant."""
-    for key in campaign.tables.spread:
-        plants = next(iter(campaign.plants.values()))
+    """Refuse a spread of which some draw is no valid plant: the extremes, or each choice."""
+    if not campaign.plants:
+        return
+    (experiment, plants), first = next(iter(campaign.plants.items())), campaign.trials[0]
+    sets = _sets(campaign.tables, first.combination)
+    for key, table in campaign.tables.spread.items():
         drawn = [plant[key] for plant in plants]
-        try:
-            order = sorted(range(len(drawn)), key=lambda i: drawn[i])
-        except TypeError:  # choices that have no order
-            order = list(range(len(drawn)))
-        for number in {order[0] + 1, order[-1] + 1}:
-            trial = next(t for t in campaign.trials if t.plant == number)
+        for i in extremes_of(table, drawn):
             try:
-                campaign.config(trial)
+                load(campaign.path.parent / experiment, [*sets, *_as_sets({key: drawn[i]})])
             except ConfigError as error:
                 line = str(error).splitlines()[0]
                 raise ConfigError(
-                    f"{campaign.path}: spread.'{key}': plant {number} draws {drawn[number - 1]!r}: "
-                    f"{line}"
+                    f"{campaign.path}: spread.'{key}': plant {i + 1} draws {drawn[i]!r}: {line}"
                 ) from None
 
 

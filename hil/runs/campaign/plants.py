@@ -74,6 +74,15 @@ def _about(table: SpreadTable, middle: float, rng: np.random.Generator) -> float
     return float(middle + width * unit)
 
 
+def extremes_of(table: SpreadTable, drawn: Sequence[Any]) -> list[int]:
+    """Indices of the draws with the smallest and the largest number, or of each choice."""
+    if table.distribution == "choice":
+        return [drawn.index(choice) for choice in table.choices if choice in drawn]
+    numbers = [value if isinstance(value, list) else [value] for value in drawn]
+    least = min(range(len(drawn)), key=lambda i: min(numbers[i]))
+    return [least, max(range(len(drawn)), key=lambda i: max(numbers[i]))]
+
+
 def compared(
     rows: Sequence[Mapping[str, Any]], measure: str, label: str
 ) -> tuple[list[str], list[list[str]]]:

@@ -172,6 +172,11 @@ def test_the_page_compares_each_plant_with_itself():
         (of("plant.arrays.muscle.force_on", "relative = 0.1"), "no number there: None"),
         (of("plant.arrays.muscle.fingerprint", "relative = 0.1"), "no number there"),
         (of(MASS, "relative = 3.0"), "plant [123] draws .*mass_kg"),
+        (
+            of(FORCE, "relative = 0.1") + of(MASS, "relative = 3.0"),
+            "spread.'plant.*mass_kg': plant",
+        ),
+        (of(MASS, 'distribution = "choice"\nchoices = ["heavy"]'), "draws 'heavy'"),
         (of(MASS, "relative = 0.1\nabsolute = 0.1"), "give relative or absolute"),
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
