@@ -97,12 +97,13 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         self._simulation: Simulation | None = None
         self._dataset: xr.Dataset | None = None
         tables = self._experiment({"t_s": [0.0], "force_N": [range_N[0]]}).tables
-        self._n_ticks = round(step_s / tables.loop.period_s)
-        if self._n_ticks < 1 or self._span_N <= 0.0:
+        period_s = tables.loop.period_s
+        if not (step_s >= period_s and 0.0 < self._span_N < np.inf):
             raise ConfigError(
                 f"step_s = {step_s:g}, range_N = {range_N}: give a step of at least a period of "
-                f"the loop, {tables.loop.period_s:g} s, and a range that rises"
+                f"the loop, {period_s:g} s, and a range that rises"
             )
+        self._n_ticks = round(step_s / period_s)
         boards = [d for d in tables.devices.values() if isinstance(d, CellBoardTable)]
         n, self._period_s = sum(len(b.cells) for b in boards), tables.loop.period_s
         self._commands = np.zeros(n)
@@ -135,7 +136,10 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         """Hold an action for a step; see the module for what is returned."""
         if self._simulation is None:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
-        values = np.asarray(action, dtype=np.float64)
+        try:
+            values = np.asarray(action, dtype=np.float64)
+        except ValueError:
+            values = np.full(0, np.nan)
         if values.shape != self._commands.shape or not ((values >= 0) & (values <= 1)).all():
             raise ValueError(f"action {action!r}: give {self.action_space}")
         least = DUTY_MIN if self._duties else 1.0

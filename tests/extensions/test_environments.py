@@ -117,7 +117,7 @@ def test_a_duty_that_no_board_can_measure_is_rounded(make):
 def test_an_action_of_another_kind_is_refused_and_changes_nothing(make, action):
     environment = make()
     environment.reset(seed=1)
-    with pytest.raises(ValueError, match=r"give MultiBinary\(6\)|could not convert"):
+    with pytest.raises(ValueError, match=r"give MultiBinary\(6\)"):
         environment.step(action)
     assert not environment.step(np.zeros(6))[0][2:].any()
 
@@ -126,7 +126,9 @@ def test_an_action_of_another_kind_is_refused_and_changes_nothing(make, action):
     ("changes", "said"),
     [
         ({"step_s": 0.0001}, "give a step of at least a period"),
+        ({"step_s": float("nan")}, "give a step of at least a period"),
         ({"range_N": (1.0, 1.0)}, "a range that rises"),
+        ({"range_N": (0.0, float("nan"))}, "a range that rises"),
         ({"config": "configs/leg/down.toml"}, "reference"),
         ({"config": "no.toml"}, r"no\.toml"),
     ],

@@ -120,6 +120,12 @@ def load_campaign(path: Path) -> Campaign:
         raise ConfigError(
             f"{path}: no [campaign]: give the file of a campaign; hil run runs experiments"
         )
+    spread = contents.get("spread")
+    for key, table in spread.items() if isinstance(spread, dict) else ():
+        if isinstance(table, dict) and any(isinstance(value, dict) for value in table.values()):
+            raise ConfigError(
+                f'{path}: spread.{key}: a key without quotes: write [spread."{key}. ... "]'
+            )
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")

@@ -181,6 +181,7 @@ def test_the_page_compares_each_plant_with_itself():
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
         (of(MASS, 'distribution = "lognormal"\nabsolute = 0.1'), "lognormal' takes relative"),
+        ("[spread.plant.arrays.muscle.mass_kg]\nrelative = 0.1\n", "a key without quotes: write"),
         ("", "belong together"),
     ],
 )
