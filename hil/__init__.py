@@ -14,7 +14,6 @@ TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: start-up
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
     import xarray as xr
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "open_run", "run", "simulate"]
 
 
-def load(path: str | Path, sets: tuple[str, ...] = (), **changes: Any) -> Experiment:
+def load(path: str | Path, sets: tuple[str, ...] = (), **changes: object) -> Experiment:
     """Read and validate an experiment's configuration.
 
     Parameters
@@ -43,7 +42,7 @@ def load(path: str | Path, sets: tuple[str, ...] = (), **changes: Any) -> Experi
     return load_config(path, sets, **changes)
 
 
-def run(config: Experiment | str | Path, **options: Any) -> Path:
+def run(config: Experiment | str | Path, **options: object) -> Path:
     """Run an experiment and return the recording's path.
 
     Parameters
@@ -63,7 +62,7 @@ def run(config: Experiment | str | Path, **options: Any) -> Path:
 
 
 def simulate(
-    config: Experiment | str | Path, seed: int = 0, *, sets: tuple[str, ...] = (), **changes: Any
+    config: Experiment | str | Path, seed: int = 0, *, sets: tuple[str, ...] = (), **changes: object
 ) -> xr.Dataset:
     """Simulate an experiment in memory: the dataset of a run with this seed, without a file.
 

@@ -3,11 +3,11 @@
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hil.bench.table import as_table
+from hil.config.values import Figures
 from hil.devices.board import protocol
 from hil.devices.board.emulated import EmulatedBoard, check_tools
 from hil.devices.board.native import N_CELLS, NativeBoard
@@ -31,7 +31,7 @@ class Exchanges:
     round_trips_s: list[float]
     wall_s: float
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         return {
             "exchanges": self.n,
             "errors": self.errors,
@@ -42,10 +42,10 @@ class Exchanges:
         }
 
 
-def measure(n_emulated: int) -> dict[str, Any]:
+def measure(n_emulated: int) -> dict[str, object]:
     """All figures; `emulated` is the reason if this machine cannot emulate the chip."""
     native = NativeBoard(1, protocol.default_limits(), 0.0, np.random.default_rng(0))
-    figures: dict[str, Any] = {"native": exchange(native, native, NATIVE_STEPS).figures()}
+    figures: dict[str, object] = {"native": exchange(native, native, NATIVE_STEPS).figures()}
     try:
         check_tools()
     except ConfigError as error:
@@ -97,7 +97,7 @@ def exchange(board: NativeBoard | EmulatedBoard, port: Port, n: int) -> Exchange
     return exchanges
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as a table."""
     native, chip = figures["native"], figures["emulated"]
     rows = [

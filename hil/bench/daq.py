@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hil.bench.table import as_table
-from hil.devices.nidaq.simdaq_border import own_errors
+from hil.config.values import Figures
+from hil.devices.nidaq.simdaq_border import simdaq_errors
 
 TICKS = 3000
 MINUTE_S = 60.0
@@ -19,15 +20,15 @@ BLOCK = 100
 CALLS = 400
 
 
-@own_errors()
-def measure() -> dict[str, Any]:
+@simdaq_errors()
+def measure() -> dict[str, object]:
     """Times in s; empty where nidaqmx is not installed."""
     if find_spec("nidaqmx") is None or find_spec("grpc") is None:
         return {}
     return {"tick_p50_s": _tick(), **_minute(), "grpc_read_p50_s": _grpc()}
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as a table."""
     if not figures:
         return "simulated NI-DAQmx                           not installed: hil-arrays[daq]"
@@ -96,7 +97,7 @@ def _tick() -> float:
         return _median(tick, TICKS)
 
 
-def _minute() -> dict[str, Any]:
+def _minute() -> Figures:
     """Blocks of a minute of virtual time; every sample is compared with its source."""
     import nidaqmx
     from nidaqmx.constants import AcquisitionType

@@ -7,12 +7,12 @@ import sys
 from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hil.bench.latency import PERIODS_MAX
 from hil.bench.realtime import compiler
+from hil.config.values import Figures
 from hil.loop.clock import RealClock, sees_sleep
 from hil.platform import sleep
 
@@ -39,7 +39,7 @@ QT_LIBRARIES = {
 }
 
 
-def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
+def examine(loopback: Figures | None = None) -> Figures:
     """Examine the machine; `fit` is whether a real-time run at 1 kHz makes sense here.
 
     `loopback` is the result of `hil.bench.latency`, if it was measured.
@@ -73,7 +73,7 @@ def examine(loopback: dict[str, Any] | None = None) -> dict[str, Any]:
     }
 
 
-def as_text(report: dict[str, Any]) -> str:
+def as_text(report: Figures) -> str:
     """One line a finding, remedies indented below."""
     marks = {"good": "ok   ", "could be better": "note ", "unfit": "UNFIT"}
     lines = []
@@ -323,7 +323,7 @@ def _daq() -> dict[str, str]:
     )
 
 
-def _loopback(figures: dict[str, Any]) -> dict[str, str]:
+def _loopback(figures: Figures) -> dict[str, str]:
     """Latency from one edge of the gate to the next, through the wire."""
     said = (
         f"ADC to gate p50 {1e3 * figures['p50_s']:.2f} ms, p99 {1e3 * figures['p99_s']:.2f} ms, "
@@ -336,7 +336,7 @@ def _loopback(figures: dict[str, Any]) -> dict[str, str]:
     return _finding("loop-back", said, "" if figures["p99_periods"] <= PERIODS_MAX else remedy)
 
 
-def _offset(channel: str, figures: dict[str, Any]) -> dict[str, str]:
+def _offset(channel: str, figures: Figures) -> dict[str, str]:
     """How much later than the board a device dates the same edge."""
     off_ms, u_ms = 1e3 * figures["offset_s"], 1e3 * figures["uncertainty_s"]
     said = (

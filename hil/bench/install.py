@@ -5,9 +5,9 @@ import shutil
 import sys
 from ctypes.util import find_library
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any
 
 from hil.bench.doctor import QT_LIBRARIES
+from hil.config.values import Figures
 from hil.devices.board import emulated
 from hil.devices.board.native import built
 from hil.errors import ConfigError
@@ -32,7 +32,7 @@ EXTRAS = {
 }
 
 
-def look() -> list[dict[str, Any]]:
+def look() -> list[dict[str, object]]:
     """Every purpose with what it lacks here and the command that installs it; empty if nothing."""
     packages = _packages()
     rows = [_row(CORE, _missing(packages[""]), f"pip install {DISTRIBUTION}")]
@@ -42,7 +42,7 @@ def look() -> list[dict[str, Any]]:
     return [*rows, *_system()]
 
 
-def as_text(rows: list[dict[str, Any]]) -> str:
+def as_text(rows: list[Figures]) -> str:
     """One line a purpose; the command that installs what it lacks is below."""
     lines = []
     for row in rows:
@@ -55,7 +55,7 @@ def as_text(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _row(purpose: str, missing: list[str], remedy: str) -> dict[str, Any]:
+def _row(purpose: str, missing: list[str], remedy: str) -> dict[str, object]:
     return {"for": purpose, "missing": missing, "remedy": remedy if missing else ""}
 
 
@@ -71,10 +71,10 @@ def _packages() -> dict[str, list[str]]:
 
 
 def _missing(names: list[str] | tuple[str, ...]) -> list[str]:
-    return [name for name in names if not _is_there(name)]
+    return [name for name in names if not _is_installed(name)]
 
 
-def _is_there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         version(name)
     except PackageNotFoundError:
@@ -82,7 +82,7 @@ def _is_there(name: str) -> bool:
     return True
 
 
-def _system() -> list[dict[str, Any]]:
+def _system() -> list[dict[str, object]]:
     """What pip does not install."""
     board = [] if built("libboard.so").is_file() else _tools("cc", "make")
     rows = [_row("the simulated driver board", board, "sudo apt-get install gcc libc6-dev make")]
@@ -98,7 +98,7 @@ def _system() -> list[dict[str, Any]]:
     return rows
 
 
-def _chip() -> dict[str, Any]:
+def _chip() -> dict[str, object]:
     """The emulated chip, in the words of its own check."""
     purpose = "the driver board's chip in emulation, and its tests"
     try:
@@ -108,7 +108,7 @@ def _chip() -> dict[str, Any]:
     return _row(purpose, [], "")
 
 
-def _library(purpose: str, library: str, remedy: str) -> dict[str, Any]:
+def _library(purpose: str, library: str, remedy: str) -> dict[str, object]:
     return _row(purpose, [] if find_library(library) else [library], remedy)
 
 

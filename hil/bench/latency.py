@@ -11,12 +11,12 @@ devices state for one edge give the offsets between them (`hil.bench.offsets`).
 
 from dataclasses import replace
 from math import isnan
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.bench.offsets import edges_of, offsets
+from hil.config.values import Figures
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import RigLayout
@@ -124,7 +124,7 @@ class _Edges(assembly.NoSink):
             raise DeviceError(f"loop-back: {text}")
 
 
-def measure(config: Experiment, backend: str, duration_s: float) -> dict[str, Any]:
+def measure(config: Experiment, backend: str, duration_s: float) -> dict[str, object]:
     """Latency of the whole stack; times in s.
 
     Raises
@@ -178,7 +178,7 @@ def measure(config: Experiment, backend: str, duration_s: float) -> dict[str, An
 
 def _offsets(
     config: Experiment, layout: RigLayout, rows: NDArray[np.void], learn_ticks: int
-) -> dict[str, Any]:
+) -> Figures:
     """Offset of every channel that follows the gate, to the device that switches it."""
 
     def edges(device: str, mask: NDArray[np.bool_], on: NDArray[np.bool_]) -> NDArray[np.float64]:

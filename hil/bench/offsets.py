@@ -12,10 +12,11 @@ Source: JCGM 100:2008 (GUM), 4.2.3 (mean of n), 4.3.7 (rectangular distribution)
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hil.config.values import Figures
 
 LOST_MAX = 2  # edges that a device may not have seen, at the end
 
@@ -30,7 +31,7 @@ def offsets(
     commanded_s: NDArray[np.float64],
     reference: NDArray[np.float64],
     others: Mapping[str, NDArray[np.float64]],
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Figures]:
     """Time by which each device dates an edge later than the reference does.
 
     Parameters

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from hil import bundled_configs
 from hil.bench.table import as_table
+from hil.config.values import Figures
 from hil.devices.latest import LatestReading, now_s
 from hil.devices.plugin import PluginBench, PluginDevice, PluginPlace
 from hil.devices.tables import InstrumentTable
@@ -63,7 +63,7 @@ class _Latest(LatestReading[InstrumentTable]):
         """Nothing is connected."""
 
 
-def measure(folder: Path) -> dict[str, Any]:
+def measure(folder: Path) -> Figures:
     """Medians of a stage, in turns on the virtual clock; times in s."""
     figures = {what: _compared(folder, *how) for what, how in COMPARED.items()}
     took = {"built_in_s": _read_s(_Latest), "own_s": _read_s(_OwnForce)}
@@ -90,7 +90,7 @@ def _read_s(cls: type) -> float:
     return float(np.median(took_s))
 
 
-def _compared(folder: Path, stage: str, built_in: str, custom: str) -> dict[str, Any]:
+def _compared(folder: Path, stage: str, built_in: str, custom: str) -> Figures:
     took: dict[str, list[float]] = {"built_in_s": [], "own_s": []}
     for _ in range(ROUNDS):
         for key, name in (("built_in_s", built_in), ("own_s", custom)):
@@ -103,7 +103,7 @@ def _compared(folder: Path, stage: str, built_in: str, custom: str) -> dict[str,
     return {"stage": stage, **{key: min(times) for key, times in took.items()}}
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as a table."""
     return as_table(
         (f"plug-in {what}, {row['stage']} stage", f"{1e6 * row['own_s']:.1f} us",

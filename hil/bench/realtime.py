@@ -16,11 +16,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.platform import realtime, window
 from hil.platform.processes import PYTHON, cpus, family
 
@@ -53,12 +53,12 @@ def compiler() -> str | None:
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
-def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, Any]:
+def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, object]:
     """All figures; times in s. Temporary programs and recordings are in the folder."""
     program = _compiled(folder)
     cpu = max(cpus())  # where `realtime.prepared` puts the loop
     runs: dict[tuple[int, str], list[Ticks]] = {}
-    said: dict[str, list[dict[str, Any]]] = {"alone": [], "beside": []}
+    said: dict[str, list[Figures]] = {"alone": [], "beside": []}
     variants = [variant for variant in VARIANTS if program is not None or variant != "c"]
     with _witnesses(program, folder) as stalls, _worker(folder) as worker, _window() as drawn:
         with drawn.shown(True):  # load and compile everything first
@@ -105,7 +105,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, An
     }  # fmt: skip
 
 
-def figures(parts: Sequence[Ticks], period_s: float, stalls: Ticks) -> dict[str, Any]:
+def figures(parts: Sequence[Ticks], period_s: float, stalls: Ticks) -> dict[str, object]:
     """Lateness and missed periods of some runs, over all ticks and over those free of stalls.
 
     Parameters
@@ -150,7 +150,7 @@ def overlapping(begin_s: Ticks, end_s: Ticks, stalls: Ticks) -> NDArray[np.bool_
     return hit
 
 
-def as_text(report: dict[str, Any]) -> str:
+def as_text(report: Figures) -> str:
     """The figures as a table, stall-free first and the raw ones in brackets, in us."""
     lines = [
         f"late at wake-up in us, stall-free (raw); in turns on CPU {report['cpu']}; "
@@ -244,7 +244,7 @@ class _Worker:
         self._process = process
         self._folder = folder
 
-    def run(self, rate_Hz: int, n_ticks: int, recorded: bool) -> tuple[Ticks, dict[str, Any]]:
+    def run(self, rate_Hz: int, n_ticks: int, recorded: bool) -> tuple[Ticks, dict[str, object]]:
         out = self._folder / "ticks.npy"
         order = {
             "period_s": 1.0 / rate_Hz,

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from hil.config.values import Figures
 from hil.loop import loop
 from hil.loop.clock import RealClock
 from hil.loop.frame import Column, Frame
@@ -28,14 +28,14 @@ N_COLUMNS = 64
 SHARE_MAX = 0.06
 
 
-def measure(duration_s: float) -> dict[str, Any]:
+def measure(duration_s: float) -> dict[str, object]:
     """Run the recorder beside a paced loop in a process of its own; times in s."""
     command = [*PYTHON, "-m", "hil.bench.recorder", repr(duration_s)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     return (
         f"recorder, {figures['rate_Hz']:g} Hz x {figures['n_columns']} columns for "
         f"{figures['duration_s']:.0f} s: {100.0 * figures['core_share']:.1f} % of a core "
@@ -44,7 +44,7 @@ def as_text(figures: dict[str, Any]) -> str:
     )
 
 
-def feed(duration_s: float, path: Path) -> dict[str, Any]:
+def feed(duration_s: float, path: Path) -> dict[str, object]:
     """Write rows to a recorder at this rate, for a duration."""
     of_every_run = loop.columns()
     n_bits = sum(bool(column.flags) for column in of_every_run)

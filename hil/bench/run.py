@@ -19,6 +19,7 @@ from hil.bench import recorder as bench_recorder
 from hil.bench import unit as bench_unit
 from hil.bench import window as bench_window
 from hil.bench.table import as_table
+from hil.config.values import Figures
 from hil.errors import ConfigError, remedy
 from hil.experiment.kind import BenchPart
 from hil.experiment.load import load
@@ -65,7 +66,7 @@ WINDOW_S = 3.0
 
 def measure(
     extent: str = "usual", only: Sequence[str] = (), *, progress: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The figures of an extent's parts, or of these parts only; times in s.
 
     Raises
@@ -74,10 +75,10 @@ def measure(
         There is no such part.
     """
     plan = EXTENTS[extent]
-    figures: dict[str, Any] = {"extent": extent}
+    figures: dict[str, object] = {"extent": extent}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts: dict[str, Callable[[], Any]] = {
+        parts: dict[str, Callable[[], object]] = {
             "start_up": _start_up,
             "virtual_run": lambda: _virtual_run(folder),
             "real_time": lambda: bench_realtime.measure(plan.loops, folder, progress=progress),
@@ -97,11 +98,11 @@ def measure(
     return figures
 
 
-def _measured(part: BenchPart) -> Any:
+def _measured(part: BenchPart) -> object:
     return loaded(part.measure)()
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as tables."""
     tables: dict[str, Callable[[Any], str]] = {
         "start_up": _start_up_text,
@@ -128,7 +129,7 @@ def _start_up_text(start: dict[str, float]) -> str:
     )
 
 
-def _tick_text(virtual: dict[str, Any], real: dict[str, Any] | None) -> str:
+def _tick_text(virtual: Figures, real: Figures | None) -> str:
     rows = [
         ("miga6, 5 s on the virtual clock", f"{virtual['loop_s']:.3f} s", "below 1 s"),
         ("  tick, median", f"{1e6 * virtual['tick_p50_s']:.1f} us", "below 20 us"),
@@ -159,7 +160,7 @@ def _experiment() -> Path:
     return bundled_configs.root() / "configs" / "miga6" / "all_on.toml"
 
 
-def _virtual_run(folder: Path) -> dict[str, Any]:
+def _virtual_run(folder: Path) -> dict[str, object]:
     loops_s = []
     config = load(_experiment())
     for i in range(REPEATS):

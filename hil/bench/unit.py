@@ -8,12 +8,12 @@ import statistics
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hil import bundled_configs
 from hil.bench.table import as_table
+from hil.config.values import Figures
 from hil.experiment.load import load_model
 from hil.systems.array.fmu.export import TARGETS, export
 from hil.systems.fmu.description import described
@@ -26,7 +26,7 @@ SIMULATED_S = 5.0
 OUTPUT = "muscle.right_N"
 
 
-def measure(folder: Path) -> dict[str, Any]:
+def measure(folder: Path) -> dict[str, object]:
     """Median and slowest step as plant, speed in FMPy; empty without FMPy or a compiler."""
     if find_spec("fmpy") is None or shutil.which(TARGETS[0][0]) is None:
         return {}
@@ -62,7 +62,7 @@ def _steps(file: Path, cells: tuple[str, ...]) -> list[float]:
     return took_s
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as a table."""
     if not figures:
         return "functional mock-up units: not measured without the extra 'fmu' and a C compiler"

@@ -9,11 +9,11 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 
 from hil.bench.table import as_table
+from hil.config.values import Figures
 from hil.loop import tap as taps
 from hil.platform import window
 from hil.platform.processes import PYTHON
@@ -24,7 +24,7 @@ FORCES = ("measured", "model", "estimate", "reference", "demand")
 EXTRA = ("a.temperature_C", "b.temperature_C")
 
 
-def measure(seconds: float) -> dict[str, Any]:
+def measure(seconds: float) -> dict[str, object]:
     """Figures of `hil_gui.speed`, drawn off screen; empty if the window is not installed."""
     if not window.is_installed():
         return {}
@@ -38,7 +38,7 @@ def measure(seconds: float) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def as_text(figures: dict[str, Any]) -> str:
+def as_text(figures: Figures) -> str:
     """The figures as a table."""
     if not figures:
         return "window: not installed"
@@ -65,7 +65,7 @@ def as_text(figures: dict[str, Any]) -> str:
 
 def _dtype() -> np.dtype[np.void]:
     names = ["t_s", "late_s", *(f"force_{kind}_N" for kind in FORCES), *EXTRA]
-    fields: list[Any] = [(name, "<f8") for name in names]
+    fields: list[object] = [(name, "<f8") for name in names]
     return np.dtype([*fields, ("fault_bits", "<u8"), ("cells_reported", "u1", (N_CELLS,))])
 
 

@@ -9,7 +9,6 @@ time by stage, or the number of rows `lost`.
 
 import json
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,7 @@ class _Times(assembly.NoSink):
         return True
 
 
-def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, Any]:
+def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[str, object]:
     """Run the bundled six-cell array on its simulated rig for this many periods."""
     sets = [
         f"loop.period_s={period_s!r}",
@@ -63,7 +62,7 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
     return said
 
 
-def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, object]]:
     plan = Plan(config, clock="real")
     pipeline = assembly.build(plan)
     times = _Times(pipeline.frame, config.n_ticks)
@@ -80,7 +79,9 @@ def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, 
     return clock.started_s, rows, {"granted": trial.granted, "stages_s": stages_s}
 
 
-def _recorded(config: Experiment, path: str) -> tuple[float, NDArray[np.float64], dict[str, Any]]:
+def _recorded(
+    config: Experiment, path: str
+) -> tuple[float, NDArray[np.float64], dict[str, object]]:
     result = session.run(Plan(config, clock="real"), Output(out=path, force=True))
     run = open_run(path)
     rows = np.stack([run[name].values for name in ("t_s", "late_s", "busy_s")], axis=1)

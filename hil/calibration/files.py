@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from hil.calibration.signal_chain import Chain
 from hil.calibration.tables import ForceTransducerRecord, ValuesRecord
 from hil.config.files import Merged, read_toml
 from hil.config.validate import validated
+from hil.config.values import Attributes
 from hil.errors import ConfigError
 
 
@@ -149,12 +149,12 @@ def _id(path: Path, sha256: str) -> str:
     return f"{path.stem}@{sha256.removeprefix('sha256:')[:12]}"
 
 
-def hash_of(table: Mapping[str, Any]) -> str:
+def hash_of(table: Mapping[str, object]) -> str:
     """`sha256:` of a record's content without its own `hash`."""
     return digest({key: value for key, value in table.items() if key != "hash"})
 
 
-def digest(content: Any) -> str:
+def digest(content: object) -> str:
     """`sha256:` of tables, lists, numbers and texts, independent of the order of keys."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
@@ -189,7 +189,7 @@ def load_any(path: Path, *, named_by: str) -> Record:
     return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
 
 
-def transducers_of(path: Path, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Calibration]:
+def transducers_of(path: Path, kept: Mapping[str, Attributes]) -> dict[str, Calibration]:
     """The records of force transducers in a recording, by channel."""
     records = {
         name: parse_any(path, entry["record"]) for name, entry in kept.items() if "record" in entry
@@ -202,7 +202,7 @@ def parse_any(path: Path, text: str) -> Record:
     return _parsed(path, tomllib.loads(text), text)
 
 
-def _parsed(path: Path, table: dict[str, Any], text: str) -> Record:
+def _parsed(path: Path, table: dict[str, object], text: str) -> Record:
     merged = Merged(table, [(str(path), table)])
     record: ForceTransducerRecord | ValuesRecord
     if table.get("kind") == "force_transducer":

@@ -186,22 +186,22 @@ class BlockFilter:
 @njit(cache=True)
 def _reduce(block: NDArray[np.float64], n_samples: int, channels: NDArray[np.void]) -> None:
     for c in range(len(channels)):
-        total, found, channel = 0.0, 0, channels[c]
+        total, troubles, channel = 0.0, 0, channels[c]
         low, high, last, equal = channel["low"], channel["high"], channel["last"], channel["equal"]
         for i in range(n_samples):
             value = block[c, i]
             total += value
             if np.isnan(value):
-                found |= 4
+                troubles |= 4
             elif value <= low or value >= high:
-                found |= 1
+                troubles |= 1
             equal = equal + 1 if value == last else 1
             last = value
         channel["last"], channel["equal"] = last, equal
         if channel["frozen_after"] and equal >= channel["frozen_after"]:
-            found |= 2
+            troubles |= 2
         channel["mean"] = total / n_samples
-        channel["troubles"] = found
+        channel["troubles"] = troubles
 
 
 def rails(low: float, high: float, bits: int) -> tuple[float, float]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
 from hil.calibration.files import Calibration, Source, load_any
 from hil.config.files import Merged
+from hil.config.values import Attributes
 from hil.errors import ConfigError
 
 AGREEMENT = 1e-6
@@ -74,16 +74,16 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
     return sources
 
 
-def _belongs(table: Any, source: Source) -> bool:
+def _belongs(table: BaseModel, source: Source) -> bool:
     """Whether a record has a value of the table; a bring-up's is that of a whole board."""
     if source.record.kind == BRING_UP:
         return getattr(table, "role", "") == "board"
     return any(base(name) in type(table).model_fields for name in source.names)
 
 
-def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
+def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, object]]:
     """The records as a recording stores them: text, facts and the tables that name them."""
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, Attributes] = {}
     for sourced in sources:
         source, record = sourced.source, sourced.source.record
         entry = entries.setdefault(source.path.stem, {
@@ -102,9 +102,9 @@ def kept(sources: Sequence[Sourced], today: date) -> dict[str, dict[str, Any]]:
     return entries
 
 
-def _naming(tables: BaseModel) -> Iterator[tuple[list[str], Any, list[str]]]:
+def _naming(tables: BaseModel) -> Iterator[tuple[list[str], BaseModel, list[str]]]:
     """Every table that names records: path of the table, the table, and the records' paths."""
-    todo: list[tuple[list[str], Any]] = [([key], getattr(tables, key, None)) for key in CHECKED]
+    todo: list[tuple[list[str], object]] = [([key], getattr(tables, key, None)) for key in CHECKED]
     while todo:
         path, value = todo.pop(0)
         if isinstance(value, BaseModel):
@@ -159,7 +159,7 @@ def _differences(table: BaseModel, source: Source) -> Iterator[tuple[str, str]]:
             yield name, f": {len(stated)} values, {source.id} has {len(indices)}"
 
 
-def _stated(table: Any, path: Sequence[str]) -> Any:
+def _stated(table: object, path: Sequence[str]) -> object:
     """The explicitly set value at a path of a table; None if there is none."""
     for part in path:
         if isinstance(table, BaseModel):

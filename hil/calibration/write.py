@@ -25,8 +25,8 @@ def values_table(
     kind: str,
     values: Mapping[str, float],
     covariance: ArrayLike,
-    **keys: Any,
-) -> dict[str, Any]:
+    **keys: object,
+) -> dict[str, object]:
     """`[model]` of a record of values.
 
     Values are rounded to a hundredth of their standard uncertainty or finer. This is short enough
@@ -48,13 +48,15 @@ def values_table(
     }
 
 
-def raw_table(data: Mapping[str, Sequence[Any]], files: Mapping[str, str] | None = None) -> Any:
+def raw_table(
+    data: Mapping[str, Sequence[object]], files: Mapping[str, str] | None = None
+) -> object:
     """`[raw]`: the raw readings with their hash."""
     columns = {key: [_plain(v) for v in column] for key, column in data.items()}
     return {"hash": digest(columns), "files": dict(files or {}), "data": columns}
 
 
-def signed(table: Mapping[str, Any], comment: str = "") -> str:
+def signed(table: Mapping[str, object], comment: str = "") -> str:
     """The text of a record's file, with `format` and `hash`."""
     # Parsed again, so the hash covers exactly the types and digits that a reader sees.
     content = tomllib.loads(tomli_w.dumps({"format": "hil-calibration/2", "hash": "", **table}))
@@ -65,7 +67,7 @@ def signed(table: Mapping[str, Any], comment: str = "") -> str:
     return head + re.sub(r"\[\n\s+([^\[\]]*?),?\n\s*\]", _joined, text)
 
 
-def write_record(path: Path, table: Mapping[str, Any], comment: str = "") -> Record:
+def write_record(path: Path, table: Mapping[str, object], comment: str = "") -> Record:
     """Write a new record as a read-only file, and read it back.
 
     Raises
@@ -113,7 +115,7 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: object) -> object:
     if isinstance(value, list | tuple | np.ndarray):
         return [_shortened(v) for v in value]
     return _short(float(value)) if isinstance(value, float | np.floating) else value

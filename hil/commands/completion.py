@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 import argcomplete
 from argcomplete.completers import DirectoriesCompleter, FilesCompleter, SuppressCompleter
@@ -26,7 +25,7 @@ def _add_completers(command: argparse.ArgumentParser) -> None:
             action.completer = _completer(action.metavar)  # type: ignore[attr-defined]
 
 
-def _completer(metavar: str) -> Any:
+def _completer(metavar: str) -> object:
     """Files of the type that an argument takes, directories, or names."""
     match metavar:
         case "KIND":

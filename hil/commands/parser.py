@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         see = "" if message.endswith("?") else f": see {self.prog} --help"
         self.exit(BAD_INPUT, f"{self.prog}: {message}{see}\n")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
         name = action.option_strings[0] if action.option_strings else action.dest
@@ -55,11 +55,11 @@ class Parser(argparse.ArgumentParser):
         """Add an argument or option with a value."""
         self.add_argument(name, metavar=metavar, help=text, **more)
 
-    def path(self, name: str, metavar: str, text: str | None = None, **more: Any) -> None:
+    def path(self, name: str, metavar: str, text: str | None = None, **more: object) -> None:
         """Add an argument or option that is a path."""
         self.value(name, metavar, text, type=path_of, **more)
 
-    def several(self, name: str, metavar: str, text: str, **more: Any) -> None:
+    def several(self, name: str, metavar: str, text: str, **more: object) -> None:
         """Add an option that may be repeated; its value is a list."""
         self.value(name, metavar, text, action="append", default=[], **more)
 
@@ -136,7 +136,7 @@ def need_serial() -> None:
         raise ConfigError("serial ports need an extra: pip install 'hil-arrays[daq]'")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print figures as JSON."""
     import json
 
@@ -145,7 +145,7 @@ def print_json(value: Any) -> None:
     say(json.dumps(plain(value), indent=2))
 
 
-def show(args: argparse.Namespace, facts: Any, text: object) -> None:
+def show(args: argparse.Namespace, facts: object, text: object) -> None:
     """Print a result: its figures as JSON with `--json`, else its text."""
     if args.json:
         print_json(facts)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from hil.devices.injection import Injection
+    from hil.runs.plan import Plan
+
 
 # As `hil.procedures.standard_tests.run` has them.
 TESTS = (
@@ -158,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     return INTERRUPTED if result.outcome == "aborted" else DONE
 
 
-def _print_usage_history(plan: Any) -> None:
+def _print_usage_history(plan: Plan) -> None:
     """Print the usage history of the specimen on the bench before the run."""
     from hil.runs import logbook
 
@@ -167,7 +170,7 @@ def _print_usage_history(plan: Any) -> None:
         say(logbook.opening(book), file=sys.stderr)
 
 
-def _address(text: str) -> Any:
+def _address(text: str) -> object:
     """Address of `--foxglove`; empty without a value."""
     from argparse import ArgumentTypeError
 
@@ -184,7 +187,7 @@ def _address(text: str) -> Any:
         ) from None
 
 
-def _injection(path: Path) -> Any:
+def _injection(path: Path) -> Injection:
     from hil.devices.injection import Injection
     from hil.devices.injection_tables import load_faults
 

@@ -110,10 +110,10 @@ def simboard(args: argparse.Namespace) -> int:
 
 
 def simdaq(args: argparse.Namespace) -> int:
-    from hil.devices.nidaq.simdaq_border import own_errors
+    from hil.devices.nidaq.simdaq_border import simdaq_errors
     from simdaq import command
 
-    with own_errors():
+    with simdaq_errors():
         command.run(args, "hil simdaq")
     return DONE
 

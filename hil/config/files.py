@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.config.replaced import renamed, warn_of_replaced
+from hil.config.values import TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 
 HDF5_SIGNATURE = b"\x89HDF"
@@ -22,8 +23,8 @@ RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_car
 class Merged:
     """A merged table and its sources; later sources override earlier ones."""
 
-    table: dict[str, Any]
-    sources: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    table: TomlTable
+    sources: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
     def origin(self, path: Iterable[str | int]) -> str:
         """The source (file or --set) that has the longest part of this key path."""
@@ -36,7 +37,7 @@ class Merged:
         return best
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> TomlTable:
     """Read one TOML file; ConfigError with file and line if it is invalid."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Notepad writes a BOM
@@ -61,8 +62,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
     contents = _read(path)
-    sources: list[tuple[str, Mapping[str, Any]]] = []
-    table: dict[str, Any] = {}
+    sources: list[tuple[str, Mapping[str, object]]] = []
+    table: dict[str, object] = {}
     if "rig" in contents:
         rig_name = contents.pop("rig")
         if not isinstance(rig_name, str):
@@ -97,7 +98,7 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     return Merged(table, sources)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, object]:
     table = _renamed(str(path), read_toml(path))
     for key in ("model", "plant"):
         part = table.get(key)
@@ -106,13 +107,13 @@ def _read(path: Path) -> dict[str, Any]:
     return table
 
 
-def _renamed(source: str, table: dict[str, Any]) -> dict[str, Any]:
+def _renamed(source: str, table: dict[str, object]) -> dict[str, object]:
     """The table with the present names; prints a warning for each obsolete key."""
     warn_of_replaced(source, table)
     return renamed(table)
 
 
-def _with_ambient(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
+def _with_ambient(model: dict[str, object], ambient: object) -> dict[str, object]:
     """The model with the configured ambient temperature in its thermal cells."""
     ambient_C = ambient.get("ambient_C") if isinstance(ambient, dict) else None
     arrays = model.get("arrays")
@@ -128,7 +129,7 @@ def _with_ambient(model: dict[str, Any], ambient: Any) -> dict[str, Any]:
     return merge(model, {"arrays": thermal})
 
 
-def _read_trace(path: Path, reference: Any) -> None:
+def _read_trace(path: Path, reference: object) -> None:
     """Read the CSV file of a reference and put its values into the reference's table."""
     if not isinstance(reference, dict) or not isinstance(reference.get("file"), str):
         return
@@ -146,7 +147,7 @@ def _read_trace(path: Path, reference: Any) -> None:
         ) from None
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     """Merge tables key by key; any other value is replaced.
 
     An activation of another kind replaces the old table, because they have different keys.
@@ -161,12 +162,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _of_another_kind(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _of_another_kind(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     return "kind" in new and "kind" in old and bool(new["kind"] != old["kind"])
 
 
 def _refuse_foreign(
-    path: Path, table: Mapping[str, Any], known: tuple[str, ...], what: str
+    path: Path, table: Mapping[str, object], known: tuple[str, ...], what: str
 ) -> None:
     for key in table:
         if key not in known:
@@ -175,7 +176,7 @@ def _refuse_foreign(
             )
 
 
-def parse_set(text: str) -> dict[str, Any]:
+def parse_set(text: str) -> dict[str, object]:
     """Parse `--set key.path=value` into a table; a value that is not TOML is a text."""
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from hil.platform.terminal import say
 
@@ -16,20 +15,20 @@ LIMITS = {
 _printed: set[str] = set()
 
 
-def renamed(table: Mapping[str, Any]) -> dict[str, Any]:
+def renamed(table: Mapping[str, object]) -> dict[str, object]:
     """Rename old tables to their present names, unless the present name exists already."""
     old = {key: name for key, name in TABLES.items() if key in table and name not in table}
     return {old.get(key, key): value for key, value in table.items()}
 
 
-def without_replaced(limits: Any) -> Any:
+def without_replaced(limits: object) -> object:
     """A board's limits without those that its firmware no longer has."""
     if not isinstance(limits, Mapping):
         return limits
     return {key: value for key, value in limits.items() if key not in LIMITS}
 
 
-def warn_of_replaced(source: str, table: Mapping[str, Any]) -> None:
+def warn_of_replaced(source: str, table: Mapping[str, object]) -> None:
     """Print a warning, once, for each obsolete key in a file: its place and its replacement."""
     for key in sorted(TABLES.keys() & table.keys()):
         _warn(f"warning: {source}: [{key}] is called [{TABLES[key]}] now: rename it")

@@ -41,13 +41,13 @@ def _title(value: str) -> str:
     return value
 
 
-def cell_list(value: Any) -> list[int | str]:
+def cell_list(value: object) -> list[int | str]:
     if not isinstance(value, list) or any(type(cell) not in (int, str) for cell in value):
         raise ValueError("must be a list of cell numbers (from 1) or names")
     return value
 
 
-def _cells(value: Any) -> Any:
+def _cells(value: object) -> object:
     return value if value == "all" else cell_list(value)
 
 

@@ -126,7 +126,7 @@ def _belongs(table: Any, name: str) -> str:
     return ", but known in another: move it"
 
 
-def _places(table: Any, name: str) -> list[tuple[str, ...]]:
+def _places(table: object, name: str) -> list[tuple[str, ...]]:
     """The paths of all keys of this name in a table and its tables."""
     if not isinstance(table, dict):
         return []
@@ -137,7 +137,7 @@ def _places(table: Any, name: str) -> list[tuple[str, ...]]:
     ]
 
 
-def _near(value: str, context: Mapping[str, Any]) -> str:
+def _near(value: str, context: Mapping[str, object]) -> str:
     """The nearest of many words that a key takes; empty where none is near, or all can be shown."""
     words = re.findall(r"'([^']*)'", str(context["expected"]))
     if len(words) <= FEW:
@@ -145,7 +145,7 @@ def _near(value: str, context: Mapping[str, Any]) -> str:
     return did_you_mean(value, words).replace(": did", "unknown: did", 1)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -273,27 +273,27 @@ class FaultyPort:
         self._injection = injection
         self._late = b""
 
-    def _there(self, kind: str) -> bool:
+    def _is_active(self, kind: str) -> bool:
         return self._injection.active(kind, self._name) is not None
 
     def _plugged(self) -> None:
-        if self._there("port_unplugged"):
+        if self._is_active("port_unplugged"):
             raise DeviceError(f"{self._name}: the port is gone: is it unplugged?")
 
     def write(self, data: bytes) -> None:
         self._plugged()
-        if self._there("host_silent") or _held_in_reset(self._injection, self._name):
+        if self._is_active("host_silent") or _held_in_reset(self._injection, self._name):
             return
-        if self._there("command_refused"):
+        if self._is_active("command_refused"):
             data = _for_no_time(data)
-        self._inner.write(data[: len(data) // 2] if self._there("frame_torn") else data)
+        self._inner.write(data[: len(data) // 2] if self._is_active("frame_torn") else data)
 
     def read(self, timeout_s: float) -> bytes:
         self._plugged()
         data = self._inner.read(timeout_s)
-        if self._there("link_slow"):
+        if self._is_active("link_slow"):
             data, self._late = self._late, data
-        mute = self._there("board_silent") or _held_in_reset(self._injection, self._name)
+        mute = self._is_active("board_silent") or _held_in_reset(self._injection, self._name)
         return b"" if mute else data
 
     def sent_s(self) -> float:

@@ -46,12 +46,12 @@ class PhidgetBridge(LatestReading[PhidgetTable]):
             bridge.setVoltageRatioChangeTrigger(0.0)  # an event for every sample
             bridge.setOnVoltageRatioChangeHandler(partial(self._sampled, i))
 
-    def _sampled(self, i: int, _: Any, volts_per_volt: float) -> None:
+    def _sampled(self, i: int, _: object, volts_per_volt: float) -> None:
         self._ratios[i], self._at_s[i] = MV_PER_V * volts_per_volt, now_s()
         if all(map(isfinite, self._ratios)):
             self.take(self._ratios, min(self._at_s))
 
-    def _detached(self, _: Any) -> None:
+    def _detached(self, _: object) -> None:
         self.fail("is gone: plug it in again")
 
     def _disconnect(self) -> None:

@@ -256,8 +256,8 @@ class PluginDevice:
         self._report()
         r.measured[first : first + len(answer)] = answer
         every = (1 << len(answer)) - 1
-        found = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
-        r.mark_valid(every << first, found << first)
+        finite_bits = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
+        r.mark_valid(every << first, finite_bits << first)
         if valid.all():
             self._last_t_s = t_s - self._sample_age_s
             self._clock_s = self._taken_s if self._taken_s is not None else self._last_t_s

@@ -103,7 +103,7 @@ class BoardResistanceTable(Table):
         return self
 
 
-def _board_serial(value: Any) -> Any:
+def _board_serial(value: object) -> object:
     if type(value) is int:
         value = str(value)
     if isinstance(value, str) and not re.fullmatch(rf"{USB}.+|0|[1-9]\d{{0,9}}", value):
@@ -326,7 +326,7 @@ class EncoderChannelTable(MeasuredTable):
     sim: SimEncoderTable = SimEncoderTable()
 
 
-def kind_of_channel(value: Any) -> str:
+def kind_of_channel(value: object) -> str:
     """The `kind` of a channel's table; without one it is a force."""
     kind = (
         value.get("kind", "force") if isinstance(value, dict) else getattr(value, "kind", "force")
@@ -509,7 +509,7 @@ class PluginChannelTable(ReadingTable):
     units: Title = "1"
 
 
-def _kind_of_reading(value: Any) -> str:
+def _kind_of_reading(value: object) -> str:
     kind = value.get("kind", "own") if isinstance(value, dict) else getattr(value, "kind", "own")
     return kind if isinstance(kind, str) else repr(kind)
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, sqrt
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from hil.config.values import TomlTable
 from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
 from hil.devices.switch_tables import build_wire
@@ -300,7 +301,7 @@ def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) 
     )
 
 
-def leak_A(sense: Mapping[str, Any], limits: Mapping[str, int]) -> float:
+def leak_A(sense: TomlTable, limits: Mapping[str, int]) -> float:
     """The largest current of a cell that is off which a board with this part does not notice.
 
     It cuts off what is below a whole count and a whole milliamp.

@@ -5,11 +5,12 @@ parts to circuits. There are two builds: `board`, one board for twelve cells, an
 modules for six.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from hil.config.values import TomlTable
 from hil.errors import ConfigError
 from hil.experiment.board_limits import Protection, leak_A
 from hil.experiment.current_error import FIVE_V, catalogue, reading_error
@@ -125,14 +126,14 @@ def bill(path: Path, board: Protection, kind: Kind) -> Bill:
     return Bill(board.name, facts, rows, list(_warnings(load, parts, kind, error, board)))
 
 
-def _row(name: str, part: Mapping[str, Any], cells: int, rating: str) -> Row:
+def _row(name: str, part: TomlTable, cells: int, rating: str) -> Row:
     count = part.get("count", 0) + part.get("per_cell", 0) * cells
     text = "; ".join(filter(None, (part["what"], rating)))
     return Row(count, name, part["part"], text, part["protects"], part["alternatives"],
                part["data_sheet"], part.get("check", ""))  # fmt: skip
 
 
-def _refuse_load(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> None:
+def _refuse_load(key: str, load: Load, parts: TomlTable, kind: Kind) -> None:
     if load.cells > CELLS_MAX[kind]:
         other = "leave out --modules" if kind == "modules" else "use two boards"
         raise ConfigError(
@@ -158,7 +159,7 @@ def _refuse_load(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> 
         )
 
 
-def _fuse_A(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> float:
+def _fuse_A(key: str, load: Load, parts: TomlTable, kind: Kind) -> float:
     """The smallest fuse that carries the load for good, within what the parts behind it bear."""
     relay = parts["relay" if kind == "board" else "relay_module"]
     bears = {
@@ -183,17 +184,17 @@ def _fuse_A(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> float
     )
 
 
-def _shunts_Ohm(parts: Mapping[str, Any], kind: Kind) -> tuple[float, ...]:
+def _shunts_Ohm(parts: TomlTable, kind: Kind) -> tuple[float, ...]:
     if kind == "modules":
         return MODULE_SHUNTS_OHM
     return tuple(1e-3 * value for value in parts["shunt"]["values_mOhm"])
 
 
-def _full_scale_A(sense: Mapping[str, Any], shunt_Ohm: float) -> float:
+def _full_scale_A(sense: TomlTable, shunt_Ohm: float) -> float:
     return FIVE_V / float(sense["gain"] * shunt_Ohm)
 
 
-def _sense(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> tuple[float, float]:
+def _sense(key: str, load: Load, parts: TomlTable, kind: Kind) -> tuple[float, float]:
     """The shunt for the board's full scale, and the error of an intact cell's reading."""
     sense = parts["sense" if kind == "board" else "sense_module"]
     values_Ohm = _shunts_Ohm(parts, kind)
@@ -215,14 +216,12 @@ def _sense(key: str, load: Load, parts: Mapping[str, Any], kind: Kind) -> tuple[
     return shunt_Ohm, error
 
 
-def _range_holds(load: Load, sense: Mapping[str, Any], shunt_Ohm: float) -> bool:
+def _range_holds(load: Load, sense: TomlTable, shunt_Ohm: float) -> bool:
     largest_V = FIVE_V * (1.0 - catalogue()["regulator"]["error"]) - SWING_V
     return bool(sense["gain"] * shunt_Ohm * load.trip_A * (1.02 + sense["gain_error"]) < largest_V)
 
 
-def _full_scales_mA(
-    load: Load, sense: Mapping[str, Any], values_Ohm: Sequence[float]
-) -> Iterator[int]:
+def _full_scales_mA(load: Load, sense: TomlTable, values_Ohm: Sequence[float]) -> Iterator[int]:
     """The full scales that show `current_max_mA`, smallest first."""
     for shunt_Ohm in values_Ohm:  # largest first
         if (
@@ -234,7 +233,7 @@ def _full_scales_mA(
             yield round(1e3 * _full_scale_A(sense, shunt_Ohm))
 
 
-def _heat_max_cA2ms(load: Load, board: Protection, sense: Mapping[str, Any]) -> int:
+def _heat_max_cA2ms(load: Load, board: Protection, sense: TomlTable) -> int:
     """The largest heat budget that protects wires whose currents this part measures."""
     full_A = Thermal.of(board.limits).full_scale_A
     here, counted = (
@@ -250,7 +249,7 @@ def _section_mm2(current_A: float) -> float:
 
 
 def _ratings(
-    load: Load, parts: Mapping[str, Any], kind: Kind, fuse_A: float, shunt_Ohm: float,
+    load: Load, parts: TomlTable, kind: Kind, fuse_A: float, shunt_Ohm: float,
     error: float, *, measures: bool,
 ) -> tuple[list[str], dict[str, str]]:  # fmt: skip
     """What was computed from the wires: lines for the whole, and a rating for each part."""
@@ -298,7 +297,7 @@ def _ratings(
 
 
 def _warnings(
-    load: Load, parts: Mapping[str, Any], kind: Kind, error: float, board: Protection
+    load: Load, parts: TomlTable, kind: Kind, error: float, board: Protection
 ) -> Iterator[str]:
     """What these parts do not protect."""
     if load.limit_A is None:
@@ -327,7 +326,7 @@ def _warnings(
 
 
 def _reading_warnings(
-    load: Load, parts: Mapping[str, Any], kind: Kind, error: float, board: Protection
+    load: Load, parts: TomlTable, kind: Kind, error: float, board: Protection
 ) -> Iterator[str]:
     """A sensor that leaves the wires a larger heat budget, or the smaller one of bad readings."""
     sense = parts["sense" if kind == "board" else "sense_module"]
@@ -366,6 +365,6 @@ def as_text(made: Bill, kind: Kind) -> str:
     return "\n".join(lines).rstrip()
 
 
-def as_data(made: Bill) -> dict[str, Any]:
+def as_data(made: Bill) -> dict[str, object]:
     """The bill of materials for JSON."""
     return asdict(made)

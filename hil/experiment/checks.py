@@ -24,7 +24,7 @@ from hil.devices.tables import (
 )
 from hil.errors import remedy
 from hil.experiment import loop_limits
-from hil.experiment.kind import Found, Model, SystemRun
+from hil.experiment.kind import Faults, Model, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
 from hil.experiment.tightening import HOLDABLE
 from hil.rig import plant_card
@@ -42,7 +42,7 @@ from hil.rig.instruments import (
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
 
 
-def plant(tables: RigTables, model: Model, plant: Model) -> Found:
+def plant(tables: RigTables, model: Model, plant: Model) -> Faults:
     """Check that a plant of another kind than the model has what the rig measures and drives."""
     if tables.plant.kind == tables.model.kind:
         return
@@ -56,7 +56,7 @@ def plant(tables: RigTables, model: Model, plant: Model) -> Found:
             yield "plant.inputs", f"no '{output.drives}', which output '{name}' drives: map it"
 
 
-def after_the_end(tables: RunTables) -> Found:
+def after_the_end(tables: RunTables) -> Faults:
     """Steps of set points and schedules that the run ends before; a warning each."""
     reference, controller = tables.reference, tables.controller
     times: dict[str, Sequence[float]] = {}
@@ -79,7 +79,7 @@ def after_the_end(tables: RunTables) -> Found:
             )
 
 
-def rig(tables: RigTables, model: Model) -> Found:
+def rig(tables: RigTables, model: Model) -> Faults:
     """Check the devices against the model and the guard."""
     system = system_kind(tables.model)
     cards, boards = cards_of(tables.devices), boards_of(tables.devices)
@@ -116,7 +116,7 @@ def rig(tables: RigTables, model: Model) -> Found:
     yield from _bench(tables, cards, len(cells))
 
 
-def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Found:
+def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Faults:
     """Check specimen and ambient against the cells and the channels."""
     ohms = tables.specimen and tables.specimen.wire_resistance_Ohm
     if ohms and len(ohms) not in (1, n_cells):
@@ -142,7 +142,7 @@ def _bench(tables: RigTables, cards: dict[str, NidaqTable], n_cells: int) -> Fou
         )
 
 
-def _force_channel(tables: RigTables) -> Found:
+def _force_channel(tables: RigTables) -> Faults:
     """Check that `loop.force_channel` is a force channel."""
     name, forces = tables.loop.force_channel, force_channels(tables.devices)
     if name is not None and name not in forces:
@@ -153,7 +153,7 @@ def _force_channel(tables: RigTables) -> Found:
         )
 
 
-def _paces(tables: RigTables) -> Found:
+def _paces(tables: RigTables) -> Faults:
     """Check that readings and commands do not expire between the turns of a device with `every`."""
     devices: dict[str, Any] = dict(tables.devices)
     for name, device in devices.items():
@@ -183,7 +183,7 @@ def _channels(
             yield f"devices.{name}.channels.{channel_name}", channel
 
 
-def _terminals(cards: dict[str, NidaqTable]) -> Found:
+def _terminals(cards: dict[str, NidaqTable]) -> Faults:
     """Check that no terminal and no name is used twice."""
     seen: dict[str, str] = {}
     for name, card in cards.items():
@@ -199,7 +199,7 @@ def _terminals(cards: dict[str, NidaqTable]) -> Found:
                 seen[entry_name] = name
 
 
-def _watchdogs(cards: dict[str, NidaqTable]) -> Found:
+def _watchdogs(cards: dict[str, NidaqTable]) -> Faults:
     """Check that a watchdog that is required has something to hold."""
     for name, card in cards.items():
         enables = any(line.kind == "enable" for line in card.lines.values())
@@ -211,7 +211,7 @@ def _watchdogs(cards: dict[str, NidaqTable]) -> Found:
             )
 
 
-def _limits(name: str, limits: dict[str, int]) -> Found:
+def _limits(name: str, limits: dict[str, int]) -> Faults:
     for key, value in limits.items():
         known = protocol.LIMITS.get(key)
         where = f"devices.{name}.limits.{key}"
@@ -221,7 +221,7 @@ def _limits(name: str, limits: dict[str, int]) -> Found:
             yield f"{where} = {value}", f"choose {known.lowest} to {known.highest}"
 
 
-def disabled(tables: RigTables) -> Found:
+def disabled(tables: RigTables) -> Faults:
     """Choices that leave a protection without effect."""
     for name, board in boards_of(tables.devices).items():
         if any(_limits(name, board.limits)):
@@ -234,7 +234,7 @@ def disabled(tables: RigTables) -> Found:
     yield from loop_limits.unnoticed(tables)
 
 
-def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
+def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Faults:
     stated: dict[str, str] = {}
     for name, board in boards.items():
         if board.serial is not None:
@@ -268,7 +268,7 @@ def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Found:
             )
 
 
-def _cells(tables: RigTables, known: list[str]) -> Found:
+def _cells(tables: RigTables, known: list[str]) -> Faults:
     """Check that every cell has one gate, whichever device it belongs to."""
     devices = switching(tables.devices)
     keys = {name: _cells_key(name, device) for name, device in devices.items()}
@@ -298,7 +298,7 @@ def _cells_key(name: str, device: DeviceTable) -> str:
     return f"devices.{name}.{keys[device.role]}"
 
 
-def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found:
+def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Faults:
     fitting = [name for name in outputs if name.endswith(channel.suffix)]
     if channel.signal is not None and channel.signal not in fitting:
         choice = f"choose {', '.join(fitting)}" if fitting else "it has none"
@@ -308,7 +308,7 @@ def _signal(key: str, channel: AnyChannelTable, outputs: Sequence[str]) -> Found
         )
 
 
-def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Model) -> Found:
+def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Model) -> Faults:
     """Check channels and outputs of plug-in devices: their names, signals and inputs."""
     system = system_kind(tables.model)
     signals, inputs = system.signals(model), tuple(system.inputs(model))
@@ -340,7 +340,7 @@ def _plugin_devices(tables: RigTables, cards: dict[str, NidaqTable], model: Mode
             yield "devices", f"{count} outputs drive '{drives}': give one"
 
 
-def _supplies(tables: RigTables) -> Found:
+def _supplies(tables: RigTables) -> Faults:
     """Check a supply's values against its limits, its polling period and the model's voltage."""
     supplies = supplies_of(tables.devices)
     if len(supplies) > 1:
@@ -366,7 +366,7 @@ def _supplies(tables: RigTables) -> Found:
                 )
 
 
-def _signal_limits(channels: list[str], guard: GuardTable) -> Found:
+def _signal_limits(channels: list[str], guard: GuardTable) -> Faults:
     for name, limit in guard.signals.items():
         key = f"guard.signals.{name}"
         if name not in channels:
@@ -375,7 +375,7 @@ def _signal_limits(channels: list[str], guard: GuardTable) -> Found:
             yield f"{key}.max = {limit.max:g}", f"must be above min = {limit.min:g}"
 
 
-def _output(key: str, output: ActuatorTable, inputs: Sequence[str]) -> Found:
+def _output(key: str, output: ActuatorTable, inputs: Sequence[str]) -> Faults:
     if output.drives not in inputs:
         choice = f"choose {', '.join(inputs)}" if inputs else "it has none"
         yield f"{key}.drives = '{output.drives}'", f"the model has no such input: {choice}"
@@ -383,7 +383,7 @@ def _output(key: str, output: ActuatorTable, inputs: Sequence[str]) -> Found:
         yield f"{key}.max = {output.max:g}", f"must be above min = {output.min:g}"
 
 
-def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
+def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Faults:
     """Check the actuators' outputs against the model's inputs."""
     driven: dict[str, str] = {}
     for name, card in cards.items():
@@ -401,7 +401,7 @@ def _outputs(cards: dict[str, NidaqTable], inputs: Sequence[str]) -> Found:
                 )
 
 
-def run(run: SystemRun) -> Found:
+def run(run: SystemRun) -> Faults:
     """Check the experiment against its rig."""
     table = run.tables.controller
     controller = controller_kind(run.kind, table)

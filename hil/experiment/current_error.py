@@ -9,11 +9,11 @@ one more than it reads (firmware/core/heat.c).
 """
 
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from math import hypot, inf
 from pathlib import Path
-from typing import Any
+
+from hil.config.values import TomlTable
 
 FIVE_V = 5.0
 REFERENCE_COUNTS = 12  # GUARD_REFERENCE_COUNTS of firmware/core/guard.h
@@ -23,7 +23,7 @@ ERROR_MAX = 0.99
 
 
 @cache
-def catalogue() -> dict[str, Any]:
+def catalogue() -> TomlTable:
     """The tables of `firmware/board/parts.toml`, from a wheel's package or a checkout."""
     package = Path(__file__).resolve().parents[1]
     places = package / "firmware/parts.toml", package.parent / "firmware/board/parts.toml"
@@ -35,11 +35,11 @@ def unnoticed_5V_error() -> float:
     """How much too high the 5 V may be unnoticed, so that every reading is too low."""
     reference, chip = catalogue()["reference"], catalogue()["chip"]
     shares = reference["tolerance"], WARMER_K * reference["drift_per_K"]
-    own_counts = hypot(*(KNOWN_COUNTS * share for share in shares), chip["converter_counts"])
-    return (REFERENCE_COUNTS + own_counts) / KNOWN_COUNTS
+    chip_counts = hypot(*(KNOWN_COUNTS * share for share in shares), chip["converter_counts"])
+    return (REFERENCE_COUNTS + chip_counts) / KNOWN_COUNTS
 
 
-def reading_error(sense: Mapping[str, Any], full_A: float, current_A: float) -> float:
+def reading_error(sense: TomlTable, full_A: float, current_A: float) -> float:
     """How far below it a current may be read, relative; module, equation.
 
     Parameters
@@ -55,7 +55,7 @@ def reading_error(sense: Mapping[str, Any], full_A: float, current_A: float) -> 
     return float(min(shared + offset_A / max(current_A, offset_A), ERROR_MAX))
 
 
-def largest_A(sense: Mapping[str, Any], full_A: float, shown_A: float) -> float:
+def largest_A(sense: TomlTable, full_A: float, shown_A: float) -> float:
     """The largest current that may be read as `shown_A`: I - e(I) I."""
     shared = reading_error(sense, full_A, inf)
     offset_A = reading_error(sense, full_A, full_A) * full_A - shared * full_A

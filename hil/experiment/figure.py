@@ -1,12 +1,13 @@
 """Figures of a system for the window: schematics of arrays, stick figures of mechanisms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import TomlTable
 from hil.experiment.registry import loaded, named
 
 
@@ -88,7 +89,7 @@ class Figure:
     mechanism: StickFigure | None = None
 
 
-def figure_of(settings: Mapping[str, Any]) -> Figure:
+def figure_of(settings: TomlTable) -> Figure:
     """Figure of a configuration's system; an empty one if its kind has none."""
     kind = named(settings.get("model", {}).get("kind"))
     if kind is None or kind.figure is None:

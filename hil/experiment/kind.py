@@ -23,7 +23,7 @@ from hil.plugins.descriptors import Lazy
 from hil.rig.instruments import outputs_of
 from hil.rig.run_tables import RigTables, RunTables
 
-Found = Iterator[tuple[str, str]]
+Faults = Iterator[tuple[str, str]]
 """Errors as (key, text) pairs."""
 
 
@@ -202,7 +202,7 @@ class ControllerKind:
 
     table: type[Table]
     build: Callable[[ControlInputs], Control]
-    check: Callable[[SystemRun], Found]
+    check: Callable[[SystemRun], Faults]
     plan: Callable[[SystemRun], list[str]] = plan_outputs
     estimator: Callable[[RunTables, Any, RigLayout], Estimator] | None = None
     longest_wait_s: Callable[[RunTables], float] = never_s
@@ -222,7 +222,7 @@ def inputs_of_system(model: Model) -> Sequence[str]:
     return model.inputs
 
 
-def nothing(*args: object) -> Found:
+def nothing(*args: object) -> Faults:
     """Default check: yields no errors."""
     yield from ()
 
@@ -277,9 +277,9 @@ class SystemKind:
     signals: Callable[[Any], Sequence[str]] = outputs_of_system
     inputs: Callable[[Any], Sequence[str]] = inputs_of_system
     signal_needed: bool = True
-    check_rig: Callable[[RigTables, Any], Found] = nothing
-    check_run: Callable[[SystemRun], Found] = nothing
-    check_reference: Callable[[SystemRun], Found] = nothing
+    check_rig: Callable[[RigTables, Any], Faults] = nothing
+    check_run: Callable[[SystemRun], Faults] = nothing
+    check_reference: Callable[[SystemRun], Faults] = nothing
     doubts: Callable[[RigTables], list[str]] = no_lines
     force_signal: Callable[[RigTables, Any], str] | None = None
     default_signal: Callable[[Any], str] | None = None

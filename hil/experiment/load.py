@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from hil.calibration.files import Calibration
 from hil.config.files import Merged, merge, read_merged
@@ -23,7 +22,7 @@ from hil.rig.instruments import force_channel_doubts, with_force_channel
 CHANGES = "the program"  # where changed tables come from, in messages
 
 
-def load(path: str | Path, sets: Iterable[str] = (), **changes: Any) -> Experiment:
+def load(path: str | Path, sets: Iterable[str] = (), **changes: object) -> Experiment:
     """Read and validate an experiment and its rig.
 
     Parameters
@@ -50,7 +49,7 @@ def load(path: str | Path, sets: Iterable[str] = (), **changes: Any) -> Experime
     return _experiment(path, merged, classes=classes)
 
 
-def _changed(merged: Merged, changes: Mapping[str, Any]) -> tuple[Merged, dict[str, type]]:
+def _changed(merged: Merged, changes: Mapping[str, object]) -> tuple[Merged, dict[str, type]]:
     """The tables with these changes, and the classes among them, by key."""
     table, changed, classes = dict(merged.table), {}, {}
     for key, value in changes.items():
@@ -70,7 +69,7 @@ def _changed(merged: Merged, changes: Mapping[str, Any]) -> tuple[Merged, dict[s
     return Merged(merge(table, changed), [*merged.sources, (CHANGES, changed)]), classes
 
 
-def _what_else(table: Mapping[str, Any]) -> str:
+def _what_else(table: Mapping[str, object]) -> str:
     """What a file without an experiment is, and what to do with it."""
     if "fault" in table:
         return "a file of faults: give it to hil run EXPERIMENT.toml --inject"
@@ -79,7 +78,9 @@ def _what_else(table: Mapping[str, Any]) -> str:
     return "give an experiment, not a rig"
 
 
-def load_with(rig: Path, tables: dict[str, Any], name: str, sets: Iterable[str] = ()) -> Experiment:
+def load_with(
+    rig: Path, tables: dict[str, object], name: str, sets: Iterable[str] = ()
+) -> Experiment:
     """Load a rig with the tables of an experiment that is in no file; errors in them name `name`.
 
     Raises
@@ -95,7 +96,7 @@ def load_with(rig: Path, tables: dict[str, Any], name: str, sets: Iterable[str] 
 
 def from_toml(
     path: Path,
-    table: dict[str, Any],
+    table: dict[str, object],
     records: Mapping[str, Calibration] | None = None,
     code: Mapping[str, str] | None = None,
 ) -> Experiment:
@@ -115,7 +116,7 @@ def from_toml(
     return _experiment(path, Merged(table, [(str(path), table)]), records or {}, code)
 
 
-def model_from_toml(path: Path, table: dict[str, Any]) -> LoadedModel:
+def model_from_toml(path: Path, table: dict[str, object]) -> LoadedModel:
     """Load the model of a recording's configuration; no code of others runs.
 
     Raises
@@ -132,7 +133,7 @@ def model_from_toml(path: Path, table: dict[str, Any]) -> LoadedModel:
     return LoadedModel(path, tables, merged)
 
 
-def _is_of_others(table: Any) -> bool:
+def _is_of_others(table: object) -> bool:
     """Whether a table of `[model]` or `[plant]` names a class or a file of somebody's code."""
     if not isinstance(table, dict):
         return False

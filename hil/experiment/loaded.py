@@ -101,11 +101,11 @@ class LoadedModel:
         return self._array(0)
 
     @property
-    def plant(self) -> Any:
+    def plant(self) -> object:
         """The simulated plant's array; ConfigError if the model is not an array."""
         return self._array(1)
 
-    def _array(self, index: int) -> Any:
+    def _array(self, index: int) -> object:
         table = self.tables.model
         if system_kind(table).force_signal is None:
             raise ConfigError(f"{self.path}: model.kind = '{table.kind}': this needs a cell_array")

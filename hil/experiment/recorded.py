@@ -2,12 +2,12 @@
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from hil.config.replaced import renamed
+from hil.config.values import TomlTable
 
 
-def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
+def as_it_meant(table: Mapping[str, object]) -> dict[str, object]:
     """Complete the configuration of an old recording with the defaults of its version.
 
     A sigmoid without `law` was the unscaled one, and the first of several force channels in the
@@ -30,21 +30,21 @@ def as_it_meant(table: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _tables(table: Any, key: str) -> Iterator[dict[str, Any]]:
+def _tables(table: object, key: str) -> Iterator[TomlTable]:
     """Yield all subtables of a key."""
     below = table.get(key) if isinstance(table, dict) else None
     if isinstance(below, dict):
         yield from (value for value in below.values() if isinstance(value, dict))
 
 
-def _activations(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _activations(table: dict[str, object]) -> Iterator[dict[str, object]]:
     for model in ("model", "plant"):
         for array in _tables(table.get(model), "arrays"):
             if isinstance(activation := array.get("activation"), dict):
                 yield activation
 
 
-def _force_channels(table: dict[str, Any]) -> list[str]:
+def _force_channels(table: dict[str, object]) -> list[str]:
     return [
         name
         for device in _tables(table, "devices")

@@ -6,7 +6,7 @@ from hil.control.build import build_signal, check_signal, signals_in
 from hil.control.pid import PidGains
 from hil.control.signals import SignalLoop, SignalPid
 from hil.control.tables import SignalPidTable
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.rig.instruments import outputs_of, signals_of
 
 
@@ -34,7 +34,7 @@ def _build(inputs: ControlInputs) -> SignalPid:
     return SignalPid(made, tables.loop.period_s)
 
 
-def _check(run: SystemRun) -> Found:
+def _check(run: SystemRun) -> Faults:
     """Check every loop's channel, output and set point; an output may have only one loop."""
     tables = run.tables
     loops = tables.controller.loops

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite, log10
-from typing import Any
 
 from numpy.linalg import LinAlgError
 
@@ -26,7 +25,9 @@ def calculable(merged: Merged) -> Iterator[None]:
         ) from None
 
 
-def _numbers(table: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def _numbers(
+    table: object, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], float]]:
     """Every number of nested tables and lists but zeros, with its key."""
     if isinstance(table, Mapping):
         for key, value in table.items():

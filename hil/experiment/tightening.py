@@ -16,7 +16,8 @@ from pydantic_core import PydanticUndefined
 
 from hil.config.files import Merged
 from hil.config.table import Table
-from hil.experiment.kind import Found
+from hil.config.values import TomlTable
+from hil.experiment.kind import Faults
 from hil.loop import interlocks
 from hil.rig.run_tables import RigTables
 
@@ -101,14 +102,14 @@ class Row:
 
 def _rows() -> tuple[Row, ...]:
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)["row"]
+    rows: list[TomlTable] = tomllib.loads(text)["row"]
     return tuple(Row(**row) for row in rows)
 
 
 ROWS = _rows()
 
 
-def faults(tables: RigTables, merged: Merged, *, late: bool) -> Found:
+def faults(tables: RigTables, merged: Merged, *, late: bool) -> Faults:
     """Yield (key, text) for each key that an experiment loosens, or a rig sets beyond its bound.
 
     Parameters
@@ -128,7 +129,7 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Found:
                         yield f"{'.'.join(map(str, path))} = {_shown(value)}", text
 
 
-def _looser(row: Row, value: Any, rig_value: Any, default: Any) -> str:
+def _looser(row: Row, value: object, rig_value: object, default: object) -> str:
     """What an experiment has loosened, as text; empty if it has not."""
     if rig_value is not None:
         weaker = row.weakens(value, rig_value)
@@ -139,7 +140,7 @@ def _looser(row: Row, value: Any, rig_value: Any, default: Any) -> str:
     return f"{than}: an experiment can only tighten a limit, the rig's file can loosen it" * weaker
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 

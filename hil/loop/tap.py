@@ -250,7 +250,7 @@ class Requests:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = shared_memory.open_own(path)
+            self._file = shared_memory.open_private(path)
         except FileNotFoundError:
             raise DeviceError(f"{path}: the run is over") from None
         except OSError as error:
@@ -373,7 +373,7 @@ def attach(path: Path, *, read_only: bool = False) -> Tap:
     With `read_only` the process cannot write to it, whatever it does.
     """
     access = mmap.ACCESS_READ if read_only else mmap.ACCESS_WRITE
-    with shared_memory.open_own(path) as file:
+    with shared_memory.open_private(path) as file:
         mapped = mmap.mmap(file.fileno(), 0, access=access)
     header = mapped[:_HEADER].rstrip(b"\0")
     if not header.startswith(_MAGIC):

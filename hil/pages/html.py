@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any
 
 import jinja2
 from matplotlib.figure import Figure
 
 
-def rendered(template: str, *, title: str, simulated: bool = False, **values: Any) -> str:
+def rendered(template: str, *, title: str, simulated: bool = False, **values: object) -> str:
     """Render a template, by its file, with its values, the heading and the SIMULATED mark.
 
     Raises

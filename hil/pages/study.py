@@ -1,7 +1,6 @@
 """Figures and checks of a study, as `hil.runs.study` prints them and shows them on its page."""
 
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -15,7 +14,7 @@ def saved(out: Path, name: str, figure: Figure, caption: str, dpi: int = 130) ->
     return {"file": name, "caption": caption}
 
 
-def as_table(title: str, columns: list[str], rows: list[list[str]]) -> dict[str, Any]:
+def as_table(title: str, columns: list[str], rows: list[list[str]]) -> dict[str, object]:
     """A table's entry in the results."""
     return {"title": title, "columns": columns, "rows": rows}
 
@@ -28,7 +27,7 @@ def check(
     *,
     tolerance: float = 0.0,
     agrees: bool | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compare a value with a printed one; returns its entry in the results.
 
     By default it agrees if it rounds to every printed digit, or is within the tolerance.

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from hil.platform import locks
-from hil.platform.own_files import NO_LINK, is_own
+from hil.platform.private_files import NO_LINK, is_private
 
 OWNER = ".owner"
 BEFORE_LOCKED_S = 60.0  # a folder without a lock file has just been made, or its maker was killed
@@ -63,7 +63,7 @@ def _remove_left_behind(prefix: str, now_s: float) -> None:
 
 def _remove_if_left(folder: Path, now_s: float) -> None:
     status = folder.lstat()
-    if folder.is_symlink() or not folder.is_dir() or not is_own(status):
+    if folder.is_symlink() or not folder.is_dir() or not is_private(status):
         return
     try:
         lock = os.open(folder / OWNER, os.O_RDWR | NO_LINK)

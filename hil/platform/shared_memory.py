@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hil.errors import DeviceError
-from hil.platform.own_files import NO_LINK, is_own
+from hil.platform.private_files import NO_LINK, is_private
 from hil.platform.processes import is_alive, started
 
 # hil-PROCESS-STARTED-nsNAMESPACE-RANDOM.KIND; older versions left STARTED and NAMESPACE out.
@@ -38,7 +38,7 @@ def create(where: Path, kind: str) -> tuple[Path, BinaryIO]:
     return path, os.fdopen(os.open(path, flags, 0o600), "rb+")
 
 
-def open_own(path: Path) -> BinaryIO:
+def open_private(path: Path) -> BinaryIO:
     """Open an existing file of this user for reading and writing.
 
     Raises
@@ -49,7 +49,7 @@ def open_own(path: Path) -> BinaryIO:
         The file does not exist, or is a link.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | NO_LINK), "rb+")
-    if not _is_own(os.fstat(file.fileno())):
+    if not _is_private_file(os.fstat(file.fileno())):
         file.close()
         raise DeviceError(f"{path}: of another user, or others may write it: not used")
     return file
@@ -57,14 +57,14 @@ def open_own(path: Path) -> BinaryIO:
 
 def of_live_processes(where: Path, kind: str) -> Iterator[tuple[int, Path]]:
     """Process id and path of each file of this user whose process still runs."""
-    for path, pid, alive in _own_files(where):
+    for path, pid, alive in _private_files(where):
         if alive and path.suffix == f".{kind}":
             yield pid, path
 
 
 def sweep(where: Path) -> None:
     """Remove the files of this user whose process has ended."""
-    for path, _, alive in _own_files(where):
+    for path, _, alive in _private_files(where):
         if not alive:
             remove(path)
 
@@ -86,11 +86,11 @@ def remove(path: Path) -> None:
             raise
 
 
-def _own_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
+def _private_files(where: Path) -> Iterator[tuple[Path, int, bool]]:
     for path in where.glob("hil-*"):
         match = _NAME.fullmatch(path.name)
         try:
-            is_ours = match is not None and _is_own(path.lstat())
+            is_ours = match is not None and _is_private_file(path.lstat())
         except FileNotFoundError:
             continue
         # Process ids of another container, which may share the folder, are not valid here.
@@ -106,8 +106,8 @@ def _namespace() -> int:
         return 0
 
 
-def _is_own(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and is_own(status)
+def _is_private_file(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and is_private(status)
 
 
 def _is_alive(pid: int, since: str | None) -> bool:

@@ -117,13 +117,13 @@ class Plugin:
 
     kind: str
     cls: type
-    values: Any
+    values: object
     file: Path
     source: str
     lines: Mapping[str, int]
     package: str = ""
 
-    def make(self, *args: Any) -> "Used":
+    def make(self, *args: object) -> "Used":
         """Make an instance with these arguments and the values of the table."""
         with self._guarded():
             return Used(self, self.cls(*args, self.values))
@@ -152,7 +152,7 @@ class Plugin:
 class Used:
     """One object of a plug-in class, whose calls are guarded and watched."""
 
-    def __init__(self, plugin: Plugin, made: Any) -> None:
+    def __init__(self, plugin: Plugin, made: object) -> None:
         self.plugin = plugin
         self.made = made
 
@@ -171,7 +171,7 @@ class Used:
         finally:
             _end_watch()
 
-    def numbers(self, method: str, n: int, *args: Any) -> NDArray[np.float64]:
+    def numbers(self, method: str, n: int, *args: object) -> NDArray[np.float64]:
         """A method's answer as n finite numbers."""
         answer = self.call(method, *args)
         try:
@@ -220,7 +220,7 @@ def what(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = one_line(repr(value))
     return text if len(text) <= 40 else text[:37] + "..."
 

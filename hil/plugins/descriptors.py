@@ -34,7 +34,7 @@ def installed(group: str, taken: Iterable[str] = ()) -> dict[str, Any]:
     ConfigError
         A descriptor does not import, or its kind is already in use.
     """
-    descriptors: dict[str, Any] = {}
+    descriptors: dict[str, object] = {}
     for point in points().select(group=group):
         where = f"entry point {point.name} = {point.value} in {group}"
         if point.name in taken or point.name in descriptors:

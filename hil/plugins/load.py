@@ -19,7 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pydantic
 from pydantic import ConfigDict, Field, PrivateAttr
@@ -72,7 +72,7 @@ class PluginTable(Table):
         """Set the class that `kind` names."""
         self._plugin = plugin
 
-    def own_values(self) -> dict[str, Any]:
+    def class_values(self) -> dict[str, object]:
         """The values for the class: all other keys."""
         return dict(self.__pydantic_extra__ or {})
 
@@ -88,10 +88,10 @@ def kinds(*tables: type[Table]) -> frozenset[str]:
     return frozenset(k for t in tables for k in get_args(t.model_fields["kind"].annotation))
 
 
-def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
+def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[object], str]:
     """A discriminator of plug-in tables: they have a ':' in `kind`, or an entry point as `kind`."""
 
-    def tag(table: Any) -> str:
+    def tag(table: object) -> str:
         kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
         if not isinstance(kind, str) or kind in built_in:
             return "built_in"
@@ -100,14 +100,14 @@ def kind_tag(role: Role, built_in: frozenset[str]) -> Callable[[Any], str]:
     return tag
 
 
-def plugin_tables(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, PluginTable]]:
+def plugin_tables(tables: object) -> Iterator[tuple[tuple[str, ...], Role, PluginTable]]:
     """Path, role and table of every plug-in in the tables of a run, a rig or a model."""
     for path, role, table in _places(tables):
         if isinstance(table, PluginTable):
             yield path, role, table
 
 
-def _places(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, Any]]:
+def _places(tables: object) -> Iterator[tuple[tuple[str, ...], Role, object]]:
     """Path, role and table of every table that may be a plug-in."""
     roles: tuple[tuple[str, Role], ...] = (
         ("model", "model"), ("plant", "model"), ("controller", "controller"),
@@ -122,7 +122,7 @@ def _places(tables: Any) -> Iterator[tuple[tuple[str, ...], Role, Any]]:
 
 
 def load_plugins(
-    tables: Any,
+    tables: object,
     merged: Merged,
     recorded: Mapping[str, str] | None = None,
     classes: Mapping[str, type] | None = None,
@@ -151,7 +151,7 @@ def load_plugins(
             cls = (classes or {}).get(key)
             made = _load(table, role, origin, source) if cls is None else _of_class(table, cls)
             _refuse_unfit(made, role)
-            table.load(replace(made, values=_values(made.cls, table.own_values())))
+            table.load(replace(made, values=_values(made.cls, table.class_values())))
         except _WrongValuesError as error:
             faults += [
                 one_line(f"{merged.origin((*path, name))}: {key}.{name}{text}")
@@ -306,7 +306,7 @@ def _refuse_unfit(plugin: Plugin, role: Role) -> None:
     wanted = {**METHODS[role], "__init__": len(MADE_WITH[role])}
     for method, n in wanted.items():
         function = getattr(plugin.cls, method, None)
-        parameters = ", ".join(("self", *_given(role, method)))
+        parameters = ", ".join(("self", *_parameters(role, method)))
         if not callable(function) or function is object.__init__:
             plugin.refuse("", f"has no method {method}({parameters})")
         try:
@@ -317,7 +317,7 @@ def _refuse_unfit(plugin: Plugin, role: Role) -> None:
             continue  # a compiled class without a known signature
 
 
-def _given(role: Role, method: str) -> tuple[str, ...]:
+def _parameters(role: Role, method: str) -> tuple[str, ...]:
     if method == "__init__":
         return MADE_WITH[role]
     if method == "step":
@@ -325,7 +325,7 @@ def _given(role: Role, method: str) -> tuple[str, ...]:
     return ("t_s",) * METHODS[role][method]
 
 
-def _values(cls: type, entries: dict[str, Any]) -> Any:
+def _values(cls: type, entries: dict[str, object]) -> object:
     """The values as an instance of the class's `Values`; a dict if the class has none."""
     table = getattr(cls, "Values", None)
     if not (isinstance(table, type) and issubclass(table, pydantic.BaseModel)):

@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from hil.errors import ConfigError, one_line, writing
-from hil.platform.own_files import NO_LINK, NO_WAIT, is_own
+from hil.platform.private_files import NO_LINK, NO_WAIT, is_private
 
 CODE_MAX_B = 2**30  # of a file of code
 _HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
@@ -116,7 +116,7 @@ def _refuse_of_others(
     if not is_kind(status.st_mode):
         what = "folder" if mode == "700" else "regular file"
         raise ConfigError(f"{path}: is not a {what}: check it, then remove it")
-    if not is_own(status):
+    if not is_private(status):
         raise ConfigError(
             f"{path}: others may have written it: check it, then restrict it to yourself: "
             f"chmod {mode} {path}"

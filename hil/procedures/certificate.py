@@ -13,7 +13,7 @@ Source: JCGM 100:2008 (GUM), eq. (13) and H.2.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def steps(session: Session) -> list[Step]:
     return [Step("zero", "nothing hangs on it", "mV/V"), *hung]
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s, F = session.procedure, _forces_N(session.procedure)
     y = np.array([readings[f"weight {i}"] for i in range(1, len(F) + 1)])
     low, high = s.certificate.range_mV_per_V

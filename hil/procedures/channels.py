@@ -13,7 +13,7 @@ Modeling and Analysis, ch. 9 (batch means).
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,9 @@ class Settings(Table):
         return [], self.duration_s
 
 
-def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str, dict[str, Any]]:
+def daq_channel(
+    path: Path, settings: Settings, channel: str | None
+) -> dict[str, dict[str, object]]:
     """Offset and noise of one channel, or of every channel that is read in volts.
 
     Raises
@@ -61,7 +63,7 @@ def daq_channel(path: Path, settings: Settings, channel: str | None) -> dict[str
     return figures
 
 
-def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
+def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, object]:
     n_used = len(V) // BATCHES * BATCHES
     means = V[:n_used].reshape(BATCHES, -1).mean(axis=1)
     offset, noise = float(V[:n_used].mean()), float(V.std(ddof=1))
@@ -89,7 +91,7 @@ def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
+def latency(path: Path, channel: str | None) -> dict[str, dict[str, object]]:
     """Delay of one channel, or of every channel that moved, against the twin.
 
     Raises
@@ -123,7 +125,7 @@ def latency(path: Path, channel: str | None) -> dict[str, dict[str, Any]]:
 
 def _shift(
     t: NDArray[np.float64], y: NDArray[np.float64], m: NDArray[np.float64], name: str
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     period_s = float(np.median(np.diff(t)))
     noise = float(np.std(np.diff(y, 2)) / np.sqrt(6.0))
     if np.ptp(m) < AMPLITUDE_MIN * max(noise, 1e-12):

@@ -11,7 +11,7 @@ Source: JCGM 100:2008 (GUM), eq. (13) and F.1.2.3 (common scale).
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -67,7 +67,7 @@ def steps(session: Session) -> list[Step]:
     ]
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s = session.procedure
     x = np.array(_sequence(s))
     V = np.array([readings[step.key] for step in steps(session)])

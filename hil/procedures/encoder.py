@@ -16,7 +16,7 @@ Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and G.4.1.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -63,7 +63,7 @@ def steps(session: Session) -> list[Step]:
     ]
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s = session.procedure
     theta = np.array(_angles(s))
     c = np.array([readings[step.key] for step in steps(session)])

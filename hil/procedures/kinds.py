@@ -45,10 +45,12 @@ class OnRig:
     session: type[AnySession]
     method: str
     cell: bool
-    finish: Callable[..., dict[str, dict[str, Any]]]
+    finish: Callable[..., dict[str, dict[str, object]]]
 
 
-def _of_one_cell(fit: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, dict[str, Any]]]:
+def _of_one_cell(
+    fit: Callable[..., dict[str, object]],
+) -> Callable[..., dict[str, dict[str, object]]]:
     return lambda path, cell, settings, channel: {"": fit(path, cell)}
 
 

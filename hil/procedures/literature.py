@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class Entry:
     method: str
     values: tuple[Value, ...]
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, object]:
         names, values, u, basis = zip(*self.values, strict=True)
         status = "assumed" if set(basis) == {ASSUMED} else "literature"
         return {

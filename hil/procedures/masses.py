@@ -8,7 +8,7 @@ Source: JCGM 100:2008 (GUM), 4.2.3, 4.3.7 and H.3.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -43,7 +43,7 @@ def steps(session: Session) -> list[Step]:
     ]
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s = session.procedure
     m = np.array([readings[step.key] for step in steps(session)])
     which = np.repeat(np.arange(s.n_masses), s.repeats)

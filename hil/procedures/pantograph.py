@@ -10,7 +10,7 @@ Manipulator Calibration, ch. 5 (the method).
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     return angles_rad
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s = session.procedure
     q = np.array([readings[step.key] for step in steps(session)]).reshape(-1, 2)
     if np.abs(q).max(initial=0.0) > 2.0 * np.pi:

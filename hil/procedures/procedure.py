@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from hil.calibration.files import digest
 from hil.errors import ConfigError, one_line, writing
 from hil.procedures.session_file import AnySession
+from hil.record.append_log import Entry
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Step:
 
 
 Readings = Mapping[str, Any]
-Read = Callable[[Step, int], Any]
+Read = Callable[[Step, int], object]
 
 
 class Rehearsal(Protocol):
@@ -65,7 +66,7 @@ class Typed(Protocol[A]):
 
     def rehearsal(self, session: A, seed: int) -> Rehearsal: ...
 
-    def finish(self, session: A, readings: Readings) -> dict[str, Any]:
+    def finish(self, session: A, readings: Readings) -> dict[str, object]:
         """`[model]` and further tables of the record; ConfigError for wrong readings."""
         ...
 
@@ -79,7 +80,7 @@ class Journal:
     of : identifies the session; a journal of another session is refused
     """
 
-    def __init__(self, path: Path, of: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, of: Mapping[str, object]) -> None:
         self.path = path
         self.readings: dict[str, Any] = {}
         head = {"journal": "hil-calibration-journal/1", "of": digest(dict(of))}
@@ -92,7 +93,7 @@ class Journal:
                 raise ConfigError(f"{path.parent}: cannot be made ({error.strerror})") from None
             self._append(head)
 
-    def _read(self, head: dict[str, Any]) -> None:
+    def _read(self, head: Entry) -> None:
         try:
             lines = self.path.read_bytes().split(b"\n")
         except OSError as error:
@@ -135,7 +136,7 @@ class Journal:
         self._append({"undo": key})
         self.readings.pop(key, None)
 
-    def _append(self, line: Mapping[str, Any]) -> None:
+    def _append(self, line: Mapping[str, object]) -> None:
         with writing(self.path), self.path.open("ab") as file:
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()

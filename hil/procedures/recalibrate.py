@@ -8,7 +8,6 @@ computed again. Commands, set points, guard, times and events stay as recorded.
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration, Record, Source, load_any
 from hil.calibration.signal_chain import Chain, Encoder
+from hil.config.values import Attributes, Figures
 from hil.errors import ConfigError
 from hil.loop.channels import Channel
 from hil.platform.whole_files import whole
@@ -103,7 +103,7 @@ def recalibrate(
 
 
 def _channel(
-    path: Path, kept: dict[str, dict[str, Any]], record: Record, requested: str | None
+    path: Path, kept: dict[str, dict[str, object]], record: Record, requested: str | None
 ) -> str:
     """The channel that this record belongs to."""
     kind = KINDS.get(record.record.kind)
@@ -132,7 +132,7 @@ def _channel(
 
 def _readings(
     run: xr.Dataset,
-    kept: dict[str, dict[str, Any]],
+    kept: dict[str, Attributes],
     place: Channel,
     record: Record,
     period_s: float,
@@ -141,11 +141,9 @@ def _readings(
     entry = kept[place.name]
     if entry.get("kind") == "encoder":
         assert isinstance(record, Source)
-        values = dict(zip(record.names, record.values.tolist(), strict=True))
+        values = entry | dict(zip(record.names, record.values.tolist(), strict=True))
         encoder = Encoder(
-            int(values.get("counts_per_turn", entry["counts_per_turn"])),
-            int(values.get("direction", entry["direction"])),
-            float(values.get("offset_rad", entry["offset_rad"])),
+            int(values["counts_per_turn"]), int(values["direction"]), float(values["offset_rad"])
         )
         return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
     raw_unit = entry.get("raw_unit", "V")
@@ -174,7 +172,7 @@ def _readings(
     return new.value(raw) - _tared(run, place, old, new, period_s), messages
 
 
-def _old_chain(entry: dict[str, Any]) -> Chain:
+def _old_chain(entry: Attributes) -> Chain:
     if "coefficients" in entry:
         return Chain(entry["raw_per_ratio"], entry["raw_offset"], tuple(entry["coefficients"]))
     # A recording of a version without calibration records.
@@ -220,7 +218,7 @@ def _tared(
     return tared
 
 
-def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) -> dict[str, Any]:
+def _estimated(run: xr.Dataset, pipeline: assembly.Pipeline, period_s: float) -> Figures:
     """The estimator's columns, computed again from the new readings."""
     rig = ReplayRig(run, pipeline.rig.layout)
     pipeline.bind(rig)

@@ -14,7 +14,7 @@ Source: MacNair & Ueda, eqs (2)-(4), Figs. 5 and 10; JCGM 100:2008 (GUM), eq. (1
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -70,7 +70,7 @@ def _clear(fit: Fit, force_N: Array, what: str) -> None:
         )
 
 
-def damping(path: Path, cell: OneCell) -> dict[str, Any]:
+def damping(path: Path, cell: OneCell) -> dict[str, object]:
     """Damping b from the first pulse of a recording, b = tau (k_se + k_ae).
 
     Raises
@@ -120,7 +120,7 @@ def damping(path: Path, cell: OneCell) -> dict[str, Any]:
     }
 
 
-def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[str, Any]:
+def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[str, object]:
     """Rate and delay from the first pulse of a recording, separately for rise and fall.
 
     Raises
@@ -219,7 +219,7 @@ def _lagged(F: Array, period_s: float, cell: OneCell) -> Array:
     return np.asarray((Kd * d + law.Kf * F) / cell.share)
 
 
-def cell_force(path: Path, cell: OneCell) -> dict[str, Any]:
+def cell_force(path: Path, cell: OneCell) -> dict[str, object]:
     """F_on from the pulses of a recording, F_on = (T_on - T_off) / phi.
 
     Raises
@@ -287,7 +287,7 @@ def _white(residuals: Array) -> bool:
     return whiteness(residuals).p_uncorrelated > 1e-4
 
 
-def _thinned(t: Array, T: Array, on: int, end: int) -> dict[str, Any]:
+def _thinned(t: Array, T: Array, on: int, end: int) -> dict[str, object]:
     """200 points of the fitted data; the record names the recording with all data."""
     rows = np.linspace(on, end - 1, 200).astype(int)
     return {"t_s": t[rows], "force_N": [float(f"{v:.6g}") for v in T[rows]]}

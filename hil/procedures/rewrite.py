@@ -2,32 +2,31 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import tomli_w
+from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration, Record
 from hil.calibration.signal_chain import Chain
+from hil.config.values import Attributes
 from hil.platform.provenance import software
 from hil.record.layout import LIBVER, RECORDED
 from hil.record.read import experiment_in
 from hil.record.summary import plain
 
 
-def linear_of(values_by_name: dict[str, float], entry: dict[str, Any]) -> tuple[float, float]:
+def linear_of(values_by_name: dict[str, float], entry: Attributes) -> tuple[float, float]:
     """Slope and zero_V of a linear channel; the offset of the card is added to its zero."""
-    slope = slope_key(entry)
-    units_per_V = float(values_by_name.get(slope, entry[slope]))
-    zero_V = float(values_by_name.get("zero_V", entry["zero_V"])) + float(
-        values_by_name.get("offset_V", 0.0)
-    )
-    return units_per_V, zero_V
+    values = entry | values_by_name
+    zero_V = float(values["zero_V"]) + values_by_name.get("offset_V", 0.0)
+    return float(values[slope_key(entry)]), zero_V
 
 
-def slope_key(entry: dict[str, Any]) -> str:
+def slope_key(entry: dict[str, object]) -> str:
     """The key of a linear channel's slope."""
     return "metres_per_V" if entry.get("kind") == "displacement" else "units_per_V"
 
@@ -36,9 +35,9 @@ def rewrite(
     partial: Path,
     path: Path,
     name: str,
-    kept: dict[str, dict[str, Any]],
+    kept: dict[str, dict[str, object]],
     record: Record,
-    columns: dict[str, Any],
+    columns: Mapping[str, NDArray[np.float64]],
     messages: list[str],
 ) -> None:
     """Write the new columns, the channel's calibration and the history into the copy.
@@ -87,9 +86,11 @@ def rewrite(
         _add_events(file, [("info", text), *(("warning", f"{name}: {r}") for r in messages)])
 
 
-def _channel_attributes(entry: dict[str, Any], record: Record, created: str) -> dict[str, Any]:
+def _channel_attributes(
+    entry: dict[str, object], record: Record, created: str
+) -> dict[str, object]:
     """What the new file keeps of the channel: the new record whole, the old one's name."""
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         "was_record_id": entry.get("record_id", ""),
         "was_record": entry.get("record", ""),
         "record": record.text,
@@ -139,7 +140,9 @@ def _add_events(file: h5py.File, values_by_name: list[tuple[str, str]]) -> None:
         file[RECORDED][:] = recorded
 
 
-def settle(partial: Path, figures: dict[str, Any], name: str, record: Record, created: str) -> None:
+def settle(
+    partial: Path, figures: dict[str, object], name: str, record: Record, created: str
+) -> None:
     """Update the figures and the calibration status of the channel in the summary."""
     with h5py.File(partial, "r+", libver=LIBVER) as file:
         summary = json.loads(file.attrs["summary"])

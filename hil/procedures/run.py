@@ -10,6 +10,7 @@ from typing import Any
 from hil.calibration.files import Record, load_any, parse_any
 from hil.calibration.write import raw_table, signed, values_table, write_record
 from hil.config.files import parse_set
+from hil.config.values import Figures
 from hil.errors import ConfigError, remedy
 from hil.procedures.kinds import KINDS, ON_RIG, TYPED, OnRig, session_kind, template
 from hil.procedures.on_rig import (
@@ -185,7 +186,7 @@ def _journal(act: _Act, keys: list[str]) -> Journal:
     depend on the settings and are refused after a change.
     """
     asked, session = act.asked, act.session
-    of: dict[str, Any] = {
+    of: dict[str, object] = {
         "kind": asked.kind, "serial": session.article.serial, "steps": keys,
         "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
     }  # fmt: skip
@@ -283,9 +284,7 @@ def _known(truth: dict[str, float], name: str) -> dict[str, float]:
     return values or {k: v for k, v in truth.items() if "/" not in k}
 
 
-def _table(
-    act: _Act, kind: str, method: str, simulated_reading: bool, results: dict[str, Any]
-) -> dict[str, Any]:
+def _table(act: _Act, kind: str, method: str, simulated_reading: bool, results: Figures) -> Figures:
     common = session_of(act.session, method, act.today, act.supersedes, simulated_reading)
     if "status" in results and not simulated_reading:
         common["status"] = results["status"]
@@ -309,9 +308,7 @@ def _table(
     return table
 
 
-def written(
-    out: Path, table: dict[str, Any], results: dict[str, Any], truth: dict[str, float]
-) -> Done:
+def written(out: Path, table: Figures, results: Figures, truth: dict[str, float]) -> Done:
     """Write a record, unless it and another one of its article would be valid at the same time."""
     record = parse_any(out, signed(table))
     if record.record.status != "simulated":

@@ -76,7 +76,7 @@ def read_session(path: Path | None, template: str, kind: type[A], sets: list[str
 
 def session_of(
     session: AnySession, method: str, today: date, supersedes: list[Record], simulated: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """`[article]`, `[act]`, `[conditions]` and the status of the future record."""
     return {
         "status": "simulated" if simulated else "measured",

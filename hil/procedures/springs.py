@@ -15,7 +15,7 @@ F.1.2.3 (common scale) and 4.3.7 (resolution).
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -75,19 +75,19 @@ def steps(session: Session) -> list[Step]:
     ]
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s = session.procedure
     x = np.array(_sequence(s))
     fits: list[Fit] = []
-    raw: dict[str, Any] = {"stretch_m": x}
+    raw: dict[str, object] = {"stretch_m": x}
     for spring, expected in zip(s.springs, s.expected_N_per_m, strict=True):
         F = np.array([readings[f"{spring}, reading {i}"] for i in range(1, len(x) + 1)])
         fits.append(linear(np.column_stack((x, np.ones_like(x))), F, ("k", "F_0"), spring))
-        k_found = float(fits[-1].values[0])
-        refuse_unit_slip(k_found, expected, spring, "stretches in m, forces in N")
+        k_fitted = float(fits[-1].values[0])
+        refuse_unit_slip(k_fitted, expected, spring, "stretches in m, forces in N")
         refuse_saturated(F, s.force_range_N, "N", spring)
         refuse_stuck(x, F, "m", spring)
-        refuse_implausible(k_found, expected, spring)
+        refuse_implausible(k_fitted, expected, spring)
         raw[f"{spring}.force_N"] = F
     k = np.array([fit.values[0] for fit in fits])
     C = np.diag([fit.covariance[0, 0] for fit in fits])

@@ -31,7 +31,7 @@ JCGM 100:2008 (GUM), eq. (13), G.4.1 and H.5 (variance between groups of reading
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ def steps(session: Session) -> list[Step]:
     return series
 
 
-def finish(session: Session, readings: Readings) -> dict[str, Any]:
+def finish(session: Session, readings: Readings) -> dict[str, object]:
     s, every = session.procedure, loads(session.procedure)
     y = np.array([readings[load.key] for load in every])
     F = np.array([load.force_N for load in every])
@@ -162,7 +162,7 @@ def finish(session: Session, readings: Readings) -> dict[str, Any]:
     C += wider * float(powers @ C @ powers) / top_N**2 * np.outer(c, c)
     residuals_N = -fitted.residuals / g[0]
     factor_N = LLF * float(fitted.sigma) / abs(g[0])
-    extra: dict[str, Any] = {"span_between_runs": float(np.sqrt(span2))} if s.runs > 1 else {}
+    extra: dict[str, object] = {"span_between_runs": float(np.sqrt(span2))} if s.runs > 1 else {}
     if "creep, later" in readings:
         extra["creep_N"] = (readings["creep, later"] - readings["creep, at once"]) / float(g[0])
     return {

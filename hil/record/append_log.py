@@ -68,7 +68,7 @@ class AppendLog:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def add(self, entry: Mapping[str, Any]) -> None:
+    def add(self, entry: Mapping[str, object]) -> None:
         """Append a line and sync it to disk.
 
         Raises

@@ -13,12 +13,13 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hil.config.values import Attributes
 from hil.errors import ConfigError, one_line
 from hil.loop.tap import EVENT, INPUT
 from hil.record import shapes
 from hil.record.layout import PLUGINS, RAW, RECORDED
 
-Test = Callable[[Any], bool]
+Test = Callable[[object], bool]
 REMEDY = "use the original file"
 
 
@@ -26,15 +27,15 @@ class MalformedError(ConfigError):
     """A file with a kind of value that no run writes."""
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -45,7 +46,7 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-def _are_texts(value: Any) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
@@ -89,7 +90,7 @@ def refuse_malformed(file: h5py.File, path: Path) -> None:
 
 
 def _faults(file: h5py.File) -> Iterator[str]:
-    attributes: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, Attributes] = {}
     yield from _names(file, attributes)
     root = attributes["/"]
     for key in REQUIRED:
@@ -104,12 +105,12 @@ def _faults(file: h5py.File) -> Iterator[str]:
     yield from _groups(file)
 
 
-def _names(file: h5py.File, attributes: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _names(file: h5py.File, attributes: dict[str, dict[str, object]]) -> Iterator[str]:
     """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these.
 
     Writes the attributes of every object to `attributes`: reading them is most of the work.
     """
-    objects: list[tuple[str, Any]] = [("/", file)]
+    objects: list[tuple[str, object]] = [("/", file)]
     file.visititems(lambda name, item: objects.append((name, item)))
     for name, item in objects:
         if not _is_utf8(name):
@@ -122,7 +123,7 @@ def _names(file: h5py.File, attributes: dict[str, dict[str, Any]]) -> Iterator[s
                 yield f"attribute '{key}' of '{name}' is not a text, a number or a list of them"
 
 
-def _attributes(item: Any) -> dict[str, Any]:
+def _attributes(item: Any) -> Attributes:
     """All but those that a killed process left half written, lists as such."""
     attributes = {}
     for key in item.attrs:
@@ -136,7 +137,7 @@ def _attributes(item: Any) -> dict[str, Any]:
     return attributes
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, list):
         return all(_is_plain(item) for item in value)
     if isinstance(value, bytes):
@@ -154,14 +155,14 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _kinds(name: str, attributes: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[str]:
+def _kinds(name: str, attributes: Mapping[str, object], kinds: Mapping[str, Kind]) -> Iterator[str]:
     for key, (test, kind) in kinds.items():
         if key in attributes and not test(attributes[key]):
             of = f" of '{name}'" if name else ""
             yield f"attribute '{key}'{of} is not {kind}"
 
 
-def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, object]]) -> Iterator[str]:
     ticks = file.get("ticks")
     if not isinstance(ticks, h5py.Group) or not len(ticks):
         yield "'ticks' is not a group of columns"
@@ -248,7 +249,7 @@ def _groups(file: h5py.File) -> Iterator[str]:
             yield from _kinds(f"{PLUGINS}/{name}", _attributes(item), CODE)
 
 
-def _needs_of_channel(kept: Mapping[str, Any]) -> tuple[str, ...]:
+def _needs_of_channel(kept: Mapping[str, object]) -> tuple[str, ...]:
     of_record = OF_RECORD[:-1] if "record_id" in kept else ()
     if kept.get("kind") == "encoder":
         return ("terminal", "counts_per_turn", "direction", "offset_rad", *of_record)

@@ -7,15 +7,15 @@ reading's age. Boards count microseconds in 32 bits, which wrap around after 72 
 unwraps them.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from hil.config.values import Figures
 
 WRAP_S = 2**32 * 1e-6
 
 
-def fit_clock(loop_s: NDArray[np.float64], device_s: NDArray[np.float64]) -> dict[str, Any]:
+def fit_clock(loop_s: NDArray[np.float64], device_s: NDArray[np.float64]) -> Figures:
     """Offset, drift with its standard error, and residual; empty if there are too few readings.
 
     Parameters

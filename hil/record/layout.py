@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -53,9 +53,9 @@ class Contents:
     columns: Sequence[Column]
     attributes: Mapping[str, str | int | float | bool]
     rows_per_chunk: int
-    calibration: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    model: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    model: Mapping[str, object] = field(default_factory=dict)
     raw: Mapping[str, RawSamples] = field(default_factory=dict)
     plugins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -202,7 +202,7 @@ def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
     recorded.attrs["description"] = about
 
 
-def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
+def finish(path: Path, outcome: str, summary: Mapping[str, object]) -> None:
     """Write the outcome of the run into a file that has all its rows."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
@@ -210,12 +210,12 @@ def finish(path: Path, outcome: str, summary: Mapping[str, Any]) -> None:
         write_outcome(file, outcome, summary)
 
 
-def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, Any]) -> None:
+def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, object]) -> None:
     """The same of an open recording."""
     file.attrs["summary"] = json.dumps(summary)
     file.attrs["outcome"] = outcome
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """An attribute or fixed-length string as text."""
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -329,7 +329,7 @@ def _host_of(text: str) -> str | None:
     return match and (match["v6"] or match["name"])
 
 
-async def _serve(tap: taps.Tap, address: Address, facts: Mapping[str, Any], parent: int) -> None:
+async def _serve(tap: taps.Tap, address: Address, facts: Mapping[str, object], parent: int) -> None:
     """Serve a run until its end; OSError if the address cannot be used."""
     from websockets.asyncio.server import ServerConnection, serve
     from websockets.exceptions import ConnectionClosed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -84,13 +84,13 @@ class MemorySink(RingSink):
     def show_state(self, now: str) -> None:
         """Nobody looks."""
 
-    def summary(self, period_s: float, clock: str, n_periods: int | None) -> dict[str, Any]:
+    def summary(self, period_s: float, clock: str, n_periods: int | None) -> dict[str, object]:
         """The figures of the rows so far; arguments as in `hil.record.summary.summarise`."""
         self._writer.take()
         self._writer.flush()
         return summary_of_rows(self._file, period_s, clock, n_periods)
 
-    def dataset(self, outcome: str, summary: Mapping[str, Any]) -> xr.Dataset:
+    def dataset(self, outcome: str, summary: Mapping[str, object]) -> xr.Dataset:
         """The recording with its outcome, as `hil.open_run` returns one."""
         write_outcome(self._file, outcome, summary)
         return dataset_of(self._file)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hil.loop.channels import signals_in
@@ -70,7 +71,7 @@ class Topic:
     columns: tuple[str, ...]
     content: Callable[[Sequence[Any]], Content]
 
-    def messages(self, rows: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    def messages(self, rows: Mapping[str, NDArray[np.generic]]) -> Iterator[bytes]:
         """One message for each row; `rows` has `t_s` and the columns as arrays."""
         t_s, *values = (rows[name].tolist() for name in ("t_s", *self.columns))
         for at_s, *row in zip(t_s, *values, strict=True):
@@ -121,7 +122,7 @@ def event(time_ns: int, level: str, source: str, text: str) -> bytes:
     )
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 

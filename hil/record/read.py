@@ -7,13 +7,14 @@ import errno
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 
+from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 from hil.record import superblock
 from hil.record.content import refuse_malformed
@@ -94,7 +95,7 @@ def _other_format(file_format: str) -> str:
     return f"not a recording of format {FORMAT}"
 
 
-def attributes_of(file: h5py.File) -> dict[str, Any]:
+def attributes_of(file: h5py.File) -> dict[str, object]:
     """Root attributes without incomplete ones, which a killed process leaves.
 
     A run without an outcome counts as running.
@@ -159,7 +160,7 @@ def open_raw(path: str | Path, device: str) -> xr.Dataset:
     return xr.Dataset(variables, coords={"t_s": variables.pop("t_s")}, attrs=attrs)
 
 
-def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, dict[str, Any]]:
+def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, Attributes]:
     """Calibrations stored in a recording, by channel.
 
     The folder `records` has the records of other values by file; `tables` names their tables.
@@ -171,7 +172,7 @@ def calibrations_of(path: str | Path, folder: str = "calibration") -> dict[str, 
         }
 
 
-def experiment_of(run: xr.Dataset) -> dict[str, Any]:
+def experiment_of(run: xr.Dataset) -> TomlTable:
     """The configuration of a run from `open_run`, as tables.
 
     Raises
@@ -182,7 +183,7 @@ def experiment_of(run: xr.Dataset) -> dict[str, Any]:
     return experiment_in(run.attrs, run.encoding["source"])
 
 
-def experiment_in(attributes: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
+def experiment_in(attributes: Attributes, path: str | Path) -> TomlTable:
     """The configuration in a recording's attributes; errors name `path`."""
     try:
         return tomllib.loads(text_of(attributes["experiment"]))
@@ -205,7 +206,7 @@ def plugins_of(path: str | Path) -> dict[str, dict[str, str]]:
         }
 
 
-def summary_of(file: h5py.File) -> dict[str, Any]:
+def summary_of(file: h5py.File) -> dict[str, object]:
     """The summary of the run; empty for an unfinished run."""
     return dict(json.loads(text_of(attributes_of(file).get("summary", "{}"))))
 
@@ -248,13 +249,13 @@ def dataset_of(file: h5py.File) -> xr.Dataset:
             variables[f"{dim}_{field}"] = xr.Variable((dim,), values)
     attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
     cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
-    coords: dict[str, Any] = {"t_s": variables.pop("t_s")}
+    coords: dict[str, object] = {"t_s": variables.pop("t_s")}
     if cells:
         coords["cell"] = ("cell", cells)
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, np.ndarray):

@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.errors import one_line
 from hil.loop import tap as taps
@@ -184,7 +184,7 @@ class _Columns:
             dataset.flush()
 
 
-def _append(dataset: h5py.h5d.DatasetID, at: int, values: np.ndarray[Any, Any]) -> None:
+def _append(dataset: h5py.h5d.DatasetID, at: int, values: NDArray[np.generic]) -> None:
     """Write rows from `at` on; uses h5py's low-level API, which takes half the time."""
     rest = (0,) * (values.ndim - 1)
     dataset.set_extent((at + len(values), *values.shape[1:]))

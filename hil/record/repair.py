@@ -7,10 +7,10 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.errors import ConfigError, DeviceError, missing_file
 from hil.record import superblock
@@ -144,12 +144,12 @@ def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> b
     return torn
 
 
-def _first_rows(column: h5py.Dataset, n: int) -> tuple[np.ndarray[Any, Any], bool]:
+def _first_rows(column: h5py.Dataset, n: int) -> tuple[NDArray[np.generic], bool]:
     """The first n rows, and whether those of the last chunk are read without their checksum.
 
     Every flush writes a partly filled chunk again in place. A kill during this write leaves new
     bytes before old ones and a checksum that fits neither. The rows that were complete before are
-    the same in both. Any other damaged chunk is an error.
+    the same in both. object other damaged chunk is an error.
     """
     try:
         return column[:n], False
@@ -289,9 +289,9 @@ def _writer_of(path: Path) -> int | None:
     return None
 
 
-def describe(path: Path) -> dict[str, Any]:
+def describe(path: Path) -> dict[str, object]:
     """Basic facts about a recording; None for a value that cannot be read."""
-    facts: dict[str, Any] = dict.fromkeys(("file", "rows", "outcome", "created_utc"))
+    facts: dict[str, object] = dict.fromkeys(("file", "rows", "outcome", "created_utc"))
     facts["file"] = str(path)
     with contextlib.suppress(DamagedError), open_h5(path) as file:
         attributes = attributes_of(file)

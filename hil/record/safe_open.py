@@ -109,7 +109,7 @@ def _override_B() -> int | None:
     return int(1e9 * value)
 
 
-def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, Any]]:
+def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, object]]:
     """Every group and dataset with its name, hard links only; others are refused."""
     links: list[tuple[bytes, int]] = []
 
@@ -157,7 +157,7 @@ def _look_at_cells(file: h5py.File, path: Path) -> None:
             _look_at_name(cell.decode(errors="replace"), path)
 
 
-def _address(item: Any) -> tuple[int, int]:
+def _address(item: object) -> tuple[int, int]:
     info = h5py.h5o.get_info(item)
     return int(info.fileno), int(info.addr)
 
@@ -187,7 +187,7 @@ def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
     return bool(filters - {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32})
 
 
-def _look_at_attributes(item: Any, name: str, path: Path) -> None:
+def _look_at_attributes(item: object, name: str, path: Path) -> None:
     for i in range(h5py.h5a.get_num_attrs(item)):
         try:
             attribute = h5py.h5a.open(item, index=i)

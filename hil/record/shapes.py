@@ -18,16 +18,16 @@ class Table:
     other : shape of every other key's value; None if it may be anything
     """
 
-    known: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, object] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    other: Any = None
+    other: object = None
 
 
 @dataclass(frozen=True)
 class List:
     """A list, each of whose items has this shape."""
 
-    item: Any
+    item: object
 
 
 TEXT, NUMBER, FLAG, PLAIN = "a text", "a number", "true or false", "a text, number or flag"
@@ -72,7 +72,7 @@ _HISTORY = dict.fromkeys(("from", "sha256", "channel", "was", "with"), TEXT)
 RECALIBRATED = List(Table(_HISTORY | {"software": SOFTWARE}, ("from", "channel", "was", "with")))
 
 
-def fault_of(text: str, shape: Any) -> str:
+def fault_of(text: str, shape: object) -> str:
     """The error of a JSON text, without its name; empty if it is valid."""
     try:
         value = json.loads(text, parse_constant=_refuse)
@@ -104,7 +104,7 @@ def _fault(value: Any, shape: Any, where: str, depth: int) -> str:
     return "" if _is(value, shape) else f"has another shape than a run writes{at} is not {shape}"
 
 
-def _fault_of_table(value: dict[str, Any], shape: Table, where: str, depth: int) -> str:
+def _fault_of_table(value: dict[str, object], shape: Table, where: str, depth: int) -> str:
     for key in shape.needs if value else ():
         if key not in value:
             return f"has another shape than a run writes: '{where}' has no '{key}'"
@@ -115,14 +115,14 @@ def _fault_of_table(value: dict[str, Any], shape: Table, where: str, depth: int)
     return ""
 
 
-def _fault_of_depth(value: Any, depth: int) -> str:
+def _fault_of_depth(value: object, depth: int) -> str:
     if depth > DEPTH_MAX:
         return "is nested too deeply"
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next((said for item in below if (said := _fault_of_depth(item, depth + 1))), "")
 
 
-def _is(value: Any, shape: str) -> bool:
+def _is(value: object, shape: str) -> bool:
     number = value is None or _is_number(value)
     kinds = {
         TEXT: isinstance(value, str),
@@ -133,7 +133,7 @@ def _is(value: Any, shape: str) -> bool:
     return kinds[shape]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether a value is a number that fits a float; JSON allows any number of digits."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False

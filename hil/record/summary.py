@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.loop.channels import signals_in
 from hil.loop.failed_cells import failed_cells, failure_lines
 from hil.loop.frame import units
@@ -29,7 +30,7 @@ CONSTANT = "VAF not meaningful (constant signal)"
 
 def summarise(
     path: Path, period_s: float, clock: str, n_periods: int | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Timing and force figures of a recording, in plain Python values (NaN as None).
 
     `n_periods` is the number of periods of a completed run; periods after the last row count as
@@ -41,7 +42,7 @@ def summarise(
 
 def summary_of_rows(
     file: h5py.File, period_s: float, clock: str, n_periods: int | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The same of an open recording."""
     n = n_whole_rows(file)
     ticks = file["ticks"]
@@ -75,8 +76,8 @@ def summary_of_rows(
         for event in events
         if event["level"] == b"fault"
     ]
-    force: dict[str, Any] = {}
-    steps: list[dict[str, Any]] = []
+    force: dict[str, object] = {}
+    steps: list[dict[str, object]] = []
     for signal, measured, model, reference in signals:
         if signal.name == "force":
             force = force_figures(measured, model, reference)
@@ -103,7 +104,7 @@ def summary_of_rows(
     return dict(plain(summary))
 
 
-def room_of(file: h5py.File, n: int) -> dict[str, Any]:
+def room_of(file: h5py.File, n: int) -> dict[str, object]:
     """The room temperature, with its uncertainty and source; a measured one is the mean."""
     attrs = attributes_of(file)
     if "ambient_from" not in attrs:
@@ -124,7 +125,7 @@ def timing(
     period_s: float,
     clock: str,
     n_periods: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Lateness quantiles, missed periods and a verdict for the configured rate."""
     if not len(t_s):
         return {"clock": clock, "verdict": "no tick was run"}
@@ -159,7 +160,7 @@ def timing(
     }
 
 
-def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, Any]:
+def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, object]:
     """A board's answers to commands: round-trip times, and the number of ticks without one."""
     answered = round_trip_s[np.isfinite(round_trip_s)]
     none = len(answered) == 0
@@ -186,7 +187,7 @@ def force_figures(
     measured_N: NDArray[np.float64],
     model_N: NDArray[np.float64],
     reference_N: NDArray[np.float64],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Model error, its whiteness, and tracking where there is a reference."""
     figures = signal_figures(measured_N, model_N, reference_N)
     unitless = ("nrmse", "vaf", "held", "residual_white", "p_uncorrelated", "p_zero_mean")
@@ -195,7 +196,7 @@ def force_figures(
 
 def signal_figures(
     measured: NDArray[np.float64], model: NDArray[np.float64], reference: NDArray[np.float64]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Model error, whiteness and tracking of a signal, in its own unit."""
     mask = np.isfinite(measured) & np.isfinite(model)
     measured, model = measured[mask], model[mask]
@@ -203,7 +204,7 @@ def signal_figures(
         return {}
     residual = measured - model
     test = metrics.whiteness(residual)
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "residual_rms": metrics.rms(residual),
         "residual_max": np.abs(residual).max(),
         "nrmse": metrics.nrmse(measured, model),
@@ -227,7 +228,7 @@ def responses(
     model_N: NDArray[np.float64],
     reference_N: NDArray[np.float64],
     cells: NDArray[np.uint8],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Settling and overshoot of both curves after every step.
 
     A step is a jump of the set point or, without one, a change of the command. Only intervals of
@@ -248,7 +249,7 @@ def responses(
     for a, b in itertools.pairwise(edges):
         if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
             continue
-        row: dict[str, Any] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
+        row: dict[str, object] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
         for name, curve in (("measured", measured_N), ("model", model_N)):
             mask = np.isfinite(curve[a:b])
             if mask.sum() < 3:
@@ -267,7 +268,7 @@ def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     return np.convolve(y, ones, "same") / np.convolve(np.ones(len(y)), ones, "same")
 
 
-def as_text(path: Path, summary: dict[str, Any]) -> str:
+def as_text(path: Path, summary: Figures) -> str:
     """A few lines for the terminal."""
     lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
     if summary["first_fault"]:
@@ -315,14 +316,14 @@ def as_text(path: Path, summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def vaf_text(figures: dict[str, Any]) -> str:
+def vaf_text(figures: Figures) -> str:
     """VAF as text; for a constant signal, where VAF measures only noise, the reason."""
     if figures.get("held"):  # older recordings lack this figure
         return CONSTANT
     return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
 
 
-def fit_text(force: dict[str, Any]) -> str:
+def fit_text(force: Figures) -> str:
     """VAF and NRMSE; over the range of a constant signal NRMSE too measures only noise."""
     if force.get("held"):
         return CONSTANT

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from hil.errors import ConfigError
 
-Columns = Iterator[tuple[str, NDArray[Any], dict[str, str]]]
+Columns = Iterator[tuple[str, NDArray[np.generic], dict[str, str]]]
 
 
 def columns_of(run: xr.Dataset) -> Columns:
@@ -76,12 +75,12 @@ def _needs_extra(kind: str) -> ConfigError:
     return ConfigError(f"{kind} files need an extra: pip install 'hil-arrays[export]'")
 
 
-def _events(run: xr.Dataset) -> list[dict[str, Any]]:
+def _events(run: xr.Dataset) -> list[dict[str, object]]:
     keys = ("t_s", "level", "source", "text")
     columns = [run[f"event_{key}"].values.tolist() for key in keys]
     return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """An attribute as JSON has it."""
     return value.item() if isinstance(value, np.generic) else value

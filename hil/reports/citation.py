@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from hil.config.values import Attributes
 from hil.errors import ConfigError, one_line
 
 NO_LICENCE = "No licence is stated: ask the authors before you use these data."
@@ -86,7 +86,7 @@ def read_citation(path: Path) -> Citation:
     )
 
 
-def _author(path: Path, number: int, entry: Any) -> Author:
+def _author(path: Path, number: int, entry: object) -> Author:
     where = f"authors, entry {number}"
     about = _table(path, where, entry)
     keys = ("family-names", "given-names", "affiliation", "orcid", "name")
@@ -103,19 +103,19 @@ def _author(path: Path, number: int, entry: Any) -> Author:
     return Author(family or name, given_name, affiliation, orcid, is_person=bool(family))
 
 
-def _table(path: Path, key: str, value: Any) -> dict[str, Any]:
+def _table(path: Path, key: str, value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ConfigError(f"--citation {path}: {key}: not a table of keys")
     return value
 
 
-def _text(path: Path, key: str, value: Any) -> str:
+def _text(path: Path, key: str, value: object) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"--citation {path}: {key}: not a text")
     return value.strip()
 
 
-def datacite(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
+def datacite(citation: Citation, facts: dict[str, object]) -> dict[str, object]:
     """Metadata for DataCite; the archive adds DOI and publisher.
 
     `facts` has the texts `title`, `description`, `specimen` and `created` (a date).
@@ -140,9 +140,9 @@ def datacite(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _creator(author: Author) -> dict[str, Any]:
+def _creator(author: Author) -> dict[str, object]:
     kind = "Personal" if author.is_person else "Organizational"
-    creator: dict[str, Any] = {"name": author.name, "nameType": kind}
+    creator: dict[str, object] = {"name": author.name, "nameType": kind}
     if author.given_name:
         creator |= {"givenName": author.given_name, "familyName": author.family}
     if author.affiliation:
@@ -153,7 +153,7 @@ def _creator(author: Author) -> dict[str, Any]:
     return creator
 
 
-def zenodo(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
+def zenodo(citation: Citation, facts: dict[str, object]) -> dict[str, object]:
     """The same metadata for Zenodo's depositions."""
     creators = []
     for author in citation.authors:
@@ -171,5 +171,5 @@ def zenodo(citation: Citation, facts: dict[str, Any]) -> dict[str, Any]:
     return metadata | ({"license": citation.licence.lower()} if citation.licence else {})
 
 
-def _subjects(citation: Citation, facts: dict[str, Any]) -> list[str]:
+def _subjects(citation: Citation, facts: Attributes) -> list[str]:
     return [*citation.keywords, *([facts["specimen"]] if facts["specimen"] else [])]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hil.config.values import Attributes
 from hil.errors import ConfigError, writing
 from hil.platform.whole_files import whole
 from hil.record.read import calibrations_of, experiment_of, open_run
@@ -91,10 +92,10 @@ class _Crate:
 
     def __init__(self, crate: Any, folder: Path, operator: str) -> None:
         self._crate, self._folder, self._operator = crate, folder, operator
-        self._runs: list[dict[str, Any]] = []
+        self._runs: list[Attributes] = []
         self._specimens: dict[str, str] = {}
 
-    def add(self, file: Path, name: str, text: str, **facts: Any) -> Any:
+    def add(self, file: Path, name: str, text: str, **facts: object) -> object:
         """Add a file under a name; returns its entity."""
         properties = {
             "name": text,
@@ -105,7 +106,7 @@ class _Crate:
         }
         return self._crate.add_file(file, name, properties=properties)
 
-    def _made(self, name: str, content: str, text: str) -> Any:
+    def _made(self, name: str, content: str, text: str) -> object:
         """Add a text file that is made for the crate."""
         file = self._folder / f"{len(list(self._folder.iterdir()))}{Path(name).suffix}"
         file.write_text(content, encoding="utf-8")
@@ -156,7 +157,7 @@ class _Crate:
         self._runs.append({"title": title, "text": _of_run(attrs, summary), "operator": operator,
                            "created": created.date().isoformat()})  # fmt: skip
 
-    def _calibration(self, where: str, kept: dict[str, Any]) -> list[Any]:
+    def _calibration(self, where: str, kept: Attributes) -> list[Any]:
         if not kept.get("record"):  # of the first versions, or a value that is typed in the rig
             return []
         # The name comes from the recording: it must not become a path.
@@ -174,13 +175,13 @@ class _Crate:
             description=facts["description"],
         )  # fmt: skip
 
-    def _entity(self, identifier: str, kind: str, /, **facts: Any) -> Any:
+    def _entity(self, identifier: str, kind: str, /, **facts: object) -> object:
         known = self._crate.get(identifier)
         return known or self._crate.add_jsonld({"@id": identifier, "@type": kind, **facts})
 
     def _person(self, author: Author) -> str:
         identifier = author.orcid or _local("author", author.name)
-        facts: dict[str, Any] = {"name": author.name}
+        facts: dict[str, object] = {"name": author.name}
         if author.given_name:
             facts |= {"givenName": author.given_name, "familyName": author.family}
         if author.affiliation:
@@ -189,7 +190,7 @@ class _Crate:
         self._entity(identifier, "Person" if author.is_person else "Organization", **facts)
         return identifier
 
-    def _software(self, attrs: dict[str, Any]) -> str:
+    def _software(self, attrs: Attributes) -> str:
         versions = json.loads(attrs["software"])
         version = str(versions["hil-arrays"])
         commit = versions.get("commit", "")
@@ -204,7 +205,7 @@ class _Crate:
         )  # fmt: skip
         return identifier
 
-    def _specimen(self, experiment: dict[str, Any]) -> str:
+    def _specimen(self, experiment: Attributes) -> str:
         table = experiment.get("specimen") or experiment.get("article") or {}
         serial = str(table.get("serial", ""))
         if not serial:
@@ -243,7 +244,7 @@ class _Crate:
             PROFILE, "CreativeWork", name="Process Run Crate", version="0.5"
         )
 
-    def _licence(self, about: Citation) -> Any:
+    def _licence(self, about: Citation) -> object:
         if not about.licence:
             return citations.NO_LICENCE
         return self._entity(
@@ -265,7 +266,7 @@ def _columns(run: Any) -> list[str]:
     return [str(name) for name in run.data_vars if run[name].dims[0] == "tick"]
 
 
-def _of_run(attrs: dict[str, Any], summary: dict[str, Any]) -> str:
+def _of_run(attrs: dict[str, object], summary: dict[str, object]) -> str:
     """One sentence: what was run, on what, and how it ended."""
     where = attrs.get("simulated") or ("IMPORTED" if "imported" in attrs else "on the bench")
     duration_s = summary.get("duration_s") or 0.0

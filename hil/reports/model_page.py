@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, ModelError
 from hil.experiment.kind import Description, ModelAsked
 from hil.experiment.load import load_model, load_rig
@@ -17,7 +17,7 @@ def described(
     out: Path | None = None,
     fmi: int = 3,
     with_boards: bool = False,
-) -> tuple[dict[str, Any], str]:
+) -> tuple[dict[str, object], str]:
     """Describe the model of a file, as facts and as text.
 
     Parameters
@@ -59,7 +59,7 @@ def described(
     return facts, _as_text(facts, description.lines)
 
 
-def _as_text(facts: dict[str, Any], more: Sequence[str]) -> str:
+def _as_text(facts: Figures, more: Sequence[str]) -> str:
     """The facts as lines of text."""
     lines = [f"{facts['kind']}: {len(facts['cells'])} cells, {len(facts['inputs'])} inputs, "
              f"{len(facts['outputs'])} outputs"]  # fmt: skip

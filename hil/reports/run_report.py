@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from hil.config.values import Attributes, Figures
 from hil.errors import writing
 from hil.experiment.registry import controllers_of, loaded, named
 from hil.loop.channels import DUTY, Signal, known_before, signals_in
@@ -306,7 +306,7 @@ def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
             )
 
 
-def _figures(run: xr.Dataset) -> dict[str, Any]:
+def _figures(run: xr.Dataset) -> Figures:
     return dict(json.loads(run.attrs.get("summary", "{}")))
 
 
@@ -355,7 +355,7 @@ def page(run: xr.Dataset, png: str, path: Path, sections: Sequence[Section] = ()
     )
 
 
-def _import_lines(facts: dict[str, Any]) -> list[str]:
+def _import_lines(facts: Figures) -> list[str]:
     """Where an imported recording comes from: its files, their clocks, its columns."""
     lines = []
     for file in facts.get("files", []):
@@ -375,7 +375,7 @@ def _import_lines(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _causes(summary: dict[str, Any]) -> list[str]:
+def _causes(summary: Figures) -> list[str]:
     """The causes of the trip; old recordings have only the name of the fault."""
     known = [f"{cause['t_s']:.3f} s: {cause['text']}" for cause in summary.get("causes", [])]
     return known or [
@@ -388,7 +388,7 @@ def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int
     return "–" if value is None else f"{scale * value:.{digits}g}{unit and ' ' + unit}"
 
 
-def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
+def _force_rows(force: Figures) -> list[tuple[str, str]]:
     if not force:
         return [("no readings", "–")]
     white = "only sensor noise" if force["residual_white"] else "more than sensor noise"
@@ -409,11 +409,11 @@ def _force_rows(force: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _vaf(figures: dict[str, Any]) -> str:
+def _vaf(figures: Figures) -> str:
     return "constant" if figures.get("held") else _number(figures.get("vaf"), "%", 100.0, 6)
 
 
-def _signal_rows(signals: dict[str, dict[str, Any]]) -> list[list[str]]:
+def _signal_rows(signals: dict[str, Figures]) -> list[list[str]]:
     return [
         [
             name,
@@ -425,7 +425,7 @@ def _signal_rows(signals: dict[str, dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def _response_row(r: dict[str, Any]) -> list[str]:
+def _response_row(r: Figures) -> list[str]:
     return [
         _number(r["t_s"], "s"),
         str(r["cells_on"]),
@@ -438,7 +438,7 @@ def _response_row(r: dict[str, Any]) -> list[str]:
     ]
 
 
-def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
+def _timing_rows(timing: Figures) -> list[tuple[str, str]]:
     rows = [("verdict", str(timing.get("verdict", "the run did not end")))]
     for key, value in timing.items():
         if key.endswith("_s") and key != "started_monotonic_s":
@@ -452,7 +452,7 @@ def _timing_rows(timing: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
+def _clock_rows(clocks: dict[str, Figures]) -> list[list[str]]:
     """Every device's clock against the loop's; omits devices with too few readings."""
     return [
         [
@@ -466,7 +466,7 @@ def _clock_rows(clocks: dict[str, dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+def _exchange_rows(exchanges: dict[str, Figures]) -> list[tuple[str, str]]:
     """Round-trip times of the boards; old recordings have none."""
     rows = []
     for board, figures in exchanges.items():
@@ -477,7 +477,7 @@ def _exchange_rows(exchanges: dict[str, dict[str, Any]]) -> list[tuple[str, str]
     return rows
 
 
-def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
+def _channel_rows(calibrations: dict[str, Attributes]) -> list[list[str]]:
     """Channel, terminal, conversion of the raw reading, and calibration."""
     return [
         [name, kept["terminal"], _meaning(kept), _calibration(kept)]
@@ -485,7 +485,7 @@ def _channel_rows(calibrations: dict[str, dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def _record_rows(records: dict[str, dict[str, Any]]) -> list[list[str]]:
+def _record_rows(records: dict[str, Attributes]) -> list[list[str]]:
     """Tables of the configuration with the calibration records of their values."""
     return [
         [
@@ -497,11 +497,11 @@ def _record_rows(records: dict[str, dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def _until(kept: dict[str, Any]) -> str:
+def _until(kept: dict[str, object]) -> str:
     return f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
 
 
-def _meaning(kept: dict[str, Any]) -> str:
+def _meaning(kept: Attributes) -> str:
     kind, raw_unit = kept.get("kind", "force"), kept.get("raw_unit", "V")
     if kind == "encoder":
         return f"{kept['counts_per_turn']} counts a turn"
@@ -513,7 +513,7 @@ def _meaning(kept: dict[str, Any]) -> str:
     return f"{slope:g} {per}, zero at {offset:g} {raw_unit}"
 
 
-def _calibration(kept: dict[str, Any]) -> str:
+def _calibration(kept: Attributes) -> str:
     if "record_id" not in kept:
         return "no record"
     until = _until(kept)

@@ -179,9 +179,9 @@ def _travel(
 
 def calibrations(
     tables: RigTables, records: Mapping[str, Calibration], today: date
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Metadata of every channel for the recording: its table and its complete calibration."""
-    by_channel: dict[str, dict[str, Any]] = {}
+    by_channel: dict[str, dict[str, object]] = {}
     for card in cards_of(tables.devices).values():
         for name, channel in card.channels.items():
             entry = channel.model_dump(exclude={"sim", "bridge", "record"}, exclude_none=True)
@@ -215,7 +215,7 @@ def calibrations(
     return by_channel
 
 
-def _record_facts(calibration: Calibration, today: date) -> dict[str, Any]:
+def _record_facts(calibration: Calibration, today: date) -> dict[str, object]:
     """Facts about a channel's calibration."""
     return {
         "record": calibration.text,

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, one_line
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY_REPORTED
@@ -73,8 +74,8 @@ class Totals:
     runs: int = 0
     duration_s: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
-    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
-    since_swap: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cells: dict[str, dict[str, object]] = field(default_factory=dict)
+    since_swap: dict[str, Figures] = field(default_factory=dict)
     swaps: list[Entry] = field(default_factory=list)
     notes: list[Entry] = field(default_factory=list)
     energy_from: dict[str, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class Logbook:
         """
         return self._totals(read_log(self.path))
 
-    def add(self, entry: Mapping[str, Any]) -> None:
+    def add(self, entry: Figures) -> None:
         """Append a line; waits for other writers."""
         with AppendLog(self.path, wait=True) as log:
             if not log.entries:
@@ -156,7 +157,7 @@ def totals_of(entries: Sequence[Entry]) -> Totals:
     return t
 
 
-def _sum(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+def _sum(total: Figures, more: Figures) -> None:
     for key in COUNTS:
         if more[key] is not None:
             total[key] = (total[key] or 0) + more[key]
@@ -222,9 +223,9 @@ def kept(book: Logbook | None, config: Experiment, path: Path) -> Iterator[Recor
         book.add({"kind": "run", "run": run, "file": file, "cut": False, **counts})
 
 
-def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:
+def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, object]:
     """Counts of a recording for a logbook; zero if there is no recording."""
-    nothing: dict[str, Any] = {"outcome": "no recording", "duration_s": 0.0, "faults": [],
+    nothing: dict[str, object] = {"outcome": "no recording", "duration_s": 0.0, "faults": [],
                                "cells": {}}  # fmt: skip
     if not path.is_file():
         return nothing
@@ -235,7 +236,7 @@ def counted(path: Path, wires: Mapping[str, Wire]) -> dict[str, Any]:
         return {**nothing, "outcome": one_line(f"not readable: {error}")}
 
 
-def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
+def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, object]:
     n, ticks = n_whole_rows(file), file["ticks"]
     t_s = ticks["t_s"][:n]
     bits = int(ticks["fault_bits"][n - 1]) if n else 0
@@ -270,14 +271,14 @@ def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, Any]:
     }
 
 
-def _known(reported: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _known(reported: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """On or off at every row; a row without a report repeats the row before."""
     known = reported != CELL_UNKNOWN
     last = np.maximum.accumulate(np.where(known, np.arange(len(reported)), -1))
     return np.where(last >= 0, reported[last] == 1, False)
 
 
-def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None]:
+def _supply(ticks: h5py.Group, n: int) -> tuple[str, NDArray[np.float64] | None]:
     """Name of the only supply that a recording has, and its measured voltage at every row [V]."""
     supplies = [name.removesuffix("_on_told") for name in ticks if name.endswith("_on_told")]
     if len(supplies) != 1:
@@ -285,17 +286,17 @@ def _supply(ticks: h5py.Group, n: int) -> tuple[str, np.ndarray[Any, Any] | None
     return supplies[0], _held(ticks[f"{supplies[0]}_voltage_V"][:n])
 
 
-def _held(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _held(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """The last reading at every row, 0 before the first."""
     last = np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1))
     return np.where(last >= 0, y[last], 0.0)
 
 
 def _energy_J(
-    current_A: np.ndarray[Any, Any],
-    lasts_s: np.ndarray[Any, Any],
+    current_A: NDArray[np.float64],
+    lasts_s: NDArray[np.float64],
     wire: Wire,
-    volts: np.ndarray[Any, Any] | None,
+    volts: NDArray[np.float64] | None,
 ) -> float | None:
     """Energy: the sum of power times duration.
 
@@ -341,7 +342,7 @@ def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
     return [Logbook(folder, p.stem, simulated=simulated) for p in sorted(where.glob("*.jsonl"))]
 
 
-def _process() -> dict[str, Any]:
+def _process() -> dict[str, object]:
     return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": platform.node()}
 
 

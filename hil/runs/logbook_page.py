@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from hil.config.files import read_merged
 from hil.errors import ConfigError, one_line
@@ -64,7 +63,7 @@ def write(books: list[Logbook], cell: str | None, note: str) -> None:
     book.add({**fields, "note": note, "by": user()})
 
 
-def as_json(book: Logbook) -> dict[str, Any]:
+def as_json(book: Logbook) -> dict[str, object]:
     totals = book.totals()
     return {"file": str(book.path), **asdict(totals), "open": list(totals.open.values())}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hil.calibration import sources
+from hil.config.values import Figures
 from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.loaded import Experiment
 from hil.loop import guard
@@ -95,7 +95,7 @@ class Result:
 
     path: Path
     outcome: str
-    summary: dict[str, Any]
+    summary: Figures
 
 
 def contents_of(
@@ -231,7 +231,7 @@ def note_end(context: LoopContext, outcome: str, error: str) -> None:
 
 def summary_of(
     trial: Trial, status: CalibrationStatus, *, error: str = "", rows_lost: int = 0
-) -> dict[str, Any]:
+) -> Figures:
     """The summary of a trial, without the figures of its rows."""
     checks = trial.context.guard
     return {
@@ -282,10 +282,10 @@ def _plugin_sources(config: Experiment) -> dict[str, dict[str, str]]:
     }
 
 
-def model_arrays(config: Experiment) -> dict[str, Any]:
+def model_arrays(config: Experiment) -> dict[str, object]:
     """The twin as `/model` of the recording: names, and matrices if it is linear."""
     table, model = config.tables.model, config.models[0]
-    names: dict[str, Any] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}
+    names: dict[str, object] = {"inputs": list(model.inputs), "outputs": list(model.outputs)}
     if model.cell_names:
         names["cells"] = list(model.cell_names)
         names["force_on_N"] = config.run.forces_on_N

@@ -44,8 +44,8 @@ class Difference:
     row: int
     t_s: float
     column: str
-    recorded: Any
-    replayed: Any
+    recorded: object
+    replayed: object
 
 
 class _RecordedClock(VirtualClock):
@@ -213,5 +213,5 @@ def _model_difference(run: xr.Dataset, pipeline: assembly.Pipeline) -> Differenc
     return first
 
 
-def _as_python(value: Any) -> Any:
+def _as_python(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

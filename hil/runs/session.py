@@ -1,7 +1,7 @@
 """One run from configuration to recording; leaves the rig safe on every exit path."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -46,7 +46,7 @@ class View:
     foxglove: live.Address | None = None
 
 
-def from_options(config: Experiment, options: dict[str, Any]) -> tuple[Plan, Output, View]:
+def from_options(config: Experiment, options: Mapping[str, Any]) -> tuple[Plan, Output, View]:
     """The arguments of `run` from the names of all their attributes.
 
     Raises

@@ -11,10 +11,10 @@ import importlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from hil.config.files import Merged, parse_set
 from hil.config.validate import validated
+from hil.config.values import Figures
 from hil.errors import ConfigError, ModelError, one_line, remedy
 from hil.experiment.registry import studies
 from hil.pages.html import rendered
@@ -22,7 +22,7 @@ from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 
 
-def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
+def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, object]:
     """Run a study; returns its results as written to results.json.
 
     Raises
@@ -34,7 +34,7 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
     if name not in modules:
         raise ConfigError(f"study '{name}': unknown{remedy(name, modules)}")
     study = importlib.import_module(modules[name])
-    table: dict[str, Any] = {}
+    table: dict[str, object] = {}
     for text in sets:
         change = parse_set(text)
         if not change.keys() <= study.Values.model_fields.keys():
@@ -52,15 +52,15 @@ def run_study(name: str, sets: Iterable[str], out: Path) -> dict[str, Any]:
         raise ConfigError(one_line(f"study {name}: {error}")) from None
 
 
-def write_results(out: Path, figures: Mapping[str, Any]) -> dict[str, Any]:
+def write_results(out: Path, figures: Mapping[str, object]) -> dict[str, object]:
     """Write results.json and the page into a folder; returns the results as written."""
-    results: dict[str, Any] = plain(dict(figures))
+    results: dict[str, object] = plain(dict(figures))
     write_whole(out / "results.json", json.dumps(results, indent=2) + "\n")
     write_whole(out / "index.html", _page(results))
     return results
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: Figures) -> str:
     """The tables, checks and notes of a study as text."""
     checks, lines = results.get("checks", []), [results["title"], ""]
     for table in results.get("tables", []):
@@ -83,7 +83,7 @@ def as_text(results: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"- {note}" for note in results.get("notes", []))])
 
 
-def _page(results: dict[str, Any]) -> str:
+def _page(results: Figures) -> str:
     return rendered(
         "study.html",
         title=results["title"], figures=results["figures"], notes=results.get("notes", []),

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from math import nan
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from hil.loop import loop
 from hil.loop.clock import RealClock, sees_sleep
@@ -36,7 +36,7 @@ class Trial:
         self.granted: dict[str, str] = {}
         self.outcome = "aborted"
         self.loop_s = nan
-        self.kernel: dict[str, Any] = {}
+        self.kernel: dict[str, object] = {}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:

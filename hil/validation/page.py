@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hil.config.values import Figures
 from hil.errors import writing
 from hil.identification import parameters
 from hil.identification.identifiability import short
@@ -28,7 +29,7 @@ from hil.pages.style import (
 from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
 from hil.validation.figures import Figure as Interval
-from hil.validation.validate import Z_95, Validated, drawn_band
+from hil.validation.validate import Z_95, Criterion, Validated, drawn_band
 
 NAMES = {
     "rms_max_N": ("RMS", "N", 1.0),
@@ -45,13 +46,13 @@ BASES = {
 }
 
 
-def as_dict(runs: Sequence[Validated], page: Path) -> dict[str, Any]:
+def as_dict(runs: Sequence[Validated], page: Path) -> dict[str, object]:
     """The results for `--json`."""
     return dict(plain({"page": str(page), "accepted": all(v.accepted for v in runs),
                        "runs": [_one(v) for v in runs]}))  # fmt: skip
 
 
-def _one(v: Validated) -> dict[str, Any]:
+def _one(v: Validated) -> Figures:
     entry = _with_keys_of_force(v)
     if v.data.unit == "N":
         return entry
@@ -59,14 +60,14 @@ def _one(v: Validated) -> dict[str, Any]:
     return _in_metres(entry)
 
 
-def _in_metres(table: dict[str, Any]) -> dict[str, Any]:
+def _in_metres(table: dict[str, object]) -> dict[str, object]:
     return {
         key.removesuffix("_N") + "_m" if key.endswith("_N") else key: value
         for key, value in table.items()
     }
 
 
-def _with_keys_of_force(v: Validated) -> dict[str, Any]:
+def _with_keys_of_force(v: Validated) -> Figures:
     figures, ripple = v.figures, v.ripple
     return {
         "run": str(v.recorded.path),
@@ -148,7 +149,7 @@ def _range(figure: Interval, scale: float, places: int) -> str:
     return f"{value:.{places}f} ({low:.{places}f} .. {high:.{places}f})"
 
 
-def _criterion(c: Any) -> str:
+def _criterion(c: Criterion) -> str:
     name, unit, scale = NAMES[c.key]
     sign = ">=" if c.key.endswith("_min") else "<="
     mark = "kept" if c.met else "NOT KEPT"
@@ -289,7 +290,7 @@ def _trend(runs: Sequence[Validated]) -> Figure:
         return figure
 
 
-def _run(v: Validated) -> dict[str, Any]:
+def _run(v: Validated) -> dict[str, object]:
     attrs, f, known = v.recorded.run.attrs, v.figures, v.known
     sigma = np.sqrt(np.diag(known.covariance))
     values = dict(zip(known.keys, _values(v), strict=True))
@@ -353,7 +354,7 @@ def _values(v: Validated) -> list[float]:
     return [parameters.get(tables, key) for key in v.known.keys]
 
 
-def _row(c: Any) -> tuple[str, str, str, str, bool]:
+def _row(c: Criterion) -> tuple[str, str, str, str, bool]:
     name, unit, scale = NAMES[c.key]
     sign = "≥" if c.key.endswith("_min") else "≤"
     worst = "–" if c.worst == c.value else f"{scale * c.worst:.4g} {unit}"
@@ -364,7 +365,9 @@ def _row(c: Any) -> tuple[str, str, str, str, bool]:
 def _figure_rows(v: Validated) -> list[tuple[str, str, str]]:
     f = v.figures
 
-    def row(name: str, figure: Interval, scale: float, unit: str, places: int) -> Any:
+    def row(
+        name: str, figure: Interval, scale: float, unit: str, places: int
+    ) -> tuple[str, str, str]:
         ends = f"{scale * figure.low:.{places}f} .. {scale * figure.high:.{places}f}"
         return name, f"{scale * figure.value:.{places}f} {unit}", ends
 

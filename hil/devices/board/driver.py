@@ -185,10 +185,10 @@ class CellBoard:
                 f"{self._cells.n}"
             )
         for key, value in spec.limits.items():
-            there = identity["limits"][key]
-            if there != value:
+            held = identity["limits"][key]
+            if held != value:
                 raise DeviceError(
-                    f"{self.name}: limits differ: {key} is {there} on the board, {value} in the "
+                    f"{self.name}: limits differ: {key} is {held} on the board, {value} in the "
                     "rig: set one to the other"
                 )
         wrong = fuses.problems(identity["fuses"])
@@ -334,8 +334,8 @@ class CellBoard:
     @property
     def has_news(self) -> bool:
         """Whether a newly isolated cell or an unmeasured supply is still to be reported."""
-        own = self._resistances
-        return self._cells.has_news or (own is not None and own.has_news)
+        resistances = self._resistances
+        return self._cells.has_news or (resistances is not None and resistances.has_news)
 
     def messages(self) -> list[Message]:
         """Newly isolated cells, an unmeasured supply, weak fuses; fault bits hold all else."""
@@ -344,12 +344,13 @@ class CellBoard:
         return [*notes, *told, *self._cells.messages()]
 
     def _reasons(self, result: str, answer: protocol.Message) -> str:
-        found = protocol.fault_names(answer["fault_bits"])
-        faults = ", ".join(found)
-        names = self._place.cell_names
-        cells = ", ".join(n for i, n in enumerate(names) if answer["fault_cells"] >> i & 1)
+        names = protocol.fault_names(answer["fault_bits"])
+        faults = ", ".join(names)
+        cells = ", ".join(
+            cell for i, cell in enumerate(self._place.cell_names) if answer["fault_cells"] >> i & 1
+        )
         text = result + (f" ({faults}{': ' + cells if cells else ''})" if faults else "")
-        if "supply_stuck" in found:
+        if "supply_stuck" in names:
             text += f": {SUPPLY_STUCK}"
         return text
 
@@ -378,8 +379,8 @@ class CellBoard:
         self._last_t_s = self._sent_t_s
         if answer.name == "readings":
             self._heat.note(answer)
-            found = _readings(answer.numbers)
-            numbers = (0, *found[:2], 0, *found[2:], _DONE, _DISARMED)
+            readings = _readings(answer.numbers)
+            numbers = (0, *readings[:2], 0, *readings[2:], _DONE, _DISARMED)
         else:
             numbers = _status(answer.numbers)
         (cells_on, cells_open, fault_bits, first_cell, currents_mA, temperatures_cC, time_us,
@@ -409,9 +410,9 @@ class CellBoard:
     def _show_link(self) -> None:
         self._bits[self._links] = self._faults_of_link
 
-    def _note_trouble(self, found: int, answer: protocol.Message) -> None:
-        fresh = found & ~self._faults_of_link
-        self._faults_of_link |= found
+    def _note_trouble(self, faults: int, answer: protocol.Message) -> None:
+        fresh = faults & ~self._faults_of_link
+        self._faults_of_link |= faults
         state, result = protocol.state_name(answer["state"]), protocol.result_name(answer["result"])
         if fresh & _RESET:
             self._link_fault_texts[_RESET] = (
@@ -432,13 +433,13 @@ class CellBoard:
         ----------
         on_s : time for which every cell of the rig has been commanded on
         """
-        found = {
+        texts_by_fault = {
             name: [self._link_fault_texts[bit]]
             for name, bit in zip(LINK_TROUBLES, (_RESET, _REFUSED), strict=True)
             if bit in self._link_fault_texts
         }
         if self._resistances and (texts := self._resistances.troubles()):
-            found["resistance_out_of_range"] = texts
+            texts_by_fault["resistance_out_of_range"] = texts
         answer = self._answer
         if answer is not None and answer["fault_bits"]:
             blamed = {name: i for i, name in enumerate(self._place.cell_names)
@@ -447,8 +448,8 @@ class CellBoard:
             values = self._tripped(blamed, order)
             values[ON_TIME] = {name: on_s[self._place.gates[i]] for name, i in blamed.items()}
             words = words_of(order, list(blamed), self._spec.limits, values)
-            found["board_fault"] = [f"{self.name}: {text}" for text in words]
-        return found
+            texts_by_fault["board_fault"] = [f"{self.name}: {text}" for text in words]
+        return texts_by_fault
 
     def _tripped(
         self, cells: Mapping[str, int], faults: Sequence[str]
@@ -549,11 +550,11 @@ class CellBoard:
             self._take(last)
             self._is_armed = False
         ran_back = self._link.ran_back(answer["time_us"])
-        found = _trouble(
+        faults = _trouble(
             ran_back, answer["result"], answer["state"], answer["fault_bits"], _DISARMED
         )
-        if found:
-            self._note_trouble(found, answer)
+        if faults:
+            self._note_trouble(faults, answer)
             self._show_link()
 
     def close(self) -> None:

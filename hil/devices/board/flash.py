@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hil.devices.board import bundled_firmware, fuses, listing, protocol
 from hil.devices.board.native import places_of
@@ -59,7 +58,7 @@ def flashed(
     fuses_alone: bool = False,
     build: str = "board",
     baud: int = BAUD,
-) -> dict[str, Any]:
+) -> protocol.Fields:
     """Write image or fuses with avrdude, then query the board; returns its identity.
 
     A programmer erases the chip, boot loader included, writes the fuses and reads them back. A boot
@@ -149,7 +148,7 @@ def _read_fuses(address: str, at: list[str]) -> tuple[int, int, int]:
     return low, high, extended
 
 
-def _confirm(address: str, new: Image | None) -> dict[str, Any]:
+def _confirm(address: str, new: Image | None) -> protocol.Fields:
     """The identity of the board with its new firmware."""
     identity = _identify(address)
     if new is not None and identity["firmware_hash"] != new.firmware_hash:
@@ -175,7 +174,7 @@ def _reason(said: str) -> str:
     return f"{first}: is the board powered, and its flashing jumper closed?"
 
 
-def _identify(address: str) -> dict[str, Any]:
+def _identify(address: str) -> protocol.Fields:
     for _ in range(RESTARTS - 1):
         try:
             return listing.identity(address)

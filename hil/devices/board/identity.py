@@ -32,14 +32,14 @@ def serial_of(number: int, address: str) -> str:
     )
 
 
-def own_serial(number: int) -> str:
+def serial_text(number: int) -> str:
     """The serial number in a board's memory, as text."""
     return NONE if number == UNMARKED else str(number)
 
 
 def _serial(number: int, address: str) -> str:
     is_named = number == UNMARKED and address.startswith(USB)
-    return address if is_named else own_serial(number)
+    return address if is_named else serial_text(number)
 
 
 def tells_apart(address: str, serial: str | None) -> bool:

@@ -131,12 +131,12 @@ class Link:
         if last_us is None:
             return False
         passed_s = 1e-6 * (time_us - last_us)
-        if elapsed_s < WRAP_S / 4.0 and _short_way_s(passed_s) < 0.0:
+        if elapsed_s < WRAP_S / 4.0 and _wrapped_s(passed_s) < 0.0:
             return True
-        off_s = abs(_short_way_s(passed_s - elapsed_s))
+        off_s = abs(_wrapped_s(passed_s - elapsed_s))
         return off_s > RESET_SLACK_S + RESET_SLACK_SHARE * abs(elapsed_s)
 
 
-def _short_way_s(difference_s: float) -> float:
+def _wrapped_s(difference_s: float) -> float:
     """A difference of two times of a board, of which whole wraps are not known."""
     return (difference_s + WRAP_S / 2.0) % WRAP_S - WRAP_S / 2.0

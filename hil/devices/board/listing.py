@@ -1,12 +1,11 @@
 """Commissioning of driver boards: list ports, read and set limits, simulate a board."""
 
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from hil.devices.board import fuses, protocol
-from hil.devices.board.identity import own_serial
+from hil.devices.board.identity import serial_text
 from hil.devices.board.ineffective import without_effect
 from hil.devices.board.native import built
 from hil.devices.board.port import SerialPort, holder_of
@@ -39,7 +38,7 @@ def _who(path: str) -> str:
         return f"held by {held}" if held else str(error).removeprefix(f"board: {path}: ")
     agrees = "" if board["wire_agrees"] else ", PROTOCOL DIFFERS: hil board flash"
     return (
-        f"driver board {own_serial(board['serial'])}, {board['n_cells']} cells, "
+        f"driver board {serial_text(board['serial'])}, {board['n_cells']} cells, "
         f"firmware {board['firmware_hash']:08x}{agrees}"
     )
 
@@ -55,7 +54,7 @@ def ports_as_text(ports: list[dict[str, str]]) -> str:
     )
 
 
-def ask(address: str, command: str, **fields: Any) -> protocol.Message:
+def ask(address: str, command: str, **fields: object) -> protocol.Message:
     """One exchange with a board; nothing is energised.
 
     Raises
@@ -75,7 +74,7 @@ def ask(address: str, command: str, **fields: Any) -> protocol.Message:
 
 
 def _exchange(
-    port: SerialPort, address: str, seq_taken: int, command: str, **fields: Any
+    port: SerialPort, address: str, seq_taken: int, command: str, **fields: object
 ) -> protocol.Message:
     decoder = protocol.Decoder()
     for ahead in range(1, ATTEMPTS + 1):
@@ -93,7 +92,7 @@ def _exchange(
     raise DeviceError(f"board: {address}: no answer: is this a driver board with firmware?")
 
 
-def identity(address: str) -> dict[str, Any]:
+def identity(address: str) -> protocol.Fields:
     """The identity of the board, and its limits."""
     answer = ask(address, "identify")
     fields = dict(answer.fields)
@@ -101,11 +100,11 @@ def identity(address: str) -> dict[str, Any]:
     return fields
 
 
-def identity_as_text(address: str, board: dict[str, Any]) -> str:
+def identity_as_text(address: str, board: protocol.Fields) -> str:
     """A few lines, then the table of limits."""
     agrees = "matches" if board["wire_agrees"] else "DIFFERS: hil needs the firmware it came with"
     lines = [
-        f"{address}: serial {own_serial(board['serial'])}, {board['n_cells']} cells, "
+        f"{address}: serial {serial_text(board['serial'])}, {board['n_cells']} cells, "
         f"firmware {board['firmware_hash']:08x}, protocol {agrees}",
         f"fuses {fuses.as_text(board['fuses'])}"
         + "".join(f"\n  WRONG: {text}" for text in fuses.problems(board["fuses"])),
@@ -119,7 +118,7 @@ def identity_as_text(address: str, board: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _wrong(board: Mapping[str, Any]) -> list[str]:
+def _wrong(board: protocol.Fields) -> list[str]:
     """Entries of a board's own table that leave a protection without effect."""
     measures = bool(board["faults_checked"] & protocol.FAULTS_MEASURED)
     table = board["limits"]
@@ -135,7 +134,7 @@ def checked_as_text(faults_checked: int) -> str:
     return f"it measures nothing and cannot find {', '.join(lacking)}"
 
 
-def changed_limits(board: Mapping[str, Any], sets: Iterable[str]) -> dict[str, int]:
+def changed_limits(board: protocol.Fields, sets: Iterable[str]) -> dict[str, int]:
     """The table of a board with `name=value` changes.
 
     Parameters

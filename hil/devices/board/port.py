@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from hil.errors import DeviceError
 
@@ -37,6 +37,9 @@ class Port(Protocol):
     def arrived_s(self) -> float:
         """The same clock when the bytes last read had arrived, as far as it can be known."""
         ...
+
+
+Answer = TypeVar("Answer")
 
 
 def _no_clock() -> float:
@@ -80,7 +83,7 @@ class SerialPort:
         self._name = name
         path = port_path(name, address)
         self._path = path
-        options: dict[str, Any] = {"baudrate": BAUD, "timeout": 0.0, "write_timeout": 0.1}
+        options: dict[str, object] = {"baudrate": BAUD, "timeout": 0.0, "write_timeout": 0.1}
         if "://" not in path:
             options["exclusive"] = True
         self._line = self._guarded(
@@ -97,7 +100,7 @@ class SerialPort:
             request = termios.TIOCEXCL if out else termios.TIOCNXCL
             fcntl.ioctl(self._line.fileno(), request)
 
-    def _guarded(self, action: Callable[[], Any], what: str) -> Any:
+    def _guarded(self, action: Callable[[], Answer], what: str) -> Answer:
         # An unplugged port shows itself as any of these, depending on platform and moment.
         import serial
 

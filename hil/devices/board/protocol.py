@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -20,6 +20,9 @@ from typing import Any
 
 class WireError(Exception):
     """protocol.h cannot be parsed, or a message does not match it."""
+
+
+Fields = dict[str, Any]  # of a message by name: numbers, lists of them, and tables of a cell each
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Message:
         self.numbers = numbers
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Fields:
         return {} if self._layout is None else self._layout.shaped(self.numbers)
 
     def __getitem__(self, field: str) -> Any:
@@ -198,7 +201,7 @@ class Layout:
         """The numbers of a payload, one after the other."""
         return self._struct.unpack(payload)
 
-    def shaped(self, numbers: tuple[int, ...]) -> dict[str, Any]:
+    def shaped(self, numbers: tuple[int, ...]) -> Fields:
         """The fields that these numbers make."""
         return self._shaped(iter(numbers))
 
@@ -226,8 +229,8 @@ class Layout:
                 flat += value
         return flat
 
-    def _shaped(self, numbers: Any) -> dict[str, Any]:
-        shaped: dict[str, Any] = {}
+    def _shaped(self, numbers: Iterator[int]) -> Fields:
+        shaped: Fields = {}
         for name, shape in self.fields:
             if shape is None:
                 shaped[name] = next(numbers)
@@ -322,7 +325,7 @@ _BYTES_OF = [bytes((n,)) for n in range(256)]
 # --- frames -------------------------------------------------------------------------------------
 
 
-def encode(name: str, seq: int, **fields: Any) -> bytes:
+def encode(name: str, seq: int, **fields: object) -> bytes:
     """A frame with its delimiter.
 
     Parameters

@@ -18,7 +18,7 @@ from hil.devices.base import RawSink
 from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput
 from hil.devices.nidaq.driver import NiDaq
-from hil.devices.nidaq.simdaq_border import own_errors
+from hil.devices.nidaq.simdaq_border import simdaq_errors
 from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.errors import DeviceError
@@ -105,7 +105,7 @@ class EmulatedBench:
         self._levels += levels
         self._cables += cables
 
-    @own_errors()
+    @simdaq_errors()
     def open(self) -> None:
         """Plug all cards in and let `nidaqmx` see them; again when they are there already."""
         if self._system is not None:

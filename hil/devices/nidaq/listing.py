@@ -1,25 +1,24 @@
 """List of the NI cards that NI-DAQmx finds on this computer."""
 
 from importlib.util import find_spec
-from typing import Any
 
 from hil.devices.nidaq.errors import said_by
 from hil.errors import DeviceError
 
 
-def cards() -> tuple[list[dict[str, Any]], str]:
+def cards() -> tuple[list[dict[str, object]], str]:
     """Every card with its numbers of channels, and the reason if there are none."""
     if find_spec("nidaqmx") is None:
         return [], "NI cards need an extra: pip install 'hil-arrays[daq]'"
     try:
         with said_by("cards"):
-            rows = _found()
+            rows = _rows()
     except DeviceError as error:
         return [], str(error).removeprefix("cards: ").partition(":")[0]
     return rows, "" if rows else "NI-DAQmx knows of no card: check cable and power"
 
 
-def _found() -> list[dict[str, Any]]:
+def _rows() -> list[dict[str, object]]:
     from nidaqmx.system import System
 
     return [
@@ -37,7 +36,7 @@ def _found() -> list[dict[str, Any]]:
     ]
 
 
-def cards_as_text(rows: list[dict[str, Any]], why_none: str) -> str:
+def cards_as_text(rows: list[dict[str, object]], why_none: str) -> str:
     """Format the cards, one line each."""
     if not rows:
         return why_none

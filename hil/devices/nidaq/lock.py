@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hil.errors import DeviceError
 from hil.platform import locks
-from hil.platform.own_files import NO_LINK
+from hil.platform.private_files import NO_LINK
 from hil.platform.provenance import user
 
 # The same folder for all users, independent of TMPDIR.

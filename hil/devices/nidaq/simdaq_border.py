@@ -8,7 +8,7 @@ from simdaq.errors import PortError, SetupError
 
 
 @contextmanager
-def own_errors() -> Iterator[None]:
+def simdaq_errors() -> Iterator[None]:
     """Convert simdaq's errors to `ConfigError` and `DeviceError` with the same message."""
     try:
         yield

@@ -119,7 +119,7 @@ class Watchdogs:
         owner: str,
         lines: Sequence[Line | CellLine],
         voltages: Sequence[AnalogOutput],
-        made: list[Any],
+        made: list[object],
     ) -> list[Message]:
         """A watchdog with its states, which is added to `made`; what it covers."""
         from nidaqmx.constants import Level, WatchdogAOExpirState

@@ -166,8 +166,8 @@ class SimDaq:
         names = [self._channels[i].name for i in self._analog]
         lines = [*self._lines_in, *self._lines_out]
         gates = [self._lines_in[i] for i in self._gate_of_line]
-        own = card_columns(self.name, names, lines, simulated=True, read_back=gates)
-        return [*time_columns(self.name, simulated=True), *raw, *own]
+        card = card_columns(self.name, names, lines, simulated=True, read_back=gates)
+        return [*time_columns(self.name, simulated=True), *raw, *card]
 
     def open(self) -> None:
         self._put_lines(False)
@@ -208,7 +208,7 @@ class SimDaq:
                 draws.standard_normal(out=noise)
         at = self._n % NOISE_BLOCK
         self._n += 1
-        r, faults, there = self._readings, 0, 0
+        r, faults, valid_bits = self._readings, 0, 0
         for i, channel in enumerate(self._channels):
             late = self._late[i]
             late.append(self._input_raw(channel))
@@ -233,8 +233,8 @@ class SimDaq:
                 faults |= card_fault(self._analog.index(i), AT_RAIL)
                 valid = False
             if valid:
-                there |= 1 << index
-        r.mark_valid(self._sources, there)
+                valid_bits |= 1 << index
+        r.mark_valid(self._sources, valid_bits)
         estop_open = self._injection is not None and self._injection.active(
             "card_estop_open", self.name
         )
@@ -329,8 +329,8 @@ class SimDaq:
 
     def messages(self) -> list[Message]:
         """Tared zeros, in the form of a card's messages; recalibration of old runs needs them."""
-        found, self._messages = self._messages, []
-        return found
+        messages, self._messages = self._messages, []
+        return messages
 
     def safe(self) -> None:
         """Set all outputs to zero, the enable lines and the lines of cells low."""

@@ -96,7 +96,7 @@ class SimPlant:
         self._duty = np.zeros(n_cells)
         self._off = np.zeros(n_cells, dtype=np.uint8)
         self._no_current_A = np.zeros(n_cells)
-        self._given_V, self._drawn_A = math.inf, 0.0
+        self._field_V, self._drawn_A = math.inf, 0.0
 
     def set_supply(self, volts: float, limit_A: float) -> None:
         """Set the supply's voltage and current limit."""
@@ -119,10 +119,10 @@ class SimPlant:
 
     def fed(self) -> tuple[float, float]:
         """Voltage of the supply and total current of the cells now."""
-        return self._given_V, self._drawn_A
+        return self._field_V, self._drawn_A
 
     def _set_field(self, volts: float) -> None:
-        self._given_V = volts
+        self._field_V = volts
         self._wires.set_supply_V(volts)
 
     def _limit_current(self) -> None:
@@ -134,12 +134,12 @@ class SimPlant:
         plain_A = float(self._current_on_A * duty[~self._thermal].sum())
         per_V = float((duty[self._thermal] / self.resistance_Ohm[self._thermal]).sum())
         wire_A = per_V * self._volts
-        given_V = self._volts
+        field_V = self._volts
         if wire_A + plain_A > self._limit_A:
             share = self._limit_A / (wire_A + plain_A)
-            given_V, wire_A, plain_A = share * self._volts, share * wire_A, share * plain_A
-        if given_V != self._given_V:
-            self._set_field(given_V)
+            field_V, wire_A, plain_A = share * self._volts, share * wire_A, share * plain_A
+        if field_V != self._field_V:
+            self._set_field(field_V)
         self._drawn_A = wire_A + plain_A
 
     def _show_currents(self) -> None:

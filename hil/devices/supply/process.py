@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from hil.config.values import TomlTable
 from hil.devices.supply.driver import FAILED, READY, SHARED
 from hil.errors import one_line
 from hil.loop.clock import SleepMeter
@@ -166,7 +167,7 @@ def _reason(error: Exception) -> str:
     return text or type(error).__name__
 
 
-def connect(job: dict[str, Any]) -> tuple[Scpi, str, Callable[[], None]]:
+def connect(job: TomlTable) -> tuple[Scpi, str, Callable[[], None]]:
     """Open the supply; returns it, its identity and a function that closes it.
 
     Raises
@@ -216,7 +217,7 @@ class Post:
         now_s: Callable[[], float] = time.perf_counter,
         sleep: SleepMeter | None = None,
     ) -> None:
-        with shared_memory.open_own(Path(path)) as file:
+        with shared_memory.open_private(Path(path)) as file:
             self._shared = np.memmap(file, dtype=SHARED, mode="r+", shape=(1,))
         self._now_s, self._sleep = now_s, sleep or SleepMeter()
         self._hung = False
@@ -255,7 +256,7 @@ class Post:
         return bool(self._shared["end"][0]) or bool(gone)
 
 
-def run(path: str, job: dict[str, Any]) -> int:
+def run(path: str, job: TomlTable) -> int:
     """Serve one loop until it ends the session; returns 0, or 1 if the supply failed."""
     post = Post(path)
     let_go: Callable[[], None] | None = None

@@ -155,7 +155,7 @@ def _open_loads(reading: Reading, setup: Setup) -> Failure | None:
                 "the offset of its amplifier, current_on_min_mA of the board's limits, and that "
                 "nothing is connected",
             )
-    return _all_there(reading["outputs"], setup)
+    return _output_left_out(reading["outputs"], setup)
 
 
 def looks_open(reading: Reading, output: int) -> bool:
@@ -163,7 +163,7 @@ def looks_open(reading: Reading, output: int) -> bool:
     return bool(reading["faults"] == ["current_low"] and reading["fault_cells"] == [output])
 
 
-def _all_there(readings: Sequence[Reading], setup: Setup) -> Failure | None:
+def _output_left_out(readings: Sequence[Reading], setup: Setup) -> Failure | None:
     if len(readings) == len(setup.cells):
         return None
     return Failure("not every output was tried", "the readings, which were changed")
@@ -283,7 +283,7 @@ def _refused(reading: Reading, setup: Setup, when: str) -> Failure:
 
 def _gates(reading: Reading, setup: Setup) -> Failure | None:
     wrong = (_gate(one, setup, i) for i, one in enumerate(reading["gates"]))
-    return next(filter(None, wrong), None) or _all_there(reading["gates"], setup)
+    return next(filter(None, wrong), None) or _output_left_out(reading["gates"], setup)
 
 
 def _current(reading: Reading, setup: Setup, cell: int) -> Failure | None:

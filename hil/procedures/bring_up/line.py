@@ -5,7 +5,7 @@ It is not the driver of a run: there is no rig, no tick, and no more than one ce
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Held:
     fault_cells: tuple[int, ...]
     current_A: tuple[float, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {"result": self.result, "faults": list(self.faults),
                 "fault_cells": list(self.fault_cells),
                 "current_A": [round(one, 6) for one in self.current_A]}  # fmt: skip
@@ -110,7 +110,7 @@ class Line:
     def _other_wire(self) -> str:
         return f"{self.name}: its firmware speaks another version of the protocol: hil board flash"
 
-    def _ask(self, command: str, **fields: Any) -> protocol.Message:
+    def _ask(self, command: str, **fields: object) -> protocol.Message:
         for _ in range(ATTEMPTS):
             self._number = protocol.following(self._number)
             seq = self._number & 255
@@ -135,9 +135,9 @@ class Line:
         self._bench.wait(LOOKS_S)
         self._ask("clear_faults")
         self._bench.wait(LOOKS_S)
-        return self._found("done")
+        return self._reading_after("done")
 
-    def _found(self, result: str, currents: list[tuple[int, ...]] | None = None) -> Held:
+    def _reading_after(self, result: str, currents: list[tuple[int, ...]] | None = None) -> Held:
         now = self._ask("read")
         first, every = now["first_fault_bits"], now["fault_bits"]
         names = [*protocol.fault_names(first), *protocol.fault_names(every & ~first)]
@@ -150,7 +150,7 @@ class Line:
         """Arm these cells, each of which the board pulses for 0.15 ms, and disarm at once."""
         self._clear()
         answer = self._arm(cells)
-        reading = self._found(protocol.result_name(answer["result"]))
+        reading = self._reading_after(protocol.result_name(answer["result"]))
         self._clear()
         if answer["cells_open"]:  # isolated: its table allows open cells
             apart = tuple(i for i in range(self.n_gates) if answer["cells_open"] >> i & 1)
@@ -178,7 +178,7 @@ class Line:
             if meanwhile is not None:
                 meanwhile(on_s)
             self._bench.wait(EVERY_S)
-        reading = self._found(result, currents)
+        reading = self._reading_after(result, currents)
         self._clear()
         return reading
 
@@ -210,7 +210,7 @@ class Line:
             left_s = min(left_s, duration_s) if result == "not_armed" else left_s
             self._bench.wait(EVERY_S)
             left_s -= EVERY_S
-        return self._found(result)
+        return self._reading_after(result)
 
     def open_relay(self) -> None:
         """Disarm, which opens relay K1, and wait until the rail is dead."""
@@ -222,7 +222,7 @@ class Line:
         self._clear()
         answer = self._arm(cells)
         self._bench.wait(1e-3 * self._table["silence_max_ms"] + SETTLED_S)
-        reading = self._found(protocol.result_name(answer["result"]))
+        reading = self._reading_after(protocol.result_name(answer["result"]))
         self._clear()
         return reading
 
@@ -232,7 +232,7 @@ class Line:
         self._ask("clear_faults")
         return "estop_open" in protocol.fault_names(self._ask("read")["fault_bits"])
 
-    def ask(self, command: str, **fields: Any) -> protocol.Message:
+    def ask(self, command: str, **fields: object) -> protocol.Message:
         """An exchange for `hil.devices.board.self_test`."""
         return self._ask(command, **fields)
 

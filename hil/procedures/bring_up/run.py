@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +28,12 @@ from hil.devices.board.port import Port, SerialPort
 from hil.errors import ConfigError, DeviceError
 from hil.loop.requests import Stop
 from hil.procedures.bring_up.bench import Chip, SimulatedBench, check_faults
-from hil.procedures.bring_up.judge import Failure, failure
+from hil.procedures.bring_up.judge import Failure, Reading, failure
 from hil.procedures.bring_up.line import Line
 from hil.procedures.bring_up.people import Guided, Person, Rehearsing, tell
 from hil.procedures.bring_up.setup import Setup, of_port, of_rig
 from hil.procedures.bring_up.steps import Act, connections, steps_of
-from hil.procedures.procedure import Journal, Step, gather
+from hil.procedures.procedure import Journal, Readings, Step, gather
 from hil.procedures.run import Done, remove_rehearsal, written
 from hil.procedures.session_file import software_used
 from hil.runs.opened import interrupted_by_signals, stop_on_signals
@@ -320,7 +319,7 @@ def _journal(
     path = beside.with_suffix(".journal")
     if asked.rehearse:
         path.unlink(missing_ok=True)
-    of: dict[str, Any] = {
+    of: dict[str, object] = {
         "kind": KIND, "serial": serial, "firmware": identity["firmware_hash"],
         "rehearse": asked.rehearse, "cells": setup.cells, "limits": setup.limits,
         "load_Ohm": setup.load_Ohm, "supply_V": setup.supply_V, "estop": setup.estop,
@@ -358,7 +357,7 @@ def _gathered(
     steps = steps_of(setup)
     wired: list[str] = []  # the stage, once the bench was wired for one
 
-    def read(step: Step, i: int) -> dict[str, Any] | None:
+    def read(step: Step, i: int) -> dict[str, object] | None:
         assert isinstance(step, Act)
         at = f"[{i + 1}/{len(steps)}]"
         if wired != [step.stage]:
@@ -391,7 +390,9 @@ def _judge_kept(steps: Sequence[Act], journal: Journal, setup: Setup) -> None:
             raise _FailedError(step, cause)
 
 
-def _taken(step: Act, at: str, setup: Setup, line: Line, guided: Guided) -> dict[str, Any] | None:
+def _taken(
+    step: Act, at: str, setup: Setup, line: Line, guided: Guided
+) -> dict[str, object] | None:
     """What was typed and what the board was asked for; None: undo the step before."""
     if step.marks:
         line.mark()
@@ -411,7 +412,7 @@ def _taken(step: Act, at: str, setup: Setup, line: Line, guided: Guided) -> dict
     return None if typed is None else {"typed": typed, **reading}
 
 
-def _looked(step: Act, setup: Setup, line: Line, guided: Guided) -> dict[str, Any]:
+def _looked(step: Act, setup: Setup, line: Line, guided: Guided) -> dict[str, object]:
     line.use(setup.loads_table() if step.loads_table else setup.table)
     return step.look(line, setup, guided)
 
@@ -477,7 +478,7 @@ def _recorded(
     return written(out, table, {"said": said}, truth)
 
 
-def _values(setup: Setup, readings: dict[str, Any]) -> tuple[dict[str, float], NDArray[np.float64]]:
+def _values(setup: Setup, readings: Readings) -> tuple[dict[str, float], NDArray[np.float64]]:
     """What the ammeter read over what the board read; of a board that measures nothing, the first.
 
     The variance is that of the meter's error and of a count of the board's converter, both taken
@@ -510,7 +511,7 @@ def _earlier(out: Path, serial: str) -> list[str]:
     return hashes
 
 
-def as_seen(key: str, reading: Mapping[str, Any]) -> str:
+def as_seen(key: str, reading: Reading) -> str:
     """What was seen in a step, in a few words."""
     words = []
     if "typed" in reading:

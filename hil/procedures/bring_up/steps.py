@@ -7,7 +7,7 @@ connected and with dummy loads come first, so that a wrong board meets no wire.
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from hil.devices.board.self_test import Operator, check_estop
 from hil.errors import DeviceError
@@ -28,7 +28,7 @@ READ_AGAIN_S = 0.1  # of the supply, twice
 PRESSED_S = 0.2  # when a rehearsal presses it
 SHOWN_V = 60.0  # more is not a reading of this bench
 
-Look = Callable[[Line, Setup, Operator], dict[str, Any]]
+Look = Callable[[Line, Setup, Operator], dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -213,11 +213,11 @@ def _all(setup: Setup) -> int:
     return (1 << len(setup.cells)) - 1
 
 
-def _idle(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _idle(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     return line.idle().as_dict()
 
 
-def _reset(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _reset(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     return {"reset_by": line.reset_since_mark()}
 
 
@@ -225,7 +225,7 @@ def _tell(text: str) -> None:
     say(text, file=sys.stderr)
 
 
-def _estop(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _estop(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     line.idle()
     try:
         check_estop(line.name, line.ask, operator, _tell)
@@ -234,23 +234,23 @@ def _estop(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     return {"seen": "yes"}
 
 
-def _idle_volts(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _idle_volts(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     return {**line.idle().as_dict(), **line.volts()}
 
 
-def _relay(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _relay(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     """The board's readings with relay K1 closed, and open again."""
     reading, closed = line.powered(READ_AGAIN_S).as_dict(), line.volts()
     line.open_relay()
     return {**reading, "closed": closed, "opened": line.volts()}
 
 
-def _open_now(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _open_now(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     is_open = line.estop_is_open()
     return {"open": is_open, **line.volts()} if setup.measures else {"open": is_open}
 
 
-def _each_armed(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _each_armed(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     """Until the first output at which a load was found, though there is none."""
     outputs = []
     for i in range(len(setup.cells)):
@@ -260,7 +260,7 @@ def _each_armed(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
     return {"outputs": outputs}
 
 
-def _each_held(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _each_held(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     """Until the first gate that does not drive its own input, and no other."""
     gates = []
     for i in range(len(setup.cells)):
@@ -271,13 +271,13 @@ def _each_held(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
 
 
 def _read_current(cell: int) -> Look:
-    def look(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+    def look(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
         return line.hold(1 << cell, read_s(setup)).as_dict()
 
     return look
 
 
-def _stopped(line: Line, setup: Setup, operator: Operator) -> dict[str, Any]:
+def _stopped(line: Line, setup: Setup, operator: Operator) -> dict[str, object]:
     def press(on_s: float) -> None:
         if on_s >= PRESSED_S:
             operator.set_estop(True)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from hil.config.table import Positive, Table
@@ -119,7 +120,7 @@ def plan_bode(values: BodeValues, subject: Subject) -> Plan:
     if n > 100_000:
         raise ConfigError(f"duration_s / bit_s = {n} draws: at most 100000: raise bit_s")
     bits = np.random.default_rng(values.seed).integers(0, 2, n)
-    steps: list[dict[str, Any]] = [{"t_s": START_S, "off": "all"}]
+    steps: list[dict[str, object]] = [{"t_s": START_S, "off": "all"}]
     for i in np.flatnonzero(np.diff(bits, prepend=0)):
         key = "on" if bits[i] else "off"
         steps.append({"t_s": round(START_S + i * values.bit_s, 6), key: "all"})
@@ -226,6 +227,6 @@ def _what(subject: Subject) -> str:
     return "displacement" if subject.displacement else "force"
 
 
-def _level(t_s: Any, y: Any, until_s: float) -> float:
+def _level(t_s: NDArray[np.float64], y: NDArray[np.float64], until_s: float) -> float:
     """Mean of the readings in BEFORE_S before a time."""
     return float(np.nanmean(y[(t_s >= until_s - BEFORE_S) & (t_s < until_s)]))

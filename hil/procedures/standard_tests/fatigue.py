@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -109,18 +109,18 @@ class Summaries:
         """Number of cycles."""
         return self.path.stat().st_size // SUMMARY.itemsize
 
-    def read(self, first: int = 0, count: int = -1) -> NDArray[Any]:
+    def read(self, first: int = 0, count: int = -1) -> NDArray[np.void]:
         """Some of the summaries, from an index on."""
         return np.fromfile(self.path, SUMMARY, count, offset=first * SUMMARY.itemsize)
 
-    def add(self, rows: NDArray[Any]) -> None:
+    def add(self, rows: NDArray[np.void]) -> None:
         """Append summaries; they are on disk when this returns."""
         with writing(self.path), self.path.open("ab") as file:
             file.write(rows.tobytes())
             file.flush()
             os.fsync(file.fileno())
 
-    def thinned(self, points: int) -> NDArray[Any]:
+    def thinned(self, points: int) -> NDArray[np.void]:
         """At most so many of the summaries, equally spaced, without reading all."""
         rows = np.memmap(self.path, SUMMARY, "r") if self.n else np.zeros(0, SUMMARY)
         return np.array(rows[:: max(1, -(-self.n // points))])
@@ -128,7 +128,7 @@ class Summaries:
 
 def summarise(
     run: xr.Dataset, first: int, n_cycles: int, values: Values, columns: "Columns"
-) -> NDArray[Any]:
+) -> NDArray[np.void]:
     """Summaries of the cycles of one recording, (n_cycles,)."""
     period_s = values.heat_s + values.cool_s
     t_s, y = run.t_s.values, run[columns.output].values
@@ -166,7 +166,7 @@ def _columns(subject: Subject) -> Columns:
     )
 
 
-def _resistance(run: xr.Dataset, columns: Columns) -> NDArray[Any]:
+def _resistance(run: xr.Dataset, columns: Columns) -> NDArray[np.float64]:
     """Of the board, or the supply's voltage over the cell's current while it is on; else NaN."""
     if columns.resistance in run:
         return np.asarray(run[columns.resistance].values)
@@ -178,12 +178,12 @@ def _resistance(run: xr.Dataset, columns: Columns) -> NDArray[Any]:
         return np.where(on & (amps > 0.0), run[columns.supply].values / amps, np.nan)
 
 
-def _mean(values: NDArray[Any]) -> float:
+def _mean(values: NDArray[np.float64]) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-def verdict(reference: NDArray[Any], latest: NDArray[Any], values: Values) -> str:
+def verdict(reference: NDArray[np.void], latest: NDArray[np.void], values: Values) -> str:
     """Why the test stops; empty if it goes on."""
     before, now = _mean(reference["stroke"]), _mean(latest["stroke"])
     lost = 1.0 - now / before if before else 0.0
@@ -261,7 +261,7 @@ def _refuse_other(values: Values, subject: Subject, out: Path) -> None:
 def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experiment:
     """The configuration of a run of so many cycles."""
     period_s = values.heat_s + values.cool_s
-    steps: list[dict[str, Any]] = []
+    steps: list[dict[str, object]] = []
     for i in range(n_cycles):
         steps += [
             {"t_s": round(i * period_s, 6), "on": "all"},

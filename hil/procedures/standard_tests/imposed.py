@@ -14,7 +14,7 @@ Source of the work loop: Josephson 1985, J. Exp. Biol. 114, 493-512.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
@@ -29,6 +29,9 @@ from hil.procedures.standard_tests.analysis import branch, interval, loop_area, 
 from hil.procedures.standard_tests.kind import Plan, Results, Trial, level_name
 from hil.procedures.standard_tests.subject import Subject
 from hil.rig.instruments import boards_of, outputs_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 START_S = 0.5
 BINS, SLOPE_BINS = 100, 15  # of a stroke: where readings are averaged, and a stiffness fitted
@@ -103,7 +106,7 @@ def _stage(subject: Subject, stroke_m: float, speed_m_per_s: float, key: str) ->
     return name
 
 
-def _air(temperatures_C: Sequence[float], subject: Subject) -> dict[str, Any]:
+def _air(temperatures_C: Sequence[float], subject: Subject) -> dict[str, object]:
     """A campaign's factor of the air around the wires."""
     table = subject.config.tables.model
     wired = [n for n, a in table.arrays.items() if hasattr(a.activation, "ambient_C")]
@@ -172,7 +175,12 @@ def analyse_isothermal(
 
 
 def _stretched(
-    values: IsothermalValues, trial: Trial, subject: Subject, i: int, axis: Any, label: str
+    values: IsothermalValues,
+    trial: Trial,
+    subject: Subject,
+    i: int,
+    axis: "Axes | None",
+    label: str,
 ) -> dict[str, float]:
     """Figures of cycle i."""
     ramp_s, run = values.stroke_m / values.rate_m_per_s, trial.run

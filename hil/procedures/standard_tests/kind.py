@@ -10,7 +10,7 @@ import xarray as xr
 from hil.config.table import Table
 from hil.procedures.standard_tests.subject import Subject
 
-Results = dict[str, Any]
+Results = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Plan:
     """
 
     duration_s: float
-    steps: list[dict[str, Any]]
+    steps: list[dict[str, object]]
     repeats: int = 1
     factors: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

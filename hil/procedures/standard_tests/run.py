@@ -68,7 +68,7 @@ def run_test(
 
 
 def _values(name: str, table: Any, sets: Iterable[str]) -> Any:
-    contents: dict[str, Any] = {}
+    contents: dict[str, object] = {}
     for text in sets:
         change = parse_set(text)
         if not change.keys() <= table.model_fields.keys():
@@ -79,7 +79,7 @@ def _values(name: str, table: Any, sets: Iterable[str]) -> Any:
 
 
 def _campaign(
-    name: str, values: Any, subject: Subject, out: Path, backend: str, clock: str | None,
+    name: str, values: object, subject: Subject, out: Path, backend: str, clock: str | None,
     progress: bool, say: Callable[[str], None],
 ) -> tuple[int, list[Trial]]:  # fmt: skip
     plan = CAMPAIGNS[name].plan(values, subject)
@@ -90,7 +90,7 @@ def _campaign(
         for key, factor in plan.factors.items()
     }
     told = any("tell" in factor for factor in factors.values())
-    table: dict[str, Any] = {
+    table: dict[str, object] = {
         "campaign": {
             "name": name, "experiments": [experiment.name], "repeats": plan.repeats,
             "order": "blocks" if plan.repeats > 1 and not told else "listed",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
@@ -118,8 +117,8 @@ def write_experiment(
     out: Path,
     name: str,
     duration_s: float,
-    steps: list[dict[str, Any]],
-    outputs: Mapping[str, Any] | None = None,
+    steps: list[dict[str, object]],
+    outputs: Mapping[str, object] | None = None,
 ) -> Path:
     """Write an experiment that switches cells at given times; returns its path.
 
@@ -133,7 +132,7 @@ def write_experiment(
     return write_toml(out / EXPERIMENT, table)
 
 
-def write_toml(path: Path, table: Mapping[str, Any]) -> Path:
+def write_toml(path: Path, table: Mapping[str, object]) -> Path:
     """Write a table unless the file already has the same content; returns the path."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

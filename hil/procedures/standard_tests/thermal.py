@@ -8,12 +8,13 @@ each temperature is that of Clausius-Clapeyron.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from hil.config.table import Positive, Table
+from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, saved
@@ -21,6 +22,9 @@ from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.procedures.standard_tests.analysis import branch, interval, loop_area, mean_text, tangents
 from hil.procedures.standard_tests.kind import Plan, Results, Trial, level_name
 from hil.procedures.standard_tests.subject import Subject
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NAMES = ("A_s", "A_f", "M_s", "M_f")
 START_S = 0.5
@@ -50,7 +54,7 @@ def plan_isometric(values: Values, subject: Subject) -> Plan:
 def _cycles(values: Values) -> Plan:
     """The cycles of one trial."""
     period_s = values.heat_s + values.cool_s
-    steps: list[dict[str, Any]] = []
+    steps: list[dict[str, object]] = []
     for i in range(values.cycles):
         on_s = START_S + i * period_s
         steps += [{"t_s": on_s, "on": "all"}, {"t_s": on_s + values.heat_s, "off": "all"}]
@@ -67,7 +71,7 @@ def plan_isobaric(values: IsobaricValues, subject: Subject) -> Plan:
     return Plan(one.duration_s, one.steps, 1, {"load_N": load_factor(values.loads_N, subject)})
 
 
-def load_factor(loads_N: Sequence[float], subject: Subject) -> dict[str, Any]:
+def load_factor(loads_N: Sequence[float], subject: Subject) -> dict[str, object]:
     """A campaign's factor of weights on the free point of a rig with one wire.
 
     The stroke at rest depends on the load; `force_on_N` is k_ae times it.
@@ -193,7 +197,7 @@ def _analyse(
 
 
 def _cycle(
-    values: Values, t_s: Array, T: Array, y: Array, on_s: float, axis: Any
+    values: Values, t_s: Array, T: Array, y: Array, on_s: float, axis: "Axes | None"
 ) -> dict[str, float]:
     heating = (t_s >= on_s) & (t_s < on_s + values.heat_s)
     cooling = (t_s >= on_s + values.heat_s) & (t_s < on_s + values.heat_s + values.cool_s)
@@ -217,7 +221,7 @@ def _cycle(
     }  # fmt: skip
 
 
-def _clausius(subject: Subject, means: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _clausius(subject: Subject, means: list[Figures]) -> list[Figures]:
     """Slope of stress over every temperature, from at least two loads."""
     loads = np.array([f["load_N"] for f in means if f["load_N"]], dtype=float)
     if len(loads) < 2:

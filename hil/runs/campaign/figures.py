@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hil.config.values import Figures
 from hil.record import metrics
 from hil.record.read import n_whole_rows, open_h5
 from hil.record.summary import plain
@@ -20,7 +21,7 @@ OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
 
 
 def figures_of(
-    path: Path, summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
+    path: Path, summary: Figures, measures: Mapping[str, MeasureTable]
 ) -> dict[str, float | None]:
     """Figures of a trial by column of the table of all trials; None if unknown.
 

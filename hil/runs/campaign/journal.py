@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from hil.errors import ConfigError, one_line
 from hil.record.append_log import Entry, read_log
@@ -31,7 +30,7 @@ class Progress:
     settled: dict[int, str] = field(default_factory=dict)
     attempts: dict[int, int] = field(default_factory=dict)
     waits: dict[int, Entry] = field(default_factory=dict)
-    answers: dict[int, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[int, dict[str, object]] = field(default_factory=dict)
     open: dict[int, Entry] = field(default_factory=dict)
     notes: list[Entry] = field(default_factory=list)
     why: str = ""
@@ -63,7 +62,7 @@ class Progress:
         return float(pace * sum(duration_s) + wait_s * len(left))
 
 
-def progress_of(entries: Iterable[Mapping[str, Any]]) -> Progress:
+def progress_of(entries: Iterable[Entry]) -> Progress:
     """Progress from the lines of a journal."""
     p = Progress()
     for line in entries:
@@ -98,7 +97,7 @@ def progress_of(entries: Iterable[Mapping[str, Any]]) -> Progress:
     return p
 
 
-def refuse_outside(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+def refuse_outside(path: Path, entries: Iterable[Mapping[str, object]]) -> None:
     """Refuse a journal whose recordings are outside its folder: hil must not touch files there.
 
     Raises

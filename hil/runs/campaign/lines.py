@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from hil.config.values import Figures
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.plan import Campaign, Trial
@@ -16,12 +16,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def begin_line(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
+def begin_line(trial: Trial, attempt: int, file: Path) -> dict[str, object]:
     """The journal line before an attempt."""
     return {"kind": "begin", **attempt_of(trial, attempt, file)}
 
 
-def attempt_of(trial: Trial, attempt: int, file: Path) -> dict[str, Any]:
+def attempt_of(trial: Trial, attempt: int, file: Path) -> dict[str, object]:
     """The keys of a journal line that identify an attempt."""
     return {"trial": trial.number, "attempt": attempt, "file": str(file), "utc": now()}
 
@@ -32,9 +32,9 @@ def end_line(
     file: Path,
     config: Experiment,
     result: Result,
-    figures: dict[str, Any],
+    figures: Figures,
     took_s: float,
-) -> dict[str, Any]:
+) -> Figures:
     """The journal line after an attempt that ended by itself or by the guard."""
     return {
         "kind": "end", **attempt_of(trial, attempt, file),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from hil.config.files import read_toml
+from hil.config.values import TomlTable
 from hil.errors import ConfigError, one_line
 from hil.runs.campaign.tables import CampaignTables, QuestionTable
 
@@ -113,7 +114,7 @@ def _needs(tables: CampaignTables) -> str:
     return needs[0] if needs else ""
 
 
-def _answers(path: Path, tables: CampaignTables, source: Path, rehearsal: bool) -> dict[str, Any]:
+def _answers(path: Path, tables: CampaignTables, source: Path, rehearsal: bool) -> TomlTable:
     answers = read_toml(source)
     for name, value in answers.items():
         question = tables.questions.get(name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hil.config.values import Figures
 from hil.errors import writing
 from hil.loop.channels import signals_in
 from hil.pages.html import embedded, rendered
@@ -55,7 +55,7 @@ def write_all(folder: Path) -> list[Path]:
     return paths
 
 
-def as_json(folder: Path, p: Progress) -> dict[str, Any]:
+def as_json(folder: Path, p: Progress) -> dict[str, object]:
     """Progress and every trial, as values for JSON."""
     return {
         "folder": str(folder), "page": str(folder / PAGE), "table": str(folder / CSV),
@@ -125,7 +125,7 @@ def page(folder: Path, p: Progress) -> str:
     )
 
 
-def _plants(p: Progress, rows: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+def _plants(p: Progress, rows: list[dict[str, object]]) -> list[tuple[str, object]]:
     """Each measure over all plants: its name, and the columns and rows of its table."""
     if "plant" not in p.head["plan"][0]:
         return []
@@ -154,7 +154,7 @@ def _heading(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -162,7 +162,7 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _label(levels: dict[str, Any], experiment: str) -> str:
+def _label(levels: dict[str, object], experiment: str) -> str:
     label = ", ".join(f"{_heading(name)} {value}" for name, value in levels.items())
     return label or Path(experiment).stem
 
@@ -201,7 +201,7 @@ def _draw_signals(folder: Path, p: Progress, simulated: bool) -> Figure | None:
     return figure
 
 
-def _by_levels(plan: dict[str, Any]) -> tuple[Any, ...]:
+def _by_levels(plan: Figures) -> tuple[object, ...]:
     """Sort key of a trial: numeric levels by value, others by name."""
     levels = plan["levels"].values()
     keys = [(0, v, "") if isinstance(v, int | float) else (1, 0.0, str(v)) for v in levels]
@@ -226,7 +226,7 @@ def _draw_curve(axis: Axes, path: Path, first: bool) -> None:
         axis.set_ylabel(f"{signals[0].name} [{unit}]", parse_math=False)
 
 
-def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]:
+def _figures_shown(rows: list[dict[str, object]], measures: list[str]) -> list[str]:
     """The figures to draw: the campaign's own measures, else the preferred ones."""
     candidates = measures or [
         key for part in PREFERRED for key in rows[0] if key.removesuffix("_N").endswith(part)
@@ -234,12 +234,12 @@ def _figures_shown(rows: list[dict[str, Any]], measures: list[str]) -> list[str]
     return [k for k in candidates if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
 
 
-def _measures(rows: list[dict[str, Any]]) -> list[str]:
+def _measures(rows: list[dict[str, object]]) -> list[str]:
     keys = list(rows[0])
     return keys[keys.index("missed_periods") + 1 :] if "missed_periods" in keys else []
 
 
-def _draw_factors(p: Progress, rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
+def _draw_factors(p: Progress, rows: list[dict[str, object]], simulated: bool) -> Figure | None:
     """Every figure over every factor: trials as dots, means as a line."""
     varied = {
         name: list(dict.fromkeys(row[name] for row in rows))
@@ -282,7 +282,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 14 else text[:13] + "…"
 
 
-def _draw_order(rows: list[dict[str, Any]], simulated: bool) -> Figure | None:
+def _draw_order(rows: list[Figures], simulated: bool) -> Figure | None:
     """Figures and waits over the number of the trial, which shows drift."""
     shown = _figures_shown(rows, _measures(rows))
     if any(row["waited_s"] for row in rows):

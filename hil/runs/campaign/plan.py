@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hil.experiment.loaded import Experiment
 from hil.runs.campaign.plants import drawn_plants, extremes_of
 from hil.runs.campaign.tables import TAKEN, CampaignTables
 
-Combination = tuple[str, tuple[tuple[str, Any], ...]]
+Combination = tuple[str, tuple[tuple[str, object], ...]]
 """The experiment, and for every factor the label of its level."""
 TRIALS_MAX = 100_000
 ERRORS_SHOWN = 5
@@ -41,7 +40,7 @@ class Trial:
 
     number: int
     experiment: str
-    levels: Mapping[str, Any]
+    levels: Mapping[str, object]
     repeat: int
     block: int
     seed: int
@@ -71,7 +70,7 @@ class Campaign:
     tables: CampaignTables
     trials: Sequence[Trial]
     configs: Mapping[Combination, Experiment] = field(repr=False)
-    plants: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
+    plants: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict, repr=False)
 
     def config(self, trial: Trial) -> Experiment:
         """The configuration of a trial; that of a drawn plant is loaded each time."""
@@ -79,7 +78,7 @@ class Campaign:
             return self.configs[trial.combination]
         return load(self.path.parent / trial.experiment, self.sets(trial))
 
-    def drawn(self, trial: Trial) -> Mapping[str, Any]:
+    def drawn(self, trial: Trial) -> Mapping[str, object]:
         """What the trial's plant draws, by key."""
         return self.plants[trial.experiment][trial.plant - 1] if trial.plant else {}
 
@@ -301,11 +300,11 @@ def _blocks(
         known = ["repeat", "experiment", *tables.factors]
         raise ConfigError(f"{path}: campaign.block_by = '{by}': choose {', '.join(known)}")
 
-    def level(i: int) -> Any:
+    def level(i: int) -> object:
         (experiment, levels), _ = listed[i]
         return experiment if by == "experiment" else dict(levels)[by]
 
-    members: dict[Any, list[int]] = {}
+    members: dict[object, list[int]] = {}
     for i in every:
         members.setdefault(level(i), []).append(i)
     sizes = {str(label): len(block) for label, block in members.items()}
@@ -328,17 +327,17 @@ def _shuffled(items: Sequence[int], rng: np.random.Generator) -> list[int]:
 
 
 def _sets(tables: CampaignTables, combination: Combination) -> list[str]:
-    sets: dict[str, Any] = {}
+    sets: dict[str, object] = {}
     for name, label in combination[1]:
         sets |= tables.factors[name].sets(label)
     return _as_sets(sets)
 
 
-def _as_sets(values: Mapping[str, Any]) -> list[str]:
+def _as_sets(values: Mapping[str, object]) -> list[str]:
     return [f"{key}={_inline(value)}" for key, value in values.items()]
 
 
-def _inline(value: Any) -> str:
+def _inline(value: object) -> str:
     """A value as one line of TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"

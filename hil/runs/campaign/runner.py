@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.loaded import Experiment
@@ -72,7 +71,7 @@ class Bench:
 
     def __init__(self, carries_on: bool) -> None:
         self._carries_on = carries_on
-        self._made_of: Any = None
+        self._made_of: object = None
         self._system: System | None = None
 
     def system(self, config: Experiment) -> System | None:
@@ -103,7 +102,7 @@ class Runner:
         self._operator = operator
         self._say = say
         self._bench = Bench(options.carries_on)
-        self._instructed: dict[str, Any] = {}
+        self._instructed: dict[str, object] = {}
 
     def run(self) -> int:
         """Run to the end, or until something stops the campaign; returns the exit code.
@@ -410,7 +409,7 @@ class Runner:
         return ANSWER_NO if verdicts else DONE
 
 
-def _as_word(answer: Any) -> str:
+def _as_word(answer: object) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return str(answer)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.record.csv_text import as_line
 from hil.runs.campaign.journal import Progress
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 COORDINATES = ("experiment", "repeat", "block")
 
 
-def rows_of(p: Progress) -> list[dict[str, Any]]:
+def rows_of(p: Progress) -> list[dict[str, object]]:
     """A row for each trial, in run order; None for an unknown value."""
     rows = []
     for plan in p.head["plan"]:
@@ -39,9 +41,9 @@ def rows_of(p: Progress) -> list[dict[str, Any]]:
     return [{key: row.get(key) for key in keys} for row in rows]
 
 
-def drawn_columns(plan: dict[str, Any]) -> dict[str, Any]:
+def drawn_columns(plan: Figures) -> dict[str, object]:
     """What a trial's plant draws: a list of numbers has a column for each, another is a text."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for key, value in plan.get("drawn", {}).items():
         if isinstance(value, list) and value and all(isinstance(one, float) for one in value):
             columns |= {f"{key}.{i}": one for i, one in enumerate(value, start=1)}
@@ -50,7 +52,7 @@ def drawn_columns(plan: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
+def as_csv(rows: list[dict[str, object]]) -> str:
     """The table as CSV; an empty field is an unknown value.
 
     Text that a spreadsheet would evaluate as a formula has an apostrophe in front
@@ -81,7 +83,7 @@ def as_dataset(p: Progress) -> xr.Dataset:
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
-def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+def _column(values: list[object]) -> NDArray[np.generic]:
     """An array of numbers if all known values are numbers, else of text."""
     known = [v for v in values if v is not None]
     if known and all(isinstance(v, int) for v in known) and len(known) == len(values):

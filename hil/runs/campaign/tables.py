@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from hil.config.table import Name, NotNegative, Positive, Table, Title
+from hil.config.values import TomlTable
 
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
          "started_utc", "file", "faults", "error", "level")  # fmt: skip
@@ -56,7 +57,7 @@ class FactorTable(Table):
     """
 
     key: str | None = None
-    levels: list[Any] | dict[Name, dict[str, Any]]
+    levels: list[Any] | dict[Name, TomlTable]
     names: list[Name] | None = None
     unit: Title = ""
     tell: Title | None = None
@@ -96,7 +97,7 @@ class FactorTable(Table):
             return list(self.levels)
         return list(self.names or self.levels)
 
-    def sets(self, label: Any) -> dict[str, Any]:
+    def sets(self, label: Any) -> TomlTable:
         """The keys that a level sets, with their values."""
         if isinstance(self.levels, dict):
             return self.levels[label]
@@ -159,7 +160,7 @@ class QuestionTable(Table):
                 raise ValueError(f"{key} = {value!r} is not an answer of kind '{self.kind}'")
         return self
 
-    def takes(self, value: Any) -> bool:
+    def takes(self, value: object) -> bool:
         """Whether the value is a valid answer."""
         if self.kind == "number":
             return isinstance(value, int | float) and not isinstance(value, bool)
@@ -235,7 +236,7 @@ class CampaignTables(Table):
     campaign: CampaignHead
     spread: dict[str, SpreadTable] = {}
     factors: dict[Name, FactorTable] = {}
-    trials: list[dict[str, Any]] = []
+    trials: list[TomlTable] = []
     wait: WaitTable | None = None
     preconditions: list[PreconditionTable] = []
     questions: dict[Name, QuestionTable] = {}

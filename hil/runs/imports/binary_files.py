@@ -50,7 +50,7 @@ def read_mat(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     return "MAT 5", by_full_name(_members("", content))
 
 
-def _members(within: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Series]]:
+def _members(within: str, content: Mapping[str, object]) -> Iterator[tuple[str, Series]]:
     for name, value in content.items():
         if name.startswith("__"):
             continue
@@ -94,7 +94,7 @@ def _mdf(asammdf: Any, content: bytes) -> list[tuple[str, Series]]:
     return columns
 
 
-def _has_formula(conversion: Any) -> bool:
+def _has_formula(conversion: object) -> bool:
     """Whether a conversion, or one that it refers to, is a formula: asammdf executes its text."""
     if conversion is None:
         return False
@@ -122,7 +122,7 @@ def read_hdf5(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
             raise ConfigError(f"{path}: a recording of hil already: use it as it is")
         sets: list[tuple[str, h5py.Dataset]] = []
 
-        def note(name: str, item: Any) -> None:
+        def note(name: str, item: object) -> None:
             if not isinstance(item, h5py.Dataset):
                 return
             if item.external or item.is_virtual:
@@ -169,7 +169,7 @@ def _columns(name: str, values: NDArray[Any], unit: str) -> Iterator[tuple[str, 
             yield f"{name}.{i + 1}", Series(np.ascontiguousarray(rows[:, i]), unit)
 
 
-def _floats(values: Any) -> NDArray[np.float64] | None:
+def _floats(values: object) -> NDArray[np.float64] | None:
     """Numbers as float64, times as seconds from the first; None for anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "M":

@@ -111,21 +111,21 @@ def increasing(
 ) -> Times:
     """Times without missing and repeated ones; ConfigError if they run back."""
     rows = np.flatnonzero(np.isfinite(raw))
-    given_s = raw[rows]
+    stamp_s = raw[rows]
     if len(rows) < 2:
         raise ConfigError(f"{source.path}: {len(rows)} rows with a time: at least 2 are needed")
-    steps_s = np.diff(given_s)
+    steps_s = np.diff(stamp_s)
     if (back := np.flatnonzero(steps_s < 0.0)).size:
         k = int(back[0])
         raise ConfigError(
             f"{source.path}: time runs back {back.size} times, first in row {rows[k + 1] + 1} of "
-            f"the table, from {given_s[k]:.9g} s to {given_s[k + 1]:.9g} s: cut the file there, or "
+            f"the table, from {stamp_s[k]:.9g} s to {stamp_s[k + 1]:.9g} s: cut the file there, or "
             "name another time column"
         )
     new = np.concatenate(([True], steps_s > 0.0))
     if new.sum() < 2:
         raise ConfigError(f"{source.path}: all rows have the same time: name another time column")
-    t_s = given_s[new]
+    t_s = stamp_s[new]
     groups = np.full(len(raw), -1, dtype=np.int64)
     groups[rows] = np.cumsum(new) - 1
     gap_s = table.gap_s or GAP_INTERVALS * float(np.median(np.diff(t_s)))
@@ -171,9 +171,9 @@ class Clock:
     pairs: int = 0
     correlation: float = nan
 
-    def to_recording(self, own_s: Array) -> Array:
+    def to_recording(self, other_s: Array) -> Array:
         """Times of the recording's clock."""
-        return np.asarray((own_s - self.offset_s) / (1.0 + self.drift))
+        return np.asarray((other_s - self.offset_s) / (1.0 + self.drift))
 
     def as_dict(self) -> dict[str, float | str]:
         """Figures for the recording; drift in ppm."""
@@ -229,45 +229,46 @@ def crossings_s(curve: Curve, level: float | None, edge: str) -> Array:
 
 
 def _by_events(table: AlignTable, other: Curve, main: Curve, key: str) -> Clock:
-    own_s = crossings_s(other, table.level, table.edge)
+    other_s = crossings_s(other, table.level, table.edge)
     main_s = crossings_s(main, table.to_level, table.edge)
-    few = min(len(own_s), len(main_s))
-    if not few or (len(own_s) != len(main_s) and few < PATTERN_MIN):
+    few = min(len(other_s), len(main_s))
+    if not few or (len(other_s) != len(main_s) and few < PATTERN_MIN):
         raise ConfigError(
-            f"{key}: '{table.column}' has {len(own_s)} {table.edge} edges and '{table.to_column}' "
-            f"{len(main_s)}: give level and to_level, so that both have the same ones"
+            f"{key}: '{table.column}' has {len(other_s)} {table.edge} edges and "
+            f"'{table.to_column}' {len(main_s)}: give level and to_level, so that both have the "
+            "same ones"
         )
-    own_s, main_s = _same_pattern(own_s, main_s)
+    other_s, main_s = _same_pattern(other_s, main_s)
     if few >= PATTERN_MIN:
-        apart_s = np.std(own_s - main_s)
+        apart_s = np.std(other_s - main_s)
         if apart_s > SAME_INTERVALS * np.median(np.diff(main_s)):
             raise ConfigError(
                 f"{key}: the edges of '{table.column}' and '{table.to_column}' have other "
                 f"intervals, by {apart_s:.3g} s: give level and to_level, so that both have the "
                 "same ones"
             )
-    return _fitted(f"{few} shared {table.edge} edges", main_s, own_s, table.drift)
+    return _fitted(f"{few} shared {table.edge} edges", main_s, other_s, table.drift)
 
 
-def _same_pattern(own_s: Array, main_s: Array) -> tuple[Array, Array]:
+def _same_pattern(other_s: Array, main_s: Array) -> tuple[Array, Array]:
     """The events that both files have: where one has more, those whose intervals agree best."""
-    if len(own_s) < len(main_s):
-        main_s, own_s = _same_pattern(main_s, own_s)
-        return own_s, main_s
+    if len(other_s) < len(main_s):
+        main_s, other_s = _same_pattern(main_s, other_s)
+        return other_s, main_s
     n = len(main_s)
-    shifts = range(len(own_s) - n + 1)
-    best = min(shifts, key=lambda k: float(np.std(own_s[k : k + n] - main_s)))
-    return own_s[best : best + n], main_s
+    shifts = range(len(other_s) - n + 1)
+    best = min(shifts, key=lambda k: float(np.std(other_s[k : k + n] - main_s)))
+    return other_s[best : best + n], main_s
 
 
-def _fitted(method: str, main_s: Array, own_s: Array, drift: bool, r: float = nan) -> Clock:
+def _fitted(method: str, main_s: Array, other_s: Array, drift: bool, r: float = nan) -> Clock:
     """The line through pairs of times; only an offset if they show no drift, or if asked."""
-    fit = fit_clock(main_s, own_s) if drift and len(main_s) >= 3 else {}
+    fit = fit_clock(main_s, other_s) if drift and len(main_s) >= 3 else {}
     if fit and abs(fit["drift_ppm"]) > SIGNIFICANT * fit["drift_ppm_standard_error"]:
         return Clock(method, fit["offset_s"], 1e-6 * fit["drift_ppm"],
                      1e-6 * fit["drift_ppm_standard_error"], fit["residual_rms_s"],
                      len(main_s), r)  # fmt: skip
-    apart_s = own_s - main_s
+    apart_s = other_s - main_s
     residual_s = float(np.std(apart_s)) if len(apart_s) > 1 else nan
     if fit:
         ppm, error = fit["drift_ppm"], fit["drift_ppm_standard_error"]
@@ -299,9 +300,9 @@ def _by_correlation(table: AlignTable, other: Curve, main: Curve, key: str) -> C
         main_y = np.interp(at_s, main.t_s, main.y)
         if np.std(main_y) < FLAT * np.std(main.y):
             continue
-        found_s = _refined(other, at_s, main_y, lag_s, reach_s)
-        if abs(found_s - lag_s) < 0.99 * reach_s:
-            pairs.append((float(at_s.mean()), found_s))
+        refined_s = _refined(other, at_s, main_y, lag_s, reach_s)
+        if abs(refined_s - lag_s) < 0.99 * reach_s:
+            pairs.append((float(at_s.mean()), refined_s))
     if not pairs:
         raise ConfigError(f"{key}: no part of '{table.to_column}' fixes the time: align by event")
     middle_s, lags_s = np.array(pairs).T

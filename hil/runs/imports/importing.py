@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def import_files(
         In one line: the file or key, what is wrong with it, and the remedy; nothing is written.
     """
     mapped = read_map(map_path)
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         "experiment": {"name": mapped.name, "duration_s": 1.0, "operator": mapped.operator},
         "controller": {"kind": "idle"},
     }

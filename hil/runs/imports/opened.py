@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -98,8 +97,8 @@ def _clock_of(item: Opened, main: Opened) -> Clock:
     return aligned(table, curve, main.curve(table.to_column, f"{key}.to_column"), key)
 
 
-def file_facts(opened: Opened) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def file_facts(opened: Opened) -> dict[str, object]:
+    facts: dict[str, object] = {
         "source": opened.name,
         "file": opened.source.path.name,
         "format": opened.source.format,

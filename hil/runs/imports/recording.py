@@ -38,8 +38,8 @@ class Imported:
     """The recording that was written, and what was noted on the way."""
 
     path: Path
-    summary: dict[str, Any]
-    facts: dict[str, Any]
+    summary: dict[str, object]
+    facts: dict[str, object]
     notes: list[tuple[str, str]]
 
 
@@ -49,7 +49,7 @@ def write(
     pipeline: Pipeline,
     columns: Mapping[str, NDArray[Any]],
     mapped: MapTable,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     notes: Sequence[tuple[str, str]],
     map_text: str,
     simulated: Sequence[str] = (),

@@ -51,7 +51,7 @@ class Rows:
             "valid_bits": np.zeros(n_rows, dtype=np.uint64),
         }
         self.notes: list[tuple[str, str]] = []
-        self._used: list[dict[str, Any]] = []
+        self._used: list[dict[str, object]] = []
 
     def fill(self, mapped: MapTable) -> None:
         """Fill readings, set points, commands, ages and validity."""
@@ -76,9 +76,11 @@ class Rows:
             values = np.full(len(self._ticks_s), np.nan)
             if channel.name in tables:
                 table = tables[channel.name]
-                samples, own_s = self._column(table, f"channels.{channel.name}", channel.units)
+                samples, device_s = self._column(table, f"channels.{channel.name}", channel.units)
                 values = samples.values
-                self._fill_age(device_of(self._config.tables.devices, channel.name), samples, own_s)
+                self._fill_age(
+                    device_of(self._config.tables.devices, channel.name), samples, device_s
+                )
                 self._compare_with_guard(channel.name, values)
             else:
                 self.notes.append(("warning", f"no column for channel {channel.name}"))
@@ -86,15 +88,15 @@ class Rows:
             bit = np.uint64(1 << i)
             self.columns["valid_bits"] |= np.where(np.isfinite(values), bit, np.uint64(0))
 
-    def _fill_age(self, device: str, samples: Resampled, own_s: Array) -> None:
+    def _fill_age(self, device: str, samples: Resampled, device_s: Array) -> None:
         """The oldest reading of a device gives its age and its clock."""
         age, clock = f"{device}_age_s", f"{device}_t_s"
         if age not in self.columns:
-            self.columns[age], self.columns[clock] = samples.age_s, own_s
+            self.columns[age], self.columns[clock] = samples.age_s, device_s
             return
         older = ~(samples.age_s <= self.columns[age])
         self.columns[age] = np.where(older, samples.age_s, self.columns[age])
-        self.columns[clock] = np.where(older, own_s, self.columns[clock])
+        self.columns[clock] = np.where(older, device_s, self.columns[clock])
 
     def _column(
         self, table: ColumnTable | CellColumnTable, key: str, unit: str
@@ -111,9 +113,9 @@ class Rows:
         method = method or method_for(times.interval_s, self._period_s)
         t_s = opened.clock.to_recording(times.t_s)
         samples = resampled(t_s, values, self._ticks_s, self._period_s, times.gap_s, method)
-        own_s = times.t_s[np.maximum(samples.taken, 0)]
+        device_s = times.t_s[np.maximum(samples.taken, 0)]
         if method == "linear":
-            own_s = opened.clock.offset_s + (1.0 + opened.clock.drift) * self._ticks_s
+            device_s = opened.clock.offset_s + (1.0 + opened.clock.drift) * self._ticks_s
         missing = int(np.isnan(samples.values).sum())
         self._used.append({
             "to": key, "column": table.column, "file": opened.source.path.name, "unit": file_unit,
@@ -127,7 +129,7 @@ class Rows:
         if missing:
             self.notes.append(("warning", f"{key}: no reading in {missing} of "
                                           f"{len(samples.values)} rows"))  # fmt: skip
-        return samples, np.where(np.isfinite(samples.age_s), own_s, np.nan)
+        return samples, np.where(np.isfinite(samples.age_s), device_s, np.nan)
 
     def _fill_cells(self, tables: Mapping[str, CellColumnTable]) -> None:
         names, n_rows = self._layout.cell_names, len(self._ticks_s)
@@ -186,7 +188,7 @@ class Rows:
                 f"{values[beyond[0]]:.4g} {channel.units} at {t_s:g} s: no guard of hil watched",
             ))  # fmt: skip
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Files, clocks and columns, for the recording."""
         return {
             "files": [file_facts(opened) for opened in self._sources.values()],

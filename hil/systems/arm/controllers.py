@@ -6,7 +6,7 @@ import numpy as np
 
 from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.loop.channels import RigLayout
 from hil.mechanics.rotations import attitude, rates_to_omega
@@ -109,7 +109,7 @@ def _build(given: ControlInputs) -> Pointing:
     )  # fmt: skip
 
 
-def _check(run: SystemRun) -> Found:
+def _check(run: SystemRun) -> Faults:
     tables, table, model = run.tables, run.tables.controller, run.tables.model
     if tables.reference is not None:
         yield "reference", "the pointing movement sets its own set points: remove it"
@@ -151,7 +151,7 @@ def _check(run: SystemRun) -> Found:
     yield from _strength(table, model, movement, drives)
 
 
-def _times(table: PointingTable) -> Found:
+def _times(table: PointingTable) -> Faults:
     if len(table.t_s) != len(table.fingertip_m):
         yield (
             "controller.t_s",
@@ -164,7 +164,7 @@ def _times(table: PointingTable) -> Found:
 def _strength(
     table: PointingTable, model: ArmTable, movement: Movement,
     drives: Mapping[str, ActuatorTable],
-) -> Found:  # fmt: skip
+) -> Faults:  # fmt: skip
     """Check that the pairs can deliver the torques of the movement."""
     law, inputs = law_of(table, model, movement), pair_inputs()
     for pair, needed in enumerate(movement.torque.reshape(-1, 9).T):

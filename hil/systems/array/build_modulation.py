@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hil.control.steering import Steerable
 from hil.devices.board import protocol
-from hil.experiment.kind import ControlInputs, Found, SystemRun
+from hil.experiment.kind import ControlInputs, Faults, SystemRun
 from hil.loop.duty import STEPS
 from hil.mechanics.sma.limits import CA2MS_PER_A2S
 from hil.rig.instruments import boards_of
@@ -74,7 +74,7 @@ def _budget(run: SystemRun) -> Budget:
     )
 
 
-def check(run: SystemRun) -> Found:
+def check(run: SystemRun) -> Faults:
     """Check that every cell has a wire, and that its temperature can be limited."""
     tables, arrays = run.tables, run.model
     bare = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hil.config.table import same_named
 from hil.control.reference import NoReference, Reference
 from hil.errors import ModelError
-from hil.experiment.kind import Found
+from hil.experiment.kind import Faults
 from hil.systems.array.estimate.state_observer import ArrayObserver, ObserverNoise, observer_gain
 from hil.systems.array.failures.isolation import Isolation, IsolationRules, broken_gains_N
 from hil.systems.array.failures.wire_failures import WireFailures, WireRules
@@ -242,7 +242,7 @@ def indices(cells: list[int | str], model: CellArray) -> list[int]:
     return [c - 1 if isinstance(c, int) else model.cell_names.index(c) for c in cells]
 
 
-def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Found:
+def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Faults:
     """Report cells, given by number or name, that do not exist."""
     for cell in cells:
         known = 1 <= cell <= model.n_cells if isinstance(cell, int) else cell in model.cell_names
@@ -264,7 +264,7 @@ def reachable_N(table: object, nominal: NominalArray) -> float:
     return float(gains_N.clip(0.0).sum())
 
 
-def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -> Found:
+def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -> Faults:
     """Check a recruitment controller against the nominal array and the observer."""
     if observer.disturbance_N_per_sqrt_s == 0.0:
         yield (
@@ -284,7 +284,7 @@ def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -
             yield from _plan(table, nominal)
 
 
-def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
+def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Faults:
     gains_N = nominal.static_gains_N
     if gains_N.min() < -LEVEL_MIN * np.abs(gains_N).sum():
         name = nominal.model.cell_names[int(gains_N.argmin())]
@@ -316,7 +316,7 @@ def _broadcast(table: BroadcastTable, nominal: NominalArray) -> Found:
         )
 
 
-def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
+def _groups(table: GroupsTable, nominal: NominalArray) -> Faults:
     model = nominal.model
     gains_N, seen = nominal.static_gains_N, Counter[int]()
     for i, group in enumerate(table.groups):
@@ -334,7 +334,7 @@ def _groups(table: GroupsTable, nominal: NominalArray) -> Found:
                 yield key, f"cell '{model.cell_names[n]}' reduces the force: remove it"
 
 
-def _plan(table: OptimalTable, nominal: NominalArray) -> Found:
+def _plan(table: OptimalTable, nominal: NominalArray) -> Faults:
     wires = nominal.has_wires
     for key in ("n_blocks", "sample_s"):
         # recordings contain every key, so a key equal to its default is accepted

@@ -16,7 +16,7 @@ from hil.control.tables import (
 )
 from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
-from hil.experiment.kind import Found, SystemRun
+from hil.experiment.kind import Faults, SystemRun
 from hil.rig.instruments import force_channels, signals_of
 from hil.rig.run_tables import RigTables
 from hil.systems.array.build import (
@@ -36,7 +36,7 @@ from hil.systems.array.tables_recruitment import GroupsTable
 RIG_ORDER_MAX = 2000
 
 
-def check_rig(tables: RigTables, model: CellArray) -> Found:
+def check_rig(tables: RigTables, model: CellArray) -> Faults:
     """Check that the array can be simulated and that a channel measures its force."""
     if len(model.states) > RIG_ORDER_MAX:
         yield "model", f"order {len(model.states)}: a rig's model may have {RIG_ORDER_MAX} states"
@@ -63,7 +63,7 @@ def check_rig(tables: RigTables, model: CellArray) -> Found:
             yield f"channel '{channel}'", f"signal = '{signal}': '{cell}' has no wire in [model]"
 
 
-def _check_period(tables: RigTables, model: CellArray) -> Found:
+def _check_period(tables: RigTables, model: CellArray) -> Faults:
     """Check that wires under stress can follow the period of the loop."""
     loaded = [one.loaded for one in build_activation(tables.model) if one.loaded is not None]
     if not loaded or not 0 < len(model.states) <= EXACT_ORDER_MAX:
@@ -84,7 +84,7 @@ def can_be_run(run: SystemRun) -> bool:
     return is_measured and not model.floating and len(model.states) <= RIG_ORDER_MAX
 
 
-def check_run(run: SystemRun) -> Found:
+def check_run(run: SystemRun) -> Faults:
     """Check that the observer can be built for the controlled force."""
     tables = run.tables
     if not can_be_run(run):
@@ -99,7 +99,7 @@ def check_run(run: SystemRun) -> Found:
         yield "observer", str(error)
 
 
-def check_reference(run: SystemRun) -> Found:
+def check_reference(run: SystemRun) -> Faults:
     """Check that the set points are within reach of the cells and within the guard's limit."""
     tables, table = run.tables, run.tables.reference
     if isinstance(table, SignalsReferenceTable):
@@ -129,7 +129,7 @@ def check_reference(run: SystemRun) -> Found:
         )
 
 
-def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
+def check_schedule(table: ScheduleTable, model: CellArray) -> Faults:
     """Check that the cells of a schedule exist."""
     for i, step in enumerate(table.steps):
         for key, cells in (("on", step.on), ("off", step.off)):
@@ -137,7 +137,7 @@ def check_schedule(table: ScheduleTable, model: CellArray) -> Found:
                 yield from unknown_cells(f"controller.steps.{i}.{key}", cells, model)
 
 
-def check_motion(key: str, curve: SignalTable, output: ActuatorTable, run: SystemRun) -> Found:
+def check_motion(key: str, curve: SignalTable, output: ActuatorTable, run: SystemRun) -> Faults:
     """Check that a curve stays within the range and the rate that the guard allows its output."""
     motion = build_signal(curve)
     low, high = motion.extremes(run.duration_s)
@@ -160,7 +160,7 @@ def check_motion(key: str, curve: SignalTable, output: ActuatorTable, run: Syste
         )
 
 
-def check_order(run: SystemRun) -> Found:
+def check_order(run: SystemRun) -> Faults:
     """Check the recruitment order of a PID: known cells, no duplicates, none lowers the force."""
     table, model = run.tables.controller, run.model
     order: list[int | str] = table.order if table.order is not None else [*model.cell_names]

@@ -18,7 +18,7 @@ from hil.control.tables import (
     ScheduleTable,
     SignalsReferenceTable,
 )
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun, always
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun, always
 from hil.rig.instruments import boards_of, force_channels, outputs_of, signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
@@ -136,7 +136,7 @@ def _build_recruitment(given: ControlInputs) -> Recruitment:
     return Recruitment(follow, recruiter, given.estimator.estimate, diagnosis)
 
 
-def _check_schedule(run: SystemRun) -> Found:
+def _check_schedule(run: SystemRun) -> Faults:
     yield from check_schedule(run.tables.controller, run.model)
     names, tables = _outputs(run), list(outputs_of(run.tables.devices).values())
     for name, curve in run.tables.controller.outputs.items():
@@ -149,7 +149,7 @@ def _check_schedule(run: SystemRun) -> Found:
         yield from wrong or check_motion(key, curve, tables[names.index(name)], run)
 
 
-def _needs_reference(run: SystemRun) -> Found:
+def _needs_reference(run: SystemRun) -> Faults:
     if signals_of(run.tables.devices) and not force_channels(run.tables.devices):
         yield (
             f"controller.kind = '{run.tables.controller.kind}'",
@@ -160,18 +160,18 @@ def _needs_reference(run: SystemRun) -> Found:
         yield "reference", f"missing: a {kind} controller needs one"
 
 
-def _check_modulation(run: SystemRun) -> Found:
+def _check_modulation(run: SystemRun) -> Faults:
     yield from _needs_reference(run)
     yield from check_modulation(run)
 
 
-def _check_pid(run: SystemRun) -> Found:
+def _check_pid(run: SystemRun) -> Faults:
     yield from _needs_reference(run)
     if can_be_run(run):
         yield from check_order(run)
 
 
-def _check_preview(run: SystemRun) -> Found:
+def _check_preview(run: SystemRun) -> Faults:
     yield from _check_pid(run)
     preview_s = run.tables.controller.preview_s
     if preview_s is not None and preview_s > run.duration_s:
@@ -181,14 +181,14 @@ def _check_preview(run: SystemRun) -> Found:
         )
 
 
-def _check_recruitment(run: SystemRun) -> Found:
+def _check_recruitment(run: SystemRun) -> Faults:
     yield from _needs_reference(run)
     if can_be_run(run):
         nominal = nominal_of(run.tables, run.model)
         yield from check_recruitment(run.tables.controller, run.tables.observer, nominal)
 
 
-def _check_broadcast(run: SystemRun) -> Found:
+def _check_broadcast(run: SystemRun) -> Faults:
     yield from _check_recruitment(run)
     for name, device in boards_of(run.tables.devices).items():
         if device.every > 1:

@@ -9,7 +9,7 @@ from hil.control.pid import PidGains
 from hil.control.reference import Reference
 from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.loop.frame import units
 from hil.rig.calibrated import cards_of
@@ -125,7 +125,7 @@ def _build(given: ControlInputs) -> Antagonists:
     )  # fmt: skip
 
 
-def check_activations(tables: RigTables, model: object) -> Found:
+def check_activations(tables: RigTables, model: object) -> Faults:
     """Check that outputs that activate muscles have a range within 0 to 1."""
     for name, card in cards_of(tables.devices).items():
         for own, output in card.outputs.items():
@@ -137,7 +137,7 @@ def check_activations(tables: RigTables, model: object) -> Found:
                 )
 
 
-def _check(run: SystemRun) -> Found:
+def _check(run: SystemRun) -> Faults:
     tables, table, signals = run.tables, run.tables.controller, signals_of(run.tables.devices)
     extremes = {}
     for name, signal in signals_in(tables.reference).items():

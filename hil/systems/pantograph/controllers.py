@@ -4,7 +4,7 @@ import numpy as np
 
 from hil.config.table import same_named
 from hil.errors import ModelError
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.loop.channels import RigLayout
 from hil.rig.instruments import channel_doubts, channel_of, layout_of, outputs_of, signals_of
@@ -58,7 +58,7 @@ def _control(run: SystemRun, layout: RigLayout) -> ImpactControl:
     )  # fmt: skip
 
 
-def check_angles(tables: RigTables, model: object) -> Found:
+def check_angles(tables: RigTables, model: object) -> Faults:
     """Check that channels measure the angles that the observer needs."""
     measured = signals_of(tables.devices)
     for signal in ANGLES:
@@ -74,7 +74,7 @@ def _build(given: ControlInputs) -> ImpactControl:
     return _control(given, given.layout)
 
 
-def _check(run: SystemRun) -> Found:
+def _check(run: SystemRun) -> Faults:
     tables, table, model = run.tables, run.tables.controller, run.tables.model
     if tables.reference is not None:
         yield "reference", "the impact experiment sets its own set points: remove it"

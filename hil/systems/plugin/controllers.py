@@ -5,7 +5,7 @@ from hil.control.plugin import PluginControl, commands_duties
 from hil.control.steering import Steerable
 from hil.control.tables import SignalsReferenceTable
 from hil.devices.board import protocol
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.loop.channels import RigLayout
 from hil.loop.duty import STEPS
 from hil.plugins.code import Facts
@@ -50,7 +50,7 @@ def _build(inputs: ControlInputs) -> PluginControl:
     return _control(inputs, inputs.layout)
 
 
-def _check(run: SystemRun) -> Found:
+def _check(run: SystemRun) -> Faults:
     """Check that the controller can be built for this rig and that its references exist."""
     tables, follows = run.tables, run.tables.reference
     channels = list(signals_of(tables.devices))

@@ -11,7 +11,7 @@ from hil.control.reference import NoReference
 from hil.control.steering import Steerable
 from hil.control.tables import PidTable, ScheduleTable, SignalsReferenceTable, SignalTable
 from hil.errors import ModelError
-from hil.experiment.kind import ControlInputs, ControllerKind, Found, SystemRun
+from hil.experiment.kind import ControlInputs, ControllerKind, Faults, SystemRun
 from hil.loop.frame import units
 from hil.rig.instruments import signals_of
 from hil.systems.array.build import cell_indices
@@ -83,7 +83,7 @@ def _build_broadcast(given: ControlInputs) -> SignalCells:
     return _signal_cells(given, recruiter, float(levels[0]))
 
 
-def _check_schedule(run: SystemRun) -> Found:
+def _check_schedule(run: SystemRun) -> Faults:
     if run.tables.reference is not None:
         yield "reference", "a schedule uses no reference: remove it"
     if run.tables.controller.outputs:
@@ -91,7 +91,7 @@ def _check_schedule(run: SystemRun) -> Found:
     yield from check_schedule(run.tables.controller, run.model.arrays)
 
 
-def _check_pid(run: SystemRun) -> Found:
+def _check_pid(run: SystemRun) -> Faults:
     wrong, order = list(_check_followed(run)), run.tables.controller.order
     if order is not None:
         wrong += unknown_cells("controller.order", order, run.model.arrays)
@@ -102,7 +102,7 @@ def _check_pid(run: SystemRun) -> Found:
         yield from _check_reach(run)
 
 
-def _check_broadcast(run: SystemRun) -> Found:
+def _check_broadcast(run: SystemRun) -> Faults:
     wrong, table = list(_check_followed(run)), run.tables.controller
     if table.error != "measured":
         key = "controller.error = 'commanded'"
@@ -119,7 +119,7 @@ def _check_broadcast(run: SystemRun) -> Found:
         yield from _check_reach(run)
 
 
-def _check_followed(run: SystemRun) -> Found:
+def _check_followed(run: SystemRun) -> Faults:
     """Check that there is one set point, of a channel of the rig."""
     tables, channels = run.tables, list(signals_of(run.tables.devices))
     follows = tables.reference
@@ -136,7 +136,7 @@ def _check_followed(run: SystemRun) -> Found:
         yield from check_signal(f"reference.signals.{name}", signal)
 
 
-def _check_reach(run: SystemRun) -> Found:
+def _check_reach(run: SystemRun) -> Faults:
     """Check that every cell raises the followed signal, and that the set point is in reach."""
     name, table = _followed(run)
     signal = signals_of(run.tables.devices)[name]

@@ -14,7 +14,7 @@ else:
     NO_LINK, NO_WAIT = os.O_NOFOLLOW | os.O_CLOEXEC, os.O_NONBLOCK
 
 
-def is_own(status: os.stat_result) -> bool:
+def is_private(status: os.stat_result) -> bool:
     """Whether a file or folder belongs to this user and only this user may write it."""
     if sys.platform == "win32":
         return True
