@@ -258,6 +258,7 @@ def campaign(args: argparse.Namespace) -> int:
     from hil.platform.parallel import scheduler_of
     from hil.runs.campaign import page as campaign_page
     from hil.runs.campaign.launch import launch
+    from hil.runs.campaign.runner import Options
     from hil.runs.plan import Plan
 
     if args.status:
@@ -265,16 +266,19 @@ def campaign(args: argparse.Namespace) -> int:
         return _show_progress(args, folder, DONE)
     if args.trial is not None:
         return _run_trial(args)
-    started = launch(
-        args.campaign,
-        out=args.out,
+    options = Options(
         backend=args.backend,
         clock=args.clock,
         rehearsal=args.rehearse,
-        answers=args.answers,
-        scheduler=scheduler_of(args.scheduler, args.scheduler_security),
         strict=args.strict,
         progress=not args.json,
+        scheduler=scheduler_of(args.scheduler, args.scheduler_security),
+    )
+    started = launch(
+        args.campaign,
+        options,
+        out=args.out,
+        answers=args.answers,
         say=lambda text: say(text, file=sys.stderr),
     )
     config = next(iter(started.campaign.configs.values()))
@@ -312,14 +316,15 @@ def _run_trial(args: argparse.Namespace) -> int:
 def test(args: argparse.Namespace) -> int:
     from hil.procedures.standard_tests.run import run_test
     from hil.record.progress import say_compiling
+    from hil.runs.campaign.runner import Options
     from hil.runs.study import as_text
 
     out = path_of("runs") / f"test-{args.name}" if args.out is None else args.out
     with say_compiling(not args.json):
+        asked = Options(backend=args.backend, clock=args.clock, progress=not args.json)
         code, results = run_test(
-            args.name, args.rig, args.set, out, backend=args.backend, clock=args.clock,
-            progress=not args.json, say=lambda text: say(text, file=sys.stderr),
-        )  # fmt: skip
+            args.name, args.rig, args.set, out, asked, lambda text: say(text, file=sys.stderr)
+        )
     if results:
         show(args, results, f"{as_text(results)}\npage:   {out / 'index.html'}")
     return code

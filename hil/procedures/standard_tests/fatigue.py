@@ -9,7 +9,7 @@ the cycle after the last one there. Memory does not depend on the number of cycl
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +33,7 @@ from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
 from hil.rig.instruments import switching
 from hil.runs import session
+from hil.runs.campaign.runner import Options, Say
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
@@ -198,9 +199,8 @@ def verdict(reference: NDArray[np.void], latest: NDArray[np.void], values: Value
 
 
 def run(
-    values: Values, subject: Subject, out: Path, backend: str, clock: str | None, progress: bool,
-    say: Callable[[str], None],
-) -> tuple[int, Results]:  # fmt: skip
+    values: Values, subject: Subject, out: Path, asked: Options, say: Say
+) -> tuple[int, Results]:
     """Run the remaining cycles; returns the exit code and the results so far.
 
     Raises
@@ -212,7 +212,7 @@ def run(
     columns, book = _columns(subject), Summaries(out / FILE)
     if book.n:
         say(f"continues after {book.n} cycles")
-    plant = None if backend != "sim" else subject.config.system(plant=True)
+    plant = None if asked.backend != "sim" else subject.config.system(plant=True)
     n, code, why = values.reference_cycles, DONE, ""
     for span in spans(book.n, values):
         if book.n >= 2 * n:
@@ -225,9 +225,9 @@ def run(
         path = out / "whole" / f"cycle-{span.first:07d}.h5" if span.whole else out / "block.h5"
         path.parent.mkdir(exist_ok=True)
         result = session.run(
-            Plan(config, backend, clock or "", seed=span.first, plant=plant),
+            Plan(config, asked.backend, asked.clock or "", seed=span.first, plant=plant),
             Output(path, force=True, attributes={"fatigue_cycle": span.first}),
-            View(progress, label=f"cycle {span.first}"),
+            View(asked.progress, label=f"cycle {span.first}"),
         )
         if result.outcome != "complete":
             code = TRIPPED if result.outcome == "tripped" else INTERRUPTED

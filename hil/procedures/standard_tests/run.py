@@ -1,6 +1,6 @@
 """`hil test NAME RIG`: writes the campaign of a test, runs it, analyses it, writes its page."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hil.record.read import open_run
 from hil.runs.campaign import page as campaign_page
 from hil.runs.campaign.journal import read_progress
 from hil.runs.campaign.launch import launch
+from hil.runs.campaign.runner import Options, Say
 from hil.runs.plan import Plan
 from hil.runs.study import write_results
 
@@ -37,9 +38,8 @@ DONE = 0
 
 
 def run_test(
-    name: str, rig: Path, sets: Iterable[str], out: Path, *, backend: str, clock: str | None,
-    progress: bool, say: Callable[[str], None],
-) -> tuple[int, Results]:  # fmt: skip
+    name: str, rig: Path, sets: Iterable[str], out: Path, asked: Options, say: Say
+) -> tuple[int, Results]:
     """Run a test, or continue it in its folder; returns the exit code and the results.
 
     Raises
@@ -53,9 +53,9 @@ def run_test(
     values = _values(name, table_of, sets)
     subject = subject_of(rig, out)
     if name == "fatigue":
-        code, results = fatigue.run(values, subject, out, backend, clock, progress, say)
+        code, results = fatigue.run(values, subject, out, asked, say)
     else:
-        code, trials = _campaign(name, values, subject, out, backend, clock, progress, say)
+        code, trials = _campaign(name, values, subject, out, asked, say)
         if code != DONE:
             return code, {}
         try:
@@ -79,12 +79,11 @@ def _values(name: str, table: Any, sets: Iterable[str]) -> Any:
 
 
 def _campaign(
-    name: str, values: object, subject: Subject, out: Path, backend: str, clock: str | None,
-    progress: bool, say: Callable[[str], None],
-) -> tuple[int, list[Trial]]:  # fmt: skip
+    name: str, values: object, subject: Subject, out: Path, asked: Options, say: Say
+) -> tuple[int, list[Trial]]:
     plan = CAMPAIGNS[name].plan(values, subject)
     experiment = write_experiment(subject.rig, out, name, plan.duration_s, plan.steps, plan.outputs)
-    on_bench = Plan(subject.config, backend, clock or "").on_bench
+    on_bench = Plan(subject.config, asked.backend, asked.clock or "").on_bench
     factors = {
         key: {k: v for k, v in factor.items() if k != "tell" or on_bench}
         for key, factor in plan.factors.items()
@@ -97,11 +96,8 @@ def _campaign(
         },
         "factors": factors,
     }  # fmt: skip
-    started = launch(
-        write_toml(out / "campaign.toml", table),
-        out=out / "campaign", backend=backend, clock=clock, rehearsal=False, answers=None,
-        scheduler=None, strict=False, progress=progress, say=say,
-    )  # fmt: skip
+    path = write_toml(out / "campaign.toml", table)
+    started = launch(path, asked, out=out / "campaign", say=say)
     try:
         code = started.runner.run()
     finally:

@@ -1,11 +1,10 @@
 """Checks a whole campaign before anything runs, and prepares its folder."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hil.errors import ConfigError
-from hil.platform.parallel import Scheduler
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
 from hil.runs.campaign.operator import operator_for
@@ -28,15 +27,10 @@ class Launch:
 
 def launch(
     path: Path,
+    asked: Options,
     *,
-    out: Path | None,
-    backend: str,
-    clock: str | None,
-    rehearsal: bool,
-    answers: Path | None,
-    scheduler: Scheduler | None,
-    strict: bool,
-    progress: bool,
+    out: Path | None = None,
+    answers: Path | None = None,
     say: Say,
 ) -> Launch:
     """Check every trial of a campaign, and prepare its folder.
@@ -45,12 +39,7 @@ def launch(
     ----------
     path : file of the campaign
     out : folder of journal and recordings
-    backend, clock : as `hil.runs.session.run`
-    rehearsal : run on the simulated rig and the virtual clock, without an operator
     answers : TOML file of answers to the campaign's questions
-    scheduler : a Dask scheduler
-    strict : refuse doubtful calibrations
-    progress : draw progress bars
     say : receives a line of text for the operator
 
     Raises
@@ -58,31 +47,26 @@ def launch(
     ConfigError
         The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
-    campaign = load_campaign(path)
-    tables = campaign.tables
-    if rehearsal and (backend != "sim" or clock == "real"):
+    campaign, clock = load_campaign(path), asked.clock
+    tables, rehearsal = campaign.tables, asked.rehearsal
+    if rehearsal and (asked.backend != "sim" or clock == "real"):
         raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "
         "--backend and --clock out")  # fmt: skip
     on_bench = False
     for config in campaign.configs.values():
-        plan = Plan(config, backend, clock or "", strict=strict)
+        plan = Plan(config, asked.backend, clock or "", strict=asked.strict)
         on_bench, clock = on_bench or plan.on_bench, plan.clock
     need_rows, row_B = _check_rows(campaign)
-    apart = _may_run_parallel(campaign, backend, clock, rehearsal, scheduler)
+    options = replace(
+        asked,
+        clock=clock,
+        carries_on=rehearsal or tables.wait is not None,
+        apart=_may_run_parallel(campaign, replace(asked, clock=clock)),
+    )
     operator = operator_for(path, tables, answers, rehearsal)
     _rehearse_all(campaign, on_bench)
     folder = _make_folder(out or _default_folder(path, rehearsal))
     check_disk(folder / "trials", need_rows, row_B)
-    options = Options(
-        backend=backend,
-        clock=clock,
-        rehearsal=rehearsal,
-        strict=strict,
-        progress=progress,
-        scheduler=scheduler,
-        carries_on=rehearsal or tables.wait is not None,
-        apart=apart,
-    )
     return Launch(campaign, folder, Runner(campaign, folder, options, operator, say))
 
 
@@ -121,24 +105,19 @@ def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
             raise ConfigError(f"{campaign.path}: trial {trial.number}: {error}") from None
 
 
-def _may_run_parallel(
-    campaign: Campaign,
-    backend: str,
-    clock: str | None,
-    rehearsal: bool,
-    scheduler: Scheduler | None,
-) -> bool:
-    """Whether the trials may run in parallel; ConfigError if not and a scheduler is given."""
-    if campaign.tables.in_memory:
-        asked = "[spread]" if campaign.tables.spread else "campaign.keep"
-        check_apart(campaign.path, campaign.tables, backend, clock, asked)
-        return not rehearsal
-    if rehearsal and scheduler is None:
+def _may_run_parallel(campaign: Campaign, asked: Options) -> bool:
+    """Whether the trials may run in parallel; ConfigError if not and something needs that."""
+    path, tables = campaign.path, campaign.tables
+    if tables.in_memory:
+        needs = "[spread]" if tables.spread else "campaign.keep"
+        check_apart(path, tables, asked.backend, asked.clock, needs)
+        return not asked.rehearsal
+    if asked.rehearsal and asked.scheduler is None:
         return False
     try:
-        check_apart(campaign.path, campaign.tables, backend, clock)
+        check_apart(path, tables, asked.backend, asked.clock)
     except ConfigError:
-        if scheduler is not None:
+        if asked.scheduler is not None:
             raise
         return False
     return True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
@@ -50,16 +50,18 @@ def check_apart(
             )
 
 
-def run_apart(
-    number: int,
-    experiment: str,
-    sets: list[str],
-    seed: int,
-    out: str,
-    attributes: dict[str, str],
-    tables: CampaignTables,
-    strict: bool,
-) -> dict[str, Any]:
+class Work(NamedTuple):
+    """A trial for a process that knows nothing of its campaign: what `run_apart` needs."""
+
+    number: int
+    experiment: str
+    sets: list[str]
+    seed: int
+    out: str
+    attributes: dict[str, str]
+
+
+def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any]:
     """Run one trial on a rig of its own, in any process; returns the keys of its journal line.
 
     A trial whose recording does not stay runs in memory. One that trips there runs again, into a
@@ -68,14 +70,15 @@ def run_apart(
     began_s = time.monotonic()
     facts: dict[str, Any] = {}
     try:
-        config = load(experiment, sets)
+        config = load(work.experiment, work.sets)
         facts["duration_s"] = config.tables.experiment.duration_s
-        plan = Plan(config, clock="virtual", seed=seed, strict=strict)
+        plan = Plan(config, clock="virtual", seed=work.seed, strict=strict)
         keep, result = tables.campaign.keep, {}
         if keep != "all":
-            result = _in_memory(config, seed, tables)
+            result = _in_memory(config, work.seed, tables)
         if keep == "all" or (keep == "tripped" and result["outcome"] == "tripped"):
-            result = _recorded(plan, Output(out, force=True, attributes=attributes), tables)
+            output = Output(work.out, force=True, attributes=work.attributes)
+            result = _recorded(plan, output, tables)
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**facts, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
@@ -112,15 +115,17 @@ def run_each(
     """Yield the number of each trial with the result of `run_apart`, in order of completion."""
     items = [
         (
-            trial.number, str((campaign.path.parent / trial.experiment).resolve()),
-            campaign.sets(trial), trial.seed, str(out.resolve()), attributes,
+            Work(
+                trial.number, str((campaign.path.parent / trial.experiment).resolve()),
+                campaign.sets(trial), trial.seed, str(out.resolve()), attributes,
+            ),
         )
         for trial, out, attributes in trials
     ]  # fmt: skip
-    work = partial(run_apart, tables=campaign.tables, strict=strict)
+    run = partial(run_apart, tables=campaign.tables, strict=strict)
     if in_series:
-        yield from ((item[0], work(*item)) for item in items)
+        yield from ((work.number, run(work)) for (work,) in items)
         return
-    with closing(through_dask(items, work, scheduler)) as finished:
-        for item, result in finished:
-            yield item[0], result
+    with closing(through_dask(items, run, scheduler)) as finished:
+        for (work,), result in finished:
+            yield work.number, result

@@ -37,10 +37,14 @@ class Options:
 
     Attributes
     ----------
-    carries_on : one simulated plant serves the whole campaign, as a bench does; else every trial
-        starts with a new one at rest
+    backend, clock : as `hil.runs.plan.Plan`
+    rehearsal : run on the simulated rig and the virtual clock, without an operator
+    strict : refuse doubtful calibrations
+    progress : draw progress bars
     scheduler : a Dask scheduler
-    apart : the trials may run in parallel, in any order
+    carries_on : one simulated plant serves the whole campaign, as a bench does; else every trial
+        starts with a new one at rest; `launch` says which
+    apart : the trials may run in parallel, in any order; `launch` says whether
     """
 
     backend: str = "sim"
