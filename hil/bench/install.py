@@ -25,6 +25,7 @@ EXTRAS = {
     "export": "export as MCAP, MDF and Parquet",
     "fmu": "functional mock-up units",
     "foxglove": "live view in Foxglove",
+    "gym": "Gymnasium environments of simulated rigs",
     "import": "import of TDMS, MDF and Parquet files, conversion of units",
     "instruments": "instruments of FUTEK, LabJack and Phidgets",
     "ophyd": "plans of bluesky",
