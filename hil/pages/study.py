@@ -30,10 +30,16 @@ def check(
 ) -> dict[str, object]:
     """Compare a value with a printed one; returns its entry in the results.
 
-    By default it agrees if it rounds to every printed digit, or is within the tolerance.
+    By default it agrees if it rounds to every printed digit, or is within the tolerance. The
+    difference is value minus print; None if `expected` is a bound.
     """
+    try:
+        difference = value - float(expected)
+    except ValueError:
+        difference = None
     if agrees is None:
         rounds = round(value, len(expected.partition(".")[2])) == float(expected)
         agrees = rounds or abs(value - float(expected)) <= tolerance
-    return {"what": what, "value": value, "expected": expected, "unit": unit,
-            "agrees": bool(agrees)}  # fmt: skip
+    return {"what": what, "value": value, "expected": expected, "difference": difference,
+            "unit": unit, "agrees": bool(agrees),
+            "verdict": "agrees" if agrees else "NOT reproduced"}  # fmt: skip

@@ -4,7 +4,7 @@ A study is a module, which the descriptor of its system names (`hil.experiment.k
 `Values`, the table of the keys that `--set` may change, and `run(out, values)`. `run` writes the
 figures into `out` and returns the content of results.json: `title`, `figures` (file, caption) and
 keys of its own. The keys `tables` (title, columns, rows of texts), `checks` (what, value, expected,
-unit, agrees) and `notes` (sentences) are also printed and shown on the page.
+difference, unit, agrees, verdict) and `notes` (sentences) are also printed and shown on the page.
 """
 
 import importlib
@@ -71,11 +71,12 @@ def as_text(results: Figures) -> str:
             cells = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "  ".join(cells))
         lines.append("")
+    width = max((len(check["what"]) for check in checks), default=0)
     for check in checks:
-        mark = "agrees" if check["agrees"] else "NOT reproduced"
+        differs = "" if check["difference"] is None else f"{check['difference']:+.3g}"
         lines.append(
-            f"  {check['what']:<44} {check['value']:<14.9g} {check['expected']:>14} "
-            f"{check['unit']:<4} {mark}"
+            f"  {check['what']:<{width}} {check['value']:<14.9g} {check['expected']:>14} "
+            f"{check['unit']:<4} {differs:>10}  {check['verdict']}"
         )
     if checks:
         agreeing = sum(check["agrees"] for check in checks)

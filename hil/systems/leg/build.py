@@ -26,7 +26,9 @@ def build_limb(table: LimbTable) -> Limb:
 def build_limb_system(table: LimbTable, period_s: float) -> LimbSystem:
     """Return the limb as a plant or a twin; a ModelError names the key."""
     points = {name: place(point) for name, point in table.points.items()}
-    return LimbSystem(build_limb(table), points, period_s, activation_times(table))
+    return LimbSystem(
+        build_limb(table), points, period_s, activation_times(table), table.path_rates
+    )
 
 
 def activation_times(table: LimbTable) -> ActivationTimes | None:

@@ -50,7 +50,7 @@ def statics_of(
         point = place(model.points[own])
     muscles = drives[table.raises], drives[table.lowers]
     names = muscles[0].rpartition(".")[0], muscles[1].rpartition(".")[0]
-    stepper = LimbStepper(build_limb(model), activation_times(model))
+    stepper = LimbStepper(build_limb(model), activation_times(model), path_rates=model.path_rates)
     return JointStatics(stepper, table.joint, point, names, table.least)
 
 

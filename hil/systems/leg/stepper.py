@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
     force: Array  # (M, 2) F_MTC and F_CE of the last evaluation
     tension: Array
     v_dot: Array
-    control: Array  # length of the next step, rtol, largest step
+    control: Array  # length of the next step, rtol, largest step, 1 or 0: the paths' rates count
     J: Array
     LU: Array
     pivot: NDArray[np.int64]
@@ -91,6 +91,10 @@ class LimbStepper:
         The compiled limb; after `look`, `work` holds positions, path lengths and their rates.
     body_link : link of each body
 
+    Parameters
+    ----------
+    path_rates : False: the muscles' contraction takes the rates of their paths as zero
+
     Raises
     ------
     ModelError
@@ -102,6 +106,7 @@ class LimbStepper:
         limb: Limb,
         activation: ActivationTimes | None = None,
         tolerances: Tolerances = TOLERANCES,
+        path_rates: bool = True,
     ) -> None:
         self.limb = limb
         self.links, self.body_link = minimal.links_of(limb)
@@ -119,7 +124,7 @@ class LimbStepper:
         self.scratch = Scratch(
             muscle.Muscles([m.hill for m in limb.muscles]).parameters, np.array(times), atol,
             np.zeros((self.n_m, 2)), np.zeros(self.n_m), np.zeros(self.n_q),
-            np.array([1e-5, t.rtol, t.h_max_s]), np.zeros((n, n)), np.zeros((n, n)),
+            np.array([1e-5, t.rtol, t.h_max_s, path_rates]), np.zeros((n, n)), np.zeros((n, n)),
             np.zeros(n, dtype=np.int64), np.zeros((6, n)), np.zeros((2, n)), np.zeros((2, n)),
             np.zeros(3, dtype=np.int64),
         )  # fmt: skip
@@ -175,7 +180,8 @@ def slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
     dynamic = len(r.times) > 0
     for i in range(m):
         active = x[2 * n + m + i] if dynamic else u[i]
-        rate, f_mtc, f_ce = muscle.rate(r.muscles[i], x[2 * n + i], k.length[i], k.rate[i], active)
+        along = k.rate[i] * r.control[3]
+        rate, f_mtc, f_ce = muscle.rate(r.muscles[i], x[2 * n + i], k.length[i], along, active)
         out[2 * n + i] = rate
         r.force[i, 0], r.force[i, 1], r.tension[i] = f_mtc, f_ce, f_mtc
         if dynamic:

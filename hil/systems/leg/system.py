@@ -22,6 +22,7 @@ class LimbSystem:
     Parameters
     ----------
     points : points on bodies whose x, y and z are outputs
+    path_rates : False: the muscles' contraction takes the rates of their paths as zero
 
     Attributes
     ----------
@@ -42,6 +43,7 @@ class LimbSystem:
         points: Mapping[str, PathPoint],
         period_s: float,
         activation: ActivationTimes | None = None,
+        path_rates: bool = True,
     ) -> None:
         self.limb, self.points, self.period_s = limb, points, period_s
         self.activation = activation
@@ -51,7 +53,7 @@ class LimbSystem:
                 raise ModelError(
                     f"points.{name}.body: there is no body '{point.body}': choose {bodies}"
                 )
-        self.stepper = LimbStepper(limb, activation)
+        self.stepper = LimbStepper(limb, activation, path_rates=path_rates)
         muscles = [m.name for m in limb.muscles]
         self.inputs = tuple(f"{name}.activation" for name in muscles)
         angles = tuple(f"{name}.angle_rad" for name in limb.coordinates)

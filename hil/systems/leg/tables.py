@@ -73,7 +73,8 @@ class ActivationDynamicsTable(Table):
 class LimbTable(Table):
     """Rigid bodies connected by joints and moved by muscles; x to the side, y forward, z up.
 
-    Without `activation` a muscle's activation equals its input.
+    Without `activation` a muscle's activation equals its input. Without `path_rates` the muscles'
+    contraction takes the rates of l_MTC as 0, as Makkonen's program did (section 4.2).
     """
 
     kind: Literal["musculoskeletal"]
@@ -83,6 +84,7 @@ class LimbTable(Table):
     points: dict[Name, PlaceTable] = {}
     gravity_m_per_s2: Triple = [0.0, 0.0, -9.81]
     activation: ActivationDynamicsTable | None = None
+    path_rates: bool = True
     record: Records = None
 
 

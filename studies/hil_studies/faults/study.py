@@ -23,6 +23,7 @@ from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import load
 from hil.loop.guard import names_of
+from hil.pages.study import check
 from hil.platform.whole_files import write_whole
 from hil.record.read import open_run
 from hil.record.repair import faults_of, recover
@@ -85,13 +86,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "title": f"Every interlock, tripped by a fault ({values.backend})",
         "rows": rows,
         "checks": [
-            {
-                "what": f"{row['where']}: {row['row']} by {row['fault']}",
-                "value": 1e3 * row["reaction_s"],
-                "expected": f"<= {1e3 * row['bound_s']:g}",
-                "unit": "ms",
-                "agrees": row["passes"],
-            }
+            check(
+                f"{row['where']}: {row['row']} by {row['fault']}",
+                1e3 * row["reaction_s"],
+                f"<= {1e3 * row['bound_s']:g}",
+                "ms",
+                agrees=row["passes"],
+            )
             for row in rows
         ],
         "notes": notes,

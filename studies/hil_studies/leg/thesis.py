@@ -2,10 +2,11 @@
 
     q = min(1, Kp e + Ki int(e) dt + Kd e'),  at least 0.001                            (44)
 
-for TA with e = target - height in metres, for SOL with -e. In (44) Ki and Kd are exchanged;
-with standard symbols Table 3's Ki multiplies the integral. The second interpretation reduces the
-derivative part and, near the target, the proportional part; the text says so for Kp, but gives no
-number.
+In (44) Ki and Kd are exchanged; with standard symbols Table 3's Ki multiplies the integral.
+Section 2.3 compares heights: for TA e = target - height in metres, for SOL -e. A second
+interpretation reduces the derivative part and, near the target, the proportional part; the text
+says so for Kp, but gives no number. The third is the thesis's program, whose states are length
+errors of the muscles (appendix I): for each e = l_MTC - its length at the target height.
 
 Source: Makkonen 2021, section 2.3, Table 3.
 """
@@ -18,7 +19,10 @@ from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.leg import stepper as leg_stepper
+from hil.systems.leg.limb import PathPoint
 from hil.systems.leg.muscle import ACTIVATION_MIN
+from hil.systems.leg.statics import JointStatics
+from hil.systems.leg.stepper import LimbStepper
 from hil.systems.leg.system import LimbSystem
 
 TABLE_3 = np.array([[30.0, 20.0, 10.0], [40.0, 5.0, 2.5]])
@@ -27,15 +31,22 @@ TABLE_3 = np.array([[30.0, 20.0, 10.0], [40.0, 5.0, 2.5]])
 
 @dataclass(frozen=True)
 class Reading:
-    """An interpretation of the thesis's PID: factors of Kd, and of Kp near the target."""
+    """An interpretation of the thesis's PID: factors of Kd, and of Kp near the target.
+
+    `lengths`: errors are those of the muscles' lengths, not of the point's height.
+    """
 
     k_d_share: float = 1.0
     near_m: float = 0.0
     near_share: float = 1.0
+    lengths: bool = False
 
 
 STANDARD = Reading()
 WEAK_D = Reading(k_d_share=0.02, near_m=0.003, near_share=0.1)
+LENGTHS = Reading(lengths=True)
+GRID = 301
+"""Heights at which lengths are computed; between them they are interpolated, within 1e-8 m."""
 CONTINUOUS_S = 1e-4
 """At this sampling period and with the plant's exact e', the law is practically continuous: halving
 the period changes the drop by less than a micrometre."""
@@ -88,16 +99,16 @@ def simulate(
     place = system.points[point]
     link = s.body_link[place.body]
     at = np.array(place.at_m) + s.links.centre[link]
-    slope = np.gradient(target_m, 1e-3, edge_order=1)
-    slope[:-1] = np.diff(target_m) / 1e-3  # slope of the straight line to the next sample
+    wanted = _lengths(s, place, target_m) if reading.lengths else np.outer(target_m, [-1.0, 1.0])
+    slope = np.diff(wanted, axis=0, append=wanted[-1:]) / 1e-3  # of the line to the next sample
     gains = TABLE_3 * np.array([1.0, 1.0, reading.k_d_share])
     noise = sensing.noise_m * np.random.default_rng(sensing.seed).standard_normal(n * per_ms)
     late = round(sensing.delay_s / min(sensing.period_s, 1e-3))
     rows = np.empty((n, 5))
     least = _run(
-        s.links, s.work, s.scratch, s.x, link, at, target_m, slope, gains,
-        np.array([reading.near_m, reading.near_share, sensing.ideal]), per_ms, every, late, noise,
-        rows,
+        s.links, s.work, s.scratch, s.x, link, at, wanted, slope, gains,
+        np.array([reading.near_m, reading.near_share, sensing.ideal, reading.lengths]),
+        per_ms, every, late, noise, rows,
     )  # fmt: skip
     if np.isnan(least):
         raise ModelError("model: the leg under the thesis's PID cannot be stepped")
@@ -105,41 +116,55 @@ def simulate(
     return Trace(t_s, target_m, rows[:, 0], rows[:, 1:3].copy(), rows[:, 3:].copy(), least)
 
 
+def _lengths(stepper: LimbStepper, place: PathPoint, height_m: Array) -> Array:
+    """Return the muscles' lengths, (N, 2), where only the ankle moves the point to the heights."""
+    statics = JointStatics(stepper, "ankle", place, ("TA", "SOL"))
+    grid = np.linspace(height_m.min(), height_m.max() + 1e-9, GRID)
+    found = []
+    for height in grid:
+        statics.height(statics.angle(float(height)))
+        found.append(stepper.work.length.copy())
+    stepper.start(np.full(2, ACTIVATION_MIN))
+    return np.column_stack([np.interp(height_m, grid, of) for of in np.array(found).T])
+
+
 @njit(cache=True, error_model="numpy")
 def _run(  # type: ignore[no-untyped-def]
     p, k, r, x, link, at, target, slope, gains, how, per_ms, every, late, noise, rows
 ):
-    near_m, near_share, ideal = how
+    near_m, near_share, ideal, lengths = how
     h = 1e-3 / per_ms
     control_s = h * every
-    u, integral, before = np.full(2, ACTIVATION_MIN), 0.0, np.nan
-    seen = np.empty(len(noise))
+    u, integral, before = np.full(2, ACTIVATION_MIN), np.zeros(2), np.full(2, np.nan)
+    # a muscle shortens what is too long: its length, or for SOL the height, for TA minus the height
+    seen, rate = np.empty((len(noise), 2)), np.empty(2)
     least = np.inf
     leg_stepper.look(p, k, r, x, u)
     for n in range(len(noise)):
         ms, part = n // per_ms, (n % per_ms) * h
         z = k.place[link, 2]
-        rate = k.v[link, 2]
+        rise = k.v[link, 2]
         w, turned = k.w[link], k.turn[link] @ at
         z += turned[2]
-        rate += w[0] * turned[1] - w[1] * turned[0]
-        seen[n] = z + noise[n]
+        rise += w[0] * turned[1] - w[1] * turned[0]
+        for i in range(2):
+            sign = 2.0 * i - 1.0
+            seen[n, i] = (k.length[i] if lengths else sign * z) + sign * noise[n]
+            rate[i] = k.rate[i] if lengths else sign * rise
         if n % per_ms == 0:
             rows[ms, 0] = z
         if n % every == 0:
-            wanted = target[ms] + slope[ms] * part
-            e = wanted - seen[max(n - late, 0)]
-            if ideal:
-                e_dot = slope[ms] - rate
-            else:
-                e_dot = 0.0 if np.isnan(before) else (e - before) / control_s
-            before = e
             for i in range(2):
-                sign = 1.0 - 2.0 * i
+                e = seen[max(n - late, 0), i] - (target[ms, i] + slope[ms, i] * part)
+                if ideal:
+                    e_dot = rate[i] - slope[ms, i]
+                else:
+                    e_dot = 0.0 if np.isnan(before[i]) else (e - before[i]) / control_s
+                before[i] = e
                 k_p = gains[i, 0] * (near_share if abs(e) < near_m else 1.0)
-                q = sign * (k_p * e + gains[i, 1] * integral + gains[i, 2] * e_dot)
+                q = k_p * e + gains[i, 1] * integral[i] + gains[i, 2] * e_dot
                 u[i] = min(max(q, ACTIVATION_MIN), 1.0)
-            integral += e * control_s
+                integral[i] += e * control_s
         if n % per_ms == 0:
             leg_stepper.look(p, k, r, x, u)
             rows[ms, 1], rows[ms, 2] = u[0], u[1]

@@ -27,7 +27,7 @@ from hil.experiment.load import load_model
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.observer import ResistanceObserver, Uncertain
 from hil.mechanics.sma.wire import SmaWire
-from hil.pages.study import as_table, saved
+from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.platform.whole_files import whole
 from hil_studies.wires.resistance_ends import measured_ends
@@ -183,13 +183,8 @@ def _of_draws(case: Case, full_mA: int, ends: str, values: Values) -> dict[str, 
 
 def _check(row: dict[str, Any]) -> dict[str, Any]:
     what = f"{row['resistance']}, {1e-3 * row['current_full_scale_mA']:g} A, ends {row['ends']}"
-    return {
-        "what": f"coverage of 95 % bands, {what}",
-        "value": row["coverage"],
-        "expected": ">= 0.90",
-        "unit": "",
-        "agrees": row["coverage"] >= 0.90,
-    }
+    return check(f"coverage of 95 % bands, {what}", row["coverage"], ">= 0.90",
+                 agrees=row["coverage"] >= 0.90)  # fmt: skip
 
 
 def observed(observer: ResistanceObserver, record: Record) -> Array:

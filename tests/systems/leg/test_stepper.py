@@ -8,7 +8,7 @@ import scipy.integrate
 
 from hil.errors import ModelError
 from hil.systems.leg.build import build_limb
-from hil.systems.leg.muscle import ActivationTimes
+from hil.systems.leg.muscle import ActivationTimes, Muscles
 from hil.systems.leg.stepper import TOLERANCES, LimbStepper, Tolerances
 from oracles import legs
 
@@ -61,6 +61,17 @@ def test_the_method_is_of_fourth_order(leg):
     errors = [np.abs(end(n) - exact).max() for n in (50, 100, 200)]
     order = np.log2(errors[0] / errors[-1]) / 2.0
     assert order > 3.5, errors
+
+
+def test_without_path_rates_fibres_move_as_if_their_paths_stood_still(leg):
+    still, moving = LimbStepper(leg, path_rates=False), LimbStepper(leg)
+    x, u = still.x.copy(), np.array([0.05, 0.02])
+    x[5] = 0.4  # rad/s at the ankle
+    muscles = Muscles([m.hill for m in leg.muscles])
+    for stepper, share in ((still, 0.0), (moving, 1.0)):
+        slope = stepper.slope(x, u)
+        rate, *_ = muscles.rates(x[6:], stepper.work.length, share * stepper.work.rate, u)
+        np.testing.assert_allclose(slope[6:], rate, rtol=1e-12)
 
 
 @pytest.mark.slow
