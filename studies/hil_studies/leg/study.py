@@ -110,7 +110,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         names = tuple(READINGS), tuple(name + NO_RATES for name in READINGS)
         readings = (*names[0], *(names[1] if without else ()))
         published, printed = compare_published({**cases, **without}, readings)
-        tables, checks = [published, *tables], [*printed, *checks]
+        tables, checks = [*tables, published], [*printed, *checks]
     if _as_published(values):
         checks = [*_checks(cases), *checks]
     found: dict[str, Any] = {
