@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import LinearStepper, discretise
 from hil.systems.array.model import cells
-from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
-from hil.systems.array.model.system import EXACT_ORDER_MAX
 
 PERIOD_S = 0.001
 DENSE_CELLS_MAX = 1100

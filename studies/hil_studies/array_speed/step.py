@@ -26,11 +26,30 @@ FINGERPRINTS = {
     "6 cells": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
     "14 cells": "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
 }
+LARGE_CELLS, LARGE_STEPS = 10_000, 50
+
+
+def common_mass(n_cells: int) -> str:
+    """Fingerprint of two layers of cells on one mass."""
+    every = f"&{2 ** (n_cells // 2) - 1:X}"
+    return f"-:{n_cells // 2} | {every}:{n_cells // 2} | {every}:-1"
+
+
+def strands(n_strands: int, n_cells: int) -> str:
+    """Fingerprint of strands of n_cells each, side by side."""
+    layer = " ".join(f"&{1 << i:X}:1" for i in range(n_strands))
+    return f"-:{n_strands} | {f'{layer} | ' * (n_cells - 1)}&{2**n_strands - 1:X}:-1"
 
 
 def measure() -> dict[str, float]:
     """Median time of a step, s, by array, and of one wire's part in a bank of 14, by its law."""
     steps = {f"model step, {name}": _step_s(text, STEP) for name, text in FINGERPRINTS.items()}
+    large = {
+        f"{LARGE_CELLS} cells on one mass": common_mass(LARGE_CELLS),
+        f"{LARGE_CELLS} cells in strands of 10": strands(LARGE_CELLS // 10, 10),
+    }
+    for name, text in large.items():
+        steps[f"model step, {name}"] = _step_s(text, STEP, LARGE_STEPS)
     for kind, one in WIRES.items():
         steps[f"wire step in a bank of 14, {kind}"] = _wire_s(FINGERPRINTS["14 cells"], one)
     return steps
@@ -44,10 +63,10 @@ def _array(fingerprint: str, one: CellActivation) -> tuple[ArraySystem, NDArray[
     return system, np.ones(model.n_cells, dtype=np.uint8)
 
 
-def _step_s(fingerprint: str, one: CellActivation) -> float:
+def _step_s(fingerprint: str, one: CellActivation, n_steps: int = STEPS) -> float:
     """One exact step of plant or twin, called from Python."""
     system, on = _array(fingerprint, one)
-    return _median_s(lambda: system.step(on))
+    return _median_s(lambda: system.step(on), n_steps)
 
 
 def _wire_s(fingerprint: str, one: CellActivation) -> float:
@@ -56,15 +75,15 @@ def _wire_s(fingerprint: str, one: CellActivation) -> float:
     return _median_s(lambda: system.activate(on)) / len(on)
 
 
-def _median_s(call: Callable[[], None]) -> float:
+def _median_s(call: Callable[[], None], n_calls: int = STEPS) -> float:
     """Time of a call once it is compiled."""
     call()
     times = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        for _ in range(STEPS):
+        for _ in range(n_calls):
             call()
-        times.append((time.perf_counter() - began) / STEPS)
+        times.append((time.perf_counter() - began) / n_calls)
     return statistics.median(times)
 
 

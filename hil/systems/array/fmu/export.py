@@ -38,8 +38,7 @@ from hil.systems.array.fmu.variables import (
     variables_of,
 )
 from hil.systems.array.model.activation import SIGMOID, SMA, STEP, THERMAL, UNSCALED, CellActivation
-from hil.systems.array.model.cell_array import CellArray
-from hil.systems.array.model.system import EXACT_ORDER_MAX
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 
 HERE = Path(__file__).parent
 VERSIONS = (3, 2)

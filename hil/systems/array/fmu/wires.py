@@ -51,15 +51,17 @@ def arrays(
     coupled = system.loaded is not None and system.loaded.kernel.coupled
     bank, clamps = system.wires, clamp.Clamps(system.wires.cells, system.wires.clamp_C, period_s)
     where = np.array([n for n, cell in enumerate(cells) if cell.has_wire], dtype=int)
-    under_stress = [n for n in where if cells[n].loaded is not None]
+    under_stress = where[[cells[n].loaded is not None for n in where]]
     tension_N = np.zeros(0) if system.loaded is None else system.loaded.tension_N
+    at = loaded.stretch_states(model, under_stress)
+    per = loaded.stretch_per(discrete, model.n_cells, at)
     rows = [
-        loaded.constants(model, discrete, n, cells[n].wire, load, cells[n].force_on_N)
-        for n in under_stress
+        loaded.constants(cells[n].wire, load, cells[n].force_on_N, own_m_per_N)
+        for n, own_m_per_N in zip(under_stress, loaded.taken_own(per, under_stress), strict=True)
         if (load := cells[n].loaded) is not None
     ]
     strain = np.array([law[wire.STRAIN_AT] for law in bank.laws]) * (1.0 - bank.xi[where])
-    for n, f_N, (own, _) in zip(under_stress, tension_N, rows, strict=True):
+    for n, f_N, own in zip(under_stress, tension_N, rows, strict=True):
         h, _ = stressed.stroke(own, f_N / own[wire_step.AREA_AT])
         strain[np.searchsorted(where, n)] = (1.0 - bank.xi[n]) * h
     at_rest = [bank.T_C[where], bank.xi[where], strain, bank.resistance_Ohm[where],
@@ -74,8 +76,8 @@ def arrays(
         "CLAMP_SHARE": clamps.share,
         "CLAMP_KEEPS": clamps.keeps,
         "TENSION_AT_REST_N": tension_N,
-        "OWN": np.array([own for own, _ in rows]).reshape(len(rows), -1 if rows else 1),
-        "STRETCH_PER": np.transpose([per for _, per in rows]) if rows else np.zeros((1, 0)),
+        "OWN": np.array(rows).reshape(len(rows), -1 if rows else 1),
+        "STRETCH_PER": per if rows else np.zeros((1, 0)),
     }
     return numbers, {
         "STEPS_OF_PERIOD": np.array([system.steps]),

@@ -21,7 +21,7 @@ from hil.systems.array.model.statics import StaticNetwork, Statics
 if TYPE_CHECKING:
     import control
 
-DENSE_ORDER_MAX = 4000
+EXACT_ORDER_MAX, DENSE_ORDER_MAX = 200, 4000  # states: of a step by the exponential; of a matrix
 
 
 class CellArray:

@@ -6,11 +6,23 @@ over cells and masses applies it. The polynomial is the Chebyshev series of exp 
 segment [-i theta, i theta], which suits lightly damped arrays. It is truncated where its remainder
 falls below REMAINDER relative to the state, at every step. The only other error is rounding.
 
-Source: Tal-Ezer & Kosloff 1984 (Chebyshev propagation); J_k from DLMF 10.12.1.
+A mass where many cells meet oscillates so fast that the period would need many substeps. Such hubs
+are eliminated: the rest r of the state moves with the hubs held at 0, its series gives the pull of
+the cells at the hubs as a polynomial p(s), and what is left is linear in few numbers,
+
+    z(h) = (0, r_0(h)) + R (x_hub(0), v_hub(0), coefficients of p)
+
+R (len(z), columns) holds the responses of the whole network, calculated once by the same series in
+substeps, or from those of a shorter time. p is a Taylor polynomial, so that with hubs the series is
+Taylor's too. Hubs are chosen by the cost of a step.
+
+Source: Tal-Ezer & Kosloff 1984 (Chebyshev propagation); J_k from DLMF 10.12.1. Elimination: the
+variation of constants, with the hubs as inputs of the rest [derived here].
 """
 
 from collections.abc import Sequence
-from math import ceil
+from dataclasses import replace
+from math import ceil, exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +31,6 @@ import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
 from hil.compiled import njit
-from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.network import Coefficients, Nodes
@@ -27,6 +38,9 @@ from hil.systems.array.model.network import Coefficients, Nodes
 REMAINDER = 1e-12
 THETA_MIN, THETA_MAX = 0.05, 2.0
 SERIES_MAX = 60
+HUB_COST = 0.3  # of a column of R at one state, over that of a cell in one term of the series
+HUBS_GAIN = 0.7  # of the cost that remains with more hubs
+PLAIN_MAX = 4  # substeps without hubs by which R is calculated, over those with hubs
 
 
 def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
@@ -38,12 +52,10 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
     coupling g_k with k = |Kd| (|Ze|/omega + |Zv|).
     """
 
-    def largest(weight: NDArray[Any]) -> float:
-        at_left = np.bincount(nodes.left, weight, nodes.n)
-        total = at_left + np.bincount(nodes.right, weight, nodes.n)
-        return float(np.max(np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0), initial=0.0))
+    def largest(weight: NDArray[Any], spring: NDArray[Any] | float = 0.0) -> float:
+        return float(np.max(_per_mass(nodes, weight, spring), initial=0.0))
 
-    omega = float(np.sqrt(largest(abs(c.Ke))))
+    omega = float(np.sqrt(largest(abs(c.Ke), nodes.spring_N_per_m)))
     damped = largest(abs(c.Kv))
     if len(c.Kd):
         rate = float(abs(c.iota).sum(axis=1).max())
@@ -51,6 +63,16 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
         drive = np.abs(c.Kd) * (np.abs(c.Ze) / max(omega, np.finfo(float).tiny) + np.abs(c.Zv))
         damped += rate + float(np.sqrt(largest(np.bincount(c.cell_of, drive, len(c.Ke)))))
     return omega, damped
+
+
+def _per_mass(
+    nodes: Nodes, weight: NDArray[Any], spring: NDArray[Any] | float = 0.0
+) -> NDArray[Any]:
+    """2 sum weight / mass over the cells at every mass that moves freely; (n,)."""
+    at_left = np.bincount(nodes.left, weight, nodes.n)
+    total = at_left + np.bincount(nodes.right, weight, nodes.n) + 0.5 * spring
+    found: NDArray[Any] = np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0)
+    return found
 
 
 def series(omega_h: float, damped_h: float) -> Array:
@@ -73,6 +95,52 @@ def series(omega_h: float, damped_h: float) -> Array:
     return ratios
 
 
+def taylor(theta: float) -> Array:
+    """Return ratios c_k/c_{k-1} = 1/k, k = 1..m, with the remainder of exp below REMAINDER."""
+    order, term = 2, 0.5 * theta**2
+    while term * exp(theta) > REMAINDER:
+        order += 1
+        term *= theta / order
+    return np.asarray(1.0 / np.arange(1, order + 1))
+
+
+class _Division(NamedTuple):
+    """Hubs (k,), number of substeps of a period, and ratios of the series."""
+
+    hubs: NDArray[np.int64]
+    substeps: int
+    ratios: Array
+
+
+def _divided(nodes: Nodes, c: Coefficients, hubs: NDArray[np.int64], period_s: float) -> _Division:
+    """The division of a period with these hubs."""
+    rest = replace(nodes, free=nodes.free & ~np.isin(np.arange(nodes.n), hubs))
+    omega, damped = (period_s * rate for rate in rate_bounds_per_s(rest, c))
+    substeps = max(1, ceil((omega + damped) / THETA_MAX))
+    theta = omega / substeps, damped / substeps
+    return _Division(hubs, substeps, taylor(sum(theta)) if len(hubs) else series(*theta))
+
+
+def _division(nodes: Nodes, c: Coefficients, period_s: float) -> _Division:
+    """The division of a period that costs least, with the stiffest masses as hubs, or none."""
+    drive = np.bincount(c.cell_of, np.abs(c.Kd * c.Zv), len(c.Ke))
+    stiff = _per_mass(nodes, np.abs(c.Ke) + np.abs(c.Kv) / period_s + drive)
+    stiffest = np.argsort(-stiff, kind="stable")[: np.count_nonzero(stiff)]
+    n_states = 2 * nodes.n + len(c.cell_of)
+
+    def cost(one: _Division) -> float:
+        order, k = len(one.ratios), len(one.hubs)
+        a_step = order * (len(c.Ke) + len(c.cell_of)) + HUB_COST * k * (2 + order) * n_states
+        return one.substeps * a_step
+
+    best = _divided(nodes, c, stiffest[:0], period_s)
+    for k in (1, 2, 4, 8, 16):
+        one = _divided(nodes, c, stiffest[:k], period_s)
+        if cost(one) < HUBS_GAIN * cost(best):
+            best = one
+    return best
+
+
 Index = NDArray[np.uint32]  # half the memory traffic of the default
 
 
@@ -90,8 +158,78 @@ class _Network(NamedTuple):
     internals_now: Array  # term of the series, and rate
     pairs: Index  # rows and columns of the other entries of iota
     iota: Array  # of these pairs
-    masses: Array  # 1/m, 0 for a mass that cannot move; terms of x and v, and pull
+    masses: Array  # 1/m, 0 for a hub or a mass that cannot move; springs; terms of x, v; pull
     has_velocity: bool  # any Kv or Zv
+    hubs: Index
+    responses: Array  # R of the module
+    hubs_now: Array  # what R multiplies
+
+
+def _network(nodes: Nodes, c: Coefficients, hubs: NDArray[np.int64], responses: Array) -> _Network:
+    iota = c.iota.tocoo()
+    off = iota.row != iota.col
+    inverse = np.where(nodes.free, 1.0 / nodes.mass_kg, 0.0)
+    inverse[hubs] = 0.0
+    return _Network(
+        np.array([nodes.left, nodes.right], dtype=np.uint32),
+        np.array([c.Ke, c.Kv, c.Kf]), np.zeros((3, len(c.Ke))), c.cell_of.astype(np.uint32),
+        np.array([c.Kd, c.Ze, c.Zv, c.Kp, c.iota.diagonal()]), np.zeros((2, len(c.cell_of))),
+        np.array([iota.row[off], iota.col[off]], dtype=np.uint32), iota.data[off],
+        np.array([inverse, nodes.spring_N_per_m, *np.zeros((3, nodes.n))]),
+        bool(np.any(c.Kv) or np.any(c.Zv)),
+        hubs.astype(np.uint32), responses, np.zeros(responses.shape[1]),
+    )  # fmt: skip
+
+
+def _responses(
+    nodes: Nodes, c: Coefficients, hubs: NDArray[np.int64], h_s: float, order: int
+) -> Array:
+    """R of the module: the state after h_s from x = 1 m, from v = 1 m/s and under a pull (s/h_s)^j.
+
+    The pull at a hub is that of a cell more whose internal states are a_i' = (i + 1) a_{i+1} / h_s
+    with T = a_0: from a_j = 1 it has a_0 = (s / h_s)^j.
+    """
+    n, n_cells, n_hubs, n_internal = nodes.n, len(c.Ke), len(hubs), len(c.cell_of)
+    wide = replace(
+        nodes,
+        mass_kg=np.append(nodes.mass_kg, 1.0),
+        spring_N_per_m=np.append(nodes.spring_N_per_m, 0.0),
+        free=np.append(nodes.free, False),
+        left=np.concatenate([nodes.left, hubs]),
+        right=np.concatenate([nodes.right, np.full(n_hubs, n)]),
+    )
+    none, chains = np.zeros(n_hubs), np.zeros(n_hubs * order)
+    chain = sp.diags_array(np.arange(1, order) / h_s, offsets=1, shape=(order, order))
+    pulls = replace(
+        c,
+        Ke=np.append(c.Ke, none),
+        Kv=np.append(c.Kv, none),
+        Kf=np.append(c.Kf, none),
+        Ze=np.append(c.Ze, chains),
+        Zv=np.append(c.Zv, chains),
+        Kp=np.append(c.Kp, chains),
+        Kd=np.append(c.Kd, np.tile(np.arange(order) == 0, n_hubs)),
+        cell_of=np.append(c.cell_of, np.repeat(np.arange(n_cells, n_cells + n_hubs), order)),
+        iota=sp.csr_array(sp.block_diag([c.iota, *[chain] * n_hubs])),
+    )
+    first, F = 2 * (n + 1) + n_internal, np.zeros(n_cells + n_hubs)
+    kept = np.delete(np.arange(first), [n, 2 * n + 1])
+    one, shorter = _divided(wide, pulls, hubs[:0], h_s), np.zeros((0, 0))
+    held = _divided(wide, pulls, hubs, h_s)
+    if one.substeps > PLAIN_MAX * held.substeps:
+        one = held._replace(substeps=max(2, held.substeps))
+        inner = _responses(nodes, c, hubs, h_s / one.substeps, len(one.ratios))
+        shorter = np.zeros((first + n_hubs * order, inner.shape[1]))
+        shorter[kept] = inner
+    network = _network(wide, pulls, one.hubs, shorter)
+    starts = [*hubs, *(n + 1 + hubs)]
+    starts += [first + i * order + j for j in range(order) for i in range(n_hubs)]
+    found = np.zeros((len(starts), first + n_hubs * order))
+    for z, start in zip(found, starts, strict=True):
+        z[start] = 1.0
+        for _ in range(one.substeps):
+            _advance(network, h_s / one.substeps * one.ratios, F, F, z)
+    return np.ascontiguousarray(found[:, kept].T)
 
 
 class SparseStepper:
@@ -99,13 +237,15 @@ class SparseStepper:
 
     Parameters
     ----------
-    model : without driven points
     outputs : sequence of str, outputs of the model that `y` holds
+    x0 : (n,) array, state at first
+    F0 : (N,) array, forces of the cells at first, when driven points are at 0
 
     Attributes
     ----------
     y : (p,) array, current outputs
     order, substeps : degree of the polynomial, and number of substeps per period
+    n_hubs : number of masses that are eliminated
     """
 
     def __init__(
@@ -117,44 +257,29 @@ class SparseStepper:
         F0: ArrayLike,
     ) -> None:
         nodes, c = model.nodes, model.coefficients
-        if nodes.driven.any():
-            raise ModelError(
-                "a network this large cannot be simulated with driven points: free them"
-            )
-        if nodes.spring_N_per_m.any():
-            raise ModelError(
-                "a network this large cannot be simulated with bias springs: use cells as springs"
-            )
-        omega, damped = (period_s * rate for rate in rate_bounds_per_s(nodes, c))
-        self.substeps = max(1, ceil((omega + damped) / THETA_MAX))
-        ratios = series(omega / self.substeps, damped / self.substeps)
-        self.order = len(ratios)
+        hubs, self.substeps, ratios = _division(nodes, c, period_s)
+        self.order, self.n_hubs = len(ratios), len(hubs)
         self._steps_s = period_s / self.substeps * ratios
-
-        n, n_internal = nodes.n, len(c.cell_of)
-        iota = c.iota.tocoo()
-        off = iota.row != iota.col
-        n_cells = len(c.Ke)
-        self._network = _Network(
-            np.array([nodes.left, nodes.right], dtype=np.uint32),
-            np.array([c.Ke, c.Kv, c.Kf]), np.zeros((3, n_cells)), c.cell_of.astype(np.uint32),
-            np.array([c.Kd, c.Ze, c.Zv, c.Kp, c.iota.diagonal()]), np.zeros((2, n_internal)),
-            np.array([iota.row[off], iota.col[off]], dtype=np.uint32), iota.data[off],
-            np.array([np.where(nodes.free, 1.0 / nodes.mass_kg, 0.0), *np.zeros((3, n))]),
-            bool(np.any(c.Kv) or np.any(c.Zv)),
-        )  # fmt: skip
-
-        self._order = model.state_order
-        self._z = np.zeros(2 * n + n_internal)
+        none = np.zeros((0, 0))
+        responses = (
+            _responses(nodes, c, hubs, period_s / self.substeps, self.order) if len(hubs) else none
+        )
+        self._network = _network(nodes, c, hubs, responses)
+        self._n_cells, self._order = len(c.Ke), model.state_order
+        self._z = np.zeros(2 * nodes.n + len(c.cell_of))
         self._z[self._order] = x0
+        at = [list(model.points).index(name) for name in model.driven]
+        self._driven = np.array([[i, nodes.n + i] for i in at], dtype=np.int64).ravel()
 
         rows = [model.outputs.index(name) for name in outputs]
+        C, D = model.sparse[2][rows], model.sparse[3][rows]
+        moves = [model.inputs.index(f"{p}.{q}") for p in model.driven for q in ("x_m", "v_m_per_s")]
+        of_z = np.concatenate([self._order, self._driven])
         spread = sp.csr_array(
-            (np.ones(len(self._order)), (np.arange(len(self._order)), self._order)),
-            shape=(len(self._order), len(self._z)),
+            (np.ones(len(of_z)), (np.arange(len(of_z)), of_z)), shape=(len(of_z), len(self._z))
         )
-        self._C = sp.csr_array(model.sparse[2][rows] @ spread)
-        self._D = sp.csr_array(model.sparse[3][rows][:, :n_cells])
+        self._C = sp.csr_array(sp.hstack([C, D[:, moves]]) @ spread)
+        self._D = sp.csr_array(D[:, : self._n_cells])
         self.y: Array = self._C @ self._z + self._D @ np.asarray(F0, dtype=float)
 
     @property
@@ -162,10 +287,10 @@ class SparseStepper:
         """Current state, in the order of `model.states`."""
         return self._z[self._order]
 
-    def correct(self, gain: Array, output: int, error: float, F: Array) -> None:
+    def correct(self, gain: Array, output: int, error: float, u: Array) -> None:
         """Add gain x error to the state and update the outputs."""
         self._z[self._order] += gain * error
-        self.y[:] = self._C @ self._z + self._D @ F
+        self.y[:] = self._C @ self._z + self._D @ u[: self._n_cells]
 
     def run(self, F: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with forces F (k, N) held constant."""
@@ -175,15 +300,37 @@ class SparseStepper:
             y[k] = self.y
         return y
 
-    def step(self, F0: Array, F1: Array) -> None:
-        """Advance one period with the cells' forces linear from F0 to F1."""
-        change = (F1 - F0) / self.substeps
-        for i in range(self.substeps):
-            start = F0 + i * change if i else F0
-            _advance(self._network, self._steps_s, start, change, self._z)
+    def step(self, u0: Array, u1: Array) -> None:
+        """Advance one period with the inputs linear from u0 to u1.
+
+        They are the cells' forces, then position and velocity of every driven point, as of
+        `CellArray.discrete`.
+        """
+        self._z_after(u0, u1, self._z)
         self.y[:] = self._C @ self._z
         if self._D.nnz:
-            self.y += self._D @ F1
+            self.y += self._D @ u1[: self._n_cells]
+
+    def forecast(self, u0: Array, u1: Array) -> Array:
+        """Return the state (n,) that `step` would reach."""
+        return self._z_after(u0, u1, self._z.copy())[self._order]
+
+    def ramp_response(self, cell: int) -> Array:
+        """Return the state (n,) after a period from rest in which one cell's F rises to 1 N."""
+        u = np.zeros((2, self._n_cells + len(self._driven)))
+        u[1, cell] = 1.0
+        return self._z_after(u[0], u[1], np.zeros_like(self._z))[self._order]
+
+    def _z_after(self, u0: Array, u1: Array, z: Array) -> Array:
+        """Advance z, the state of all masses, by a period."""
+        n = self._n_cells
+        z[self._driven] = u0[n:]
+        change = (u1[:n] - u0[:n]) / self.substeps
+        for i in range(self.substeps):
+            start = u0[:n] + i * change if i else u0[:n]
+            _advance(self._network, self._steps_s, start, change, z)
+        z[self._driven] = u1[n:]
+        return z
 
 
 @njit(cache=True)
@@ -198,8 +345,13 @@ def _advance(network: _Network, steps_s: Array, F: Array, dF: Array, z: Array) -
     d_k, more = network.internals_now[0], network.internals_now[1]
     row, col = network.pairs[0], network.pairs[1]
     iota_off = network.iota
-    W, x_k, v_k, pull = network.masses[0], network.masses[1], network.masses[2], network.masses[3]
+    W, spring, x_k = network.masses[0], network.masses[1], network.masses[2]
+    v_k, pull = network.masses[3], network.masses[4]
+    hubs, at_hubs, n_hubs = network.hubs, network.hubs_now, len(network.hubs)
     x, v, d = z[: len(W)], z[len(W) : 2 * len(W)], z[2 * len(W) :]
+    for i in range(n_hubs):
+        at_hubs[i], at_hubs[n_hubs + i] = x[hubs[i]], v[hubs[i]]
+        x[hubs[i]] = v[hubs[i]] = 0.0
     x_k[:], v_k[:], d_k[:] = x, v, d
     for k in range(1, len(steps_s) + 1):
         c = steps_s[k - 1]
@@ -231,12 +383,21 @@ def _advance(network: _Network, steps_s: Array, F: Array, dF: Array, z: Array) -
                 rate += more[r]
             d_k[r] = c * rate
             d[r] += d_k[r]
-        pull[:] = 0.0
+        for m in range(len(x)):
+            pull[m] = -spring[m] * x_k[m]
         for n in range(len(left)):
             pull[left[n]] += T[n]
             pull[right[n]] -= T[n]
+        for i in range(n_hubs):
+            at_hubs[(k + 1) * n_hubs + i] = pull[hubs[i]]
         for m in range(len(x)):
             x_k[m] = c * v_k[m]
             v_k[m] = c * W[m] * pull[m]
             x[m] += x_k[m]
             v[m] += v_k[m]
+    if n_hubs:
+        for m in range(len(z)):
+            total = 0.0
+            for i in range(len(at_hubs)):
+                total += network.responses[m, i] * at_hubs[i]
+            z[m] += total

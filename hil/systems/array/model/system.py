@@ -9,13 +9,12 @@ from hil.errors import ModelError
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.system import Drive
 from hil.systems.array.model.activation import Activation, CellActivation
-from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_load import LoadedWires, steps_per_period
 from hil.systems.array.model.wire_rest import at_rest
 from hil.systems.array.model.wire_step import step_loaded
 
-EXACT_ORDER_MAX = 200
 NO_INPUTS: NDArray[np.float64] = np.zeros(0)
 
 Stepper = LinearStepper | SparseStepper
@@ -54,9 +53,7 @@ class ArraySystem:
             for n, cell in enumerate(activation)
             if cell.loaded is not None
         ]
-        self.steps = 1
-        if len(model.states) <= EXACT_ORDER_MAX:
-            self.steps = steps_per_period(model, [one[2] for one in under_stress], period_s)
+        self.steps = steps_per_period(model, [one[2] for one in under_stress], period_s)
         self._step_s = period_s / self.steps
         self.activation = Activation(activation, self._step_s)
         self.wires = self.activation.wires
@@ -77,7 +74,7 @@ class ArraySystem:
         self.linear = self.stepper()
         self.loaded: LoadedWires | None = None
         if under_stress:
-            self.loaded = LoadedWires(model, under_stress, self.linear, self.wires)
+            self.loaded = LoadedWires(model, under_stress, self.linear, self._step_s, self.wires)
             if warm is not None:
                 self.loaded.tension_N[:] = warm[2][[n for n, *_ in under_stress]]
 
@@ -92,7 +89,7 @@ class ArraySystem:
         if len(x0) <= EXACT_ORDER_MAX:
             at_rest = np.concatenate([rest, np.zeros(len(self._moves[0]))])
             return LinearStepper(self.model.discrete(self._step_s), x0, at_rest)
-        return SparseStepper(self.model, self.period_s, self.model.outputs, x0, rest)
+        return SparseStepper(self.model, self._step_s, self.model.outputs, x0, rest)
 
     @property
     def y(self) -> NDArray[np.float64]:
@@ -146,6 +143,11 @@ class ArraySystem:
         now = self.activation
         now.step(drive)
         if self.loaded is not None:
-            step_loaded(
-                drive, self.linear.x, self.loaded.kernel, now.F_before_N, now.F_N, self._moves
-            )
+            if isinstance(self.linear, LinearStepper):
+                own = self.loaded.kernel
+                step_loaded(drive, self.linear.x, own, now.F_before_N, now.F_N, self._moves)
+                return
+            self.loaded.hold(now.F_before_N, now.F_N)
+            if self.inputs:
+                self._fill()
+            self.loaded.step(drive, self.linear.forecast(*self.u), now.F_N)

@@ -25,19 +25,21 @@ test_wire_step.py). A period of more than STEPS_MAX steps is refused (`period_ma
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, pi
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
 
 from hil.compiled import njit
-from hil.errors import ModelError
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import PIECES, branches, knots_C, places, row, stroke
 from hil.mechanics.sma.wire import SmaWire, SmaWires
-from hil.systems.array.model.cell_array import CellArray
+from hil.mechanics.system import Drive
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
+from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_step import (
     AREA_AT,
     IMPLICIT_AT,
@@ -46,11 +48,13 @@ from hil.systems.array.model.wire_step import (
     PULL_AT,
     TENSION,
     StressedWires,
+    solve_loaded,
 )
 
 OVERSHOOT = 1.5  # assumed: of the stress in motion over that at rest with all cells on
 STEP_MAX_S, RADIANS_MAX, STEPS_MAX = 0.001, 0.25, 10_000
 UNFELT_N = 1e-12  # of a newton that another wire has more
+DENSE_MAX = 50  # masses of which all frequencies are calculated for the fastest
 DAMPED = 0.7  # damping ratio from which a mode is none that rings
 
 
@@ -102,21 +106,28 @@ class LoadedWires:
         self,
         model: CellArray,
         wires: Sequence[tuple[int, SmaWire, Loaded, float]],
-        stepper: Any,
+        stepper: LinearStepper | SparseStepper,
+        period_s: float,
         bank: SmaWires,
     ) -> None:
-        if not isinstance(stepper, LinearStepper):
-            raise ModelError(
-                "activation.kind = 'sma': the array has too many states for wires under stress: "
-                "give kind = 'thermal'"
-            )
         cells = np.array([n for n, *_ in wires], dtype=np.int64)
-        found = [constants(model, stepper.discrete, *one) for one in wires]
-        own = np.array([own for own, _ in found])
-        per = np.ascontiguousarray(np.transpose([rows for _, rows in found]))
+        self._at = stretch_states(model, cells)
+        if isinstance(stepper, LinearStepper):
+            per = stretch_per(stepper.discrete, model.n_cells, self._at)
+        else:
+            per = np.zeros((model.n_cells, len(cells)))
+            for n in cells:
+                per[n] = stepper.ramp_response(n)[self._at]
+        self._own_m_per_N = taken_own(per, cells)
+        own = np.array(
+            [
+                constants(wire, loaded, on_N, gain)
+                for (_, wire, loaded, on_N), gain in zip(wires, self._own_m_per_N, strict=True)
+            ]
+        )
         moved_N = per[cells] * own[:, K_AE_AT]
         self.kernel = StressedWires(
-            h=stepper.discrete.period_s,
+            h=period_s,
             coupled=bool((own[:, IMPLICIT_AT] != 0.0).all() and (abs(moved_N) > UNFELT_N).any()),
             at=np.stack([cells, bank.rows(cells)]),
             own=own,
@@ -129,6 +140,17 @@ class LoadedWires:
         self.tension_N = self.kernel.loads[:, TENSION]
         self.tension_N[:] = own[:, PULL_AT]
 
+    def hold(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
+        """Set the forces of these wires (N,) before a step to those after the last one."""
+        cells = self.kernel.at[0]
+        F_before[cells] = F[cells]
+
+    def step(self, drive: Drive, held: NDArray[np.float64], F: NDArray[np.float64]) -> None:
+        """Advance by a step, given the array's state after it if their forces F (N,) were held."""
+        kernel = self.kernel
+        kernel.free[:] = held[self._at] - self._own_m_per_N * F[kernel.at[0]]
+        solve_loaded(drive, kernel, F)
+
     def branches_C(self, fraction: NDArray[np.float64], into: NDArray[np.float64]) -> None:
         """Write the branches of these wires at their present stress over those of no stress.
 
@@ -139,9 +161,29 @@ class LoadedWires:
 
 def step_max_s(model: CellArray) -> float:
     """The longest step in which the law of wires under stress is accurate; see the module."""
+    per_s = RADIANS_MAX / STEP_MAX_S
+    if len(model.states) > EXACT_ORDER_MAX:
+        return RADIANS_MAX / max(per_s, undamped_max_per_s(model))
     poles = np.linalg.eigvals(model.A)
     rings = (poles.imag != 0.0) & (-poles.real < DAMPED * np.abs(poles))
-    return float(RADIANS_MAX / np.abs(poles[rings]).max(initial=RADIANS_MAX / STEP_MAX_S))
+    return float(RADIANS_MAX / np.abs(poles[rings]).max(initial=per_s))
+
+
+def undamped_max_per_s(model: CellArray) -> float:
+    """The fastest oscillation of the array if no damper moved, rad/s; no mode rings faster.
+
+    Its cells have the stiffness Ke + sum_q Kd_q Zv_q, that of a sudden stretch.
+    """
+    c, nodes = model.coefficients, model.nodes
+    sudden = abs(c.Ke + np.bincount(c.cell_of, c.Kd * c.Zv, len(c.Ke)))
+    free = np.flatnonzero(nodes.free)
+    E = nodes.E[:, free] @ sp.diags_array(nodes.mass_kg[free] ** -0.5)
+    springs = sp.diags_array(nodes.spring_N_per_m[free] / nodes.mass_kg[free])
+    stiffness = E.T @ sp.diags_array(sudden) @ E + springs
+    if len(free) < DENSE_MAX:
+        return float(np.sqrt(np.linalg.eigvalsh(stiffness.toarray()).max(initial=0.0)))
+    [largest] = eigsh(stiffness, k=1, return_eigenvectors=False)
+    return float(np.sqrt(largest))
 
 
 def steps_per_period(model: CellArray, wires: Sequence[Loaded], period_s: float) -> int:
@@ -156,27 +198,39 @@ def period_max_s(model: CellArray) -> float:
     return STEPS_MAX * step_max_s(model)
 
 
+def stretch_per(d: Discrete, n_cells: int, at: NDArray[np.int64]) -> NDArray[np.float64]:
+    """`StressedWires.stretch_per` of wires whose stretch is the state `at` (m,)."""
+    held, moved = d.B0[at], d.B1[at]
+    rows = [moved[:, :n_cells], d.Ad[at], held[:, :n_cells], held[:, n_cells:], moved[:, n_cells:]]
+    return np.concatenate(rows, axis=1).T.copy()
+
+
+def taken_own(per: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Take what the wires' own forces stretch them (m,) out of `stretch_per`."""
+    wires = np.arange(len(cells))
+    own = per[cells, wires]
+    per[cells, wires] = 0.0
+    return own
+
+
 def constants(
-    model: CellArray, d: Discrete, n: int, wire: SmaWire, loaded: Loaded, on_N: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Parameters of the wire of cell n for the kernel, and what its stretch follows from."""
-    at, law = stretch_state(model, n), row(loaded.law)
-    n_cells = model.n_cells
-    after = d.B1[at, :n_cells].copy()
-    own, after[n] = after[n], 0.0
+    wire: SmaWire, loaded: Loaded, on_N: float, own_m_per_N: float
+) -> NDArray[np.float64]:
+    """Parameters of a wire for the kernel; own_m_per_N: what its force stretches it by a step."""
+    law = row(loaded.law)
     area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
     rest, _ = stroke(law, stress_Pa(wire, loaded.pretension_N))
     pull_N = wire.n_wires * loaded.pretension_N
-    cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own, float(loaded.implicit)]
-    rows = [after, d.Ad[at], d.B0[at, :n_cells], d.B0[at, n_cells:], d.B1[at, n_cells:]]
-    return np.concatenate([law, cell]), np.concatenate(rows)
+    cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own_m_per_N, float(loaded.implicit)]
+    return np.concatenate([law, cell])
 
 
-def stretch_state(model: CellArray, cell: int) -> int:
-    """Index of a cell's internal state, the stretch of its wire, among the model's states."""
-    own = np.flatnonzero(model.coefficients.cell_of == cell)
-    [at] = np.flatnonzero(model.state_order == 2 * model.nodes.n + own[0])
-    return int(at)
+def stretch_states(model: CellArray, cells: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of the cells' internal states, the stretches of their wires, among the states."""
+    owners, first = np.unique(model.coefficients.cell_of, return_index=True)
+    place = np.empty(2 * model.nodes.n + len(model.coefficients.cell_of), dtype=np.int64)
+    place[model.state_order] = np.arange(len(model.state_order))
+    return place[2 * model.nodes.n + first[np.searchsorted(owners, cells)]]
 
 
 @njit(cache=True)

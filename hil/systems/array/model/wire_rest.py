@@ -18,7 +18,7 @@ from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import PIECES, knots_C
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
-from hil.systems.array.model.wire_load import Loaded, stress_Pa, stretch_state
+from hil.systems.array.model.wire_load import Loaded, stress_Pa, stretch_states
 
 SWEEPS_MAX, SETTLED_N = 200, 1e-9
 SHARES = np.linspace(0.0, 1.0, PIECES + 1)
@@ -33,7 +33,7 @@ def at_rest(model: CellArray, cells: Sequence[CellActivation]) -> tuple[Array, A
     if all(_austenite(cells[n], _rest_Pa(cells[n])) == 0.0 for n in loaded):
         return None
     n_cells = len(cells)
-    at = [stretch_state(model, n) for n in loaded]
+    at = stretch_states(model, loaded)
     per_N = np.array([model.equilibrium(one)[at] for one in np.eye(n_cells)[loaded]]).T
     F_N, f_N, xi = np.zeros((3, n_cells))
     for _ in range(SWEEPS_MAX):

@@ -61,7 +61,8 @@ class StressedWires(NamedTuple):
     laws, state : of `hil.mechanics.sma.wire.SmaWires`
     stretch_per : (K, m) array
         Stretches after a step per force after it, state, force before, motion of driven points
-        before and after. Wires are columns, for vector instructions.
+        before and after. Wires are columns, for vector instructions. Of an array whose step is
+        sparse only the forces after, (N, m).
     loads : (m, N_LOADS) array
         Tension of a wire's cell, its T and xi; T and xi from which it settles; latent heat over
         heat capacity; strain of its martensite.
@@ -86,8 +87,7 @@ def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untype
     `motion` has position and velocity of every driven point, before and after the step. F_before
     and F (N,) are the cells' forces.
     """
-    at, own, loads, free, per = wires.at, wires.own, wires.loads, wires.free, wires.stretch_per
-    state, laws = wires.state, wires.laws
+    at, free, per = wires.at, wires.free, wires.stretch_per
     for n in at[0]:
         F_before[n] = F[n]
     free[:] = 0.0
@@ -96,6 +96,17 @@ def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untype
     _add(per, 0, F, free)
     _add(per, 2 * len(F) + len(x), motion[0], free)
     _add(per, 2 * len(F) + len(x) + motion.shape[1], motion[1], free)
+    solve_loaded(drive, wires, F)
+
+
+@njit(cache=True)
+def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
+    """Advance wires by a step from `wires.free`, with these duties held; F (N,) is theirs before.
+
+    F becomes that after the step.
+    """
+    at, own, loads, free, per = wires.at, wires.own, wires.loads, wires.free, wires.stretch_per
+    state, laws = wires.state, wires.laws
     for i in range(len(own)):
         n, load = at[0, i], loads[i]
         load[T_AT], load[XI_AT] = state[0, n], state[1, n]

@@ -6,12 +6,19 @@ import scipy.linalg
 from hypothesis import HealthCheck, assume, given, settings
 
 from hil.errors import ModelError
-from hil.mechanics.discrete import LinearStepper, discretise
-from hil.systems.array.model import cells
+from hil.mechanics.discrete import LinearStepper
+from hil.systems.array.model import cells, sparse_step
 from hil.systems.array.model.activation import CellActivation
-from hil.systems.array.model.cell_array import CellArray
-from hil.systems.array.model.sparse_step import THETA_MAX, SparseStepper, rate_bounds_per_s, series
-from hil.systems.array.model.system import EXACT_ORDER_MAX, ArraySystem
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray, make_array
+from hil.systems.array.model.network import Point
+from hil.systems.array.model.sparse_step import (
+    THETA_MAX,
+    SparseStepper,
+    rate_bounds_per_s,
+    series,
+    taylor,
+)
+from hil.systems.array.model.system import ArraySystem
 from oracles.networks import networks
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
@@ -29,9 +36,9 @@ def mesh(width, n_layers):
 def both(model, period_s):
     n = model.n_cells
     x0 = model.equilibrium(np.zeros(n))
-    exact = discretise(model.A, model.B[:, :n], model.C, model.D[:, :n], period_s)
+    rest = np.zeros(n + 2 * len(model.driven))
     return (
-        LinearStepper(exact, x0, np.zeros(n)),
+        LinearStepper(model.discrete(period_s), x0, rest),
         SparseStepper(model, period_s, model.outputs, x0, np.zeros(n)),
     )
 
@@ -76,11 +83,13 @@ def test_a_mesh_of_three_hundred_cells_stays_within_a_hundred_millionth():
     assert largest_difference(model, 0.001, 2000) < 1e-8
 
 
+@pytest.mark.parametrize("hubs_gain", [0.0, 1e9])
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
-def test_any_network_is_stepped_as_by_the_matrix_exponential(pair):
+def test_any_network_is_stepped_as_by_the_matrix_exponential(monkeypatch, hubs_gain, pair):
+    """Without hubs, and with as many as there may be; driven points move."""
+    monkeypatch.setattr(sparse_step, "HUBS_GAIN", hubs_gain)
     model, _ = pair
-    assume(not any(point.support == "driven" for point in model.points.values()))
     assume(len(model.states) > 0)
     period_s = 0.05
     assume(np.abs(scipy.linalg.expm(model.A * period_s)).max() < 1e3)
@@ -88,11 +97,18 @@ def test_any_network_is_stepped_as_by_the_matrix_exponential(pair):
         exact, sparse = both(model, period_s)
     except ModelError:
         assume(False)  # negative stiffness of random custom cells cancels
+    assume((sparse.n_hubs > 0) == (hubs_gain > 0.0))
     rng = np.random.default_rng(0)
-    F0, F1 = rng.standard_normal((2, model.n_cells))
-    exact.step(F0, F1)
-    sparse.step(F0, F1)
-    size = np.abs(exact.x).max() + np.abs(F0).max() + np.abs(F1).max()
+    u0, u1 = rng.standard_normal((2, model.n_cells + 2 * len(model.driven)))
+    x0, x1, speed = (
+        u0[model.n_cells :: 2],
+        u1[model.n_cells :: 2],
+        slice(model.n_cells + 1, None, 2),
+    )
+    u0[speed] = u1[speed] = (x1 - x0) / period_s
+    exact.step(u0, u1)
+    sparse.step(u0, u1)
+    size = np.abs(exact.x).max() + np.abs(u0).max() + np.abs(u1).max()
     np.testing.assert_allclose(sparse.x, exact.x, rtol=0, atol=1e-9 * size)
     np.testing.assert_allclose(sparse.y, exact.y, rtol=0, atol=1e-8 * size)
 
@@ -139,7 +155,62 @@ def test_ten_thousand_cells_have_all_their_names():
     assert len(model.outputs) == model.sparse[2].shape[0]
 
 
-def test_driven_points_are_refused_beyond_the_exact_step():
-    model = CellArray.from_fingerprint(FIG_2, cell=MIGA, mass_kg=0.01583, right="driven")
-    with pytest.raises(ModelError, match="driven points"):
-        SparseStepper(model, 0.001, model.outputs, model.equilibrium(np.zeros(14)), np.zeros(14))
+def common_mass(n, **more):
+    """Two layers of n / 2 cells on one mass."""
+    every = f"&{2 ** (n // 2) - 1:X}"
+    return CellArray.from_fingerprint(f"-:{n // 2} | {every}:{n // 2} | {every}:-1", **more)
+
+
+@pytest.mark.parametrize("kind", ["miga", "hill", "two_damper"])
+@pytest.mark.parametrize("mass_kg", [0.01583, 1e-4])
+def test_unlike_cells_on_a_common_mass_are_stepped_as_by_the_matrix_exponential(kind, mass_kg):
+    """Its period is up to 100 of the mass's oscillations, or 3e5 of its time constants, of which
+    the exponential keeps 3e5 times the rounding of a number.
+    """
+    rng = np.random.default_rng(1)
+    dampers = ("b_se_N_s_per_m", "b_ae_N_s_per_m") if kind == "two_damper" else ("b_N_s_per_m",)
+    unlike = [
+        getattr(cells, kind)(
+            k_pe_N_per_m=20.0 * k, k_se_N_per_m=386.52 * k, k_ae_N_per_m=1000.0 / k,
+            **dict.fromkeys(dampers, 50.0 * k),
+        )
+        for k in rng.uniform(0.5, 2.0, 100)
+    ]  # fmt: skip
+    model = common_mass(100, cell=unlike, mass_kg=mass_kg)
+    exact, sparse = both(model, 0.01)
+    assert sparse.n_hubs == 1
+    for _ in range(20):
+        F0, F1 = rng.standard_normal((2, 100))
+        exact.step(F0, F1)
+        sparse.step(F0, F1)
+        for found, expected in ((sparse.x, exact.x), (sparse.y, exact.y)):
+            near = 2e-9 * np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=near)
+
+
+def test_the_passes_of_a_step_do_not_grow_with_the_cells_on_a_common_mass():
+    steppers = [stepper_of(common_mass(n, cell=MIGA, mass_kg=0.01583)) for n in (200, 2000, 10_000)]
+    assert [one.substeps for one in steppers] == [1, 1, 1]
+    assert len({one.order for one in steppers}) == 1
+
+
+def stepper_of(model):
+    n = model.n_cells
+    rest = np.zeros(n)
+    return SparseStepper(model, 0.001, ["array.right_N"], model.equilibrium(rest), rest)
+
+
+def test_a_bias_spring_pulls_a_large_array_as_it_pulls_a_small_one():
+    points = {"frame": Point("fixed"), "load": Point("free", 0.1, 250.0)}
+    array = make_array(FIG_2, cell=MIGA, mass_kg=0.01583, start="frame", end="load")
+    assert largest_difference(CellArray(points, {"muscle": array}), 0.001, 500) < 1e-9
+
+
+@pytest.mark.parametrize("theta", [1e-4, 0.06, 0.3, 1.0, THETA_MAX])
+def test_the_taylor_polynomial_is_the_exponential(theta):
+    z = theta * np.exp(1j * np.linspace(0.0, np.pi, 101))
+    term, total = np.ones_like(z), np.ones_like(z)
+    for ratio in taylor(theta):
+        term = term * z * ratio
+        total = total + term
+    assert np.abs(total - np.exp(z)).max() < 2e-12

@@ -16,11 +16,18 @@ from hil.mechanics.sma.stressed import row, stroke
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs.replay import replay
 from hil.systems.array.model import cells
+from hil.systems.array.model import system as system_module
 from hil.systems.array.model.activation import CellActivation
-from hil.systems.array.model.cell_array import CellArray, make_array
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray, make_array
 from hil.systems.array.model.network import Point
 from hil.systems.array.model.system import ArraySystem
-from hil.systems.array.model.wire_load import DAMPED, RADIANS_MAX, Loaded, stress_Pa
+from hil.systems.array.model.wire_load import (
+    DAMPED,
+    RADIANS_MAX,
+    Loaded,
+    stress_Pa,
+    undamped_max_per_s,
+)
 
 CONFIGS = Path(__file__).parents[4] / "configs"
 FINE_S = 2e-5
@@ -235,6 +242,59 @@ def test_a_period_is_divided_into_steps_of_1_ms_or_of_a_part_of_the_fastest_osci
     fastest = np.abs(rings).max()
     assert fastest > 600.0
     assert ArraySystem(*rig, 0.01).steps == np.ceil(0.01 * fastest / RADIANS_MAX)
+
+
+def rigs_beyond_the_exact_step():
+    """Ten strands of ten wires, and two layers of wires on a common mass and a driven point."""
+    wires = shipped("wires4/pulse", plant=False)[1]
+    cell = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=611.0, k_ae_N_per_m=10160.0, b_N_s_per_m=50.0)
+    layer, every = " ".join(f"&{1 << i:X}:1" for i in range(10)), f"&{2**100 - 1:X}"
+    strands = f"-:10 | {f'{layer} | ' * 9}&3FF:-1"
+    common = f"-:100 | {every}:100 | {every}:-1"
+    for text, mass_kg, right in ((strands, 1.0, "fixed"), (common, 40.0, "driven")):
+        model = CellArray.from_fingerprint(
+            text, cell=cell, mass_kg=mass_kg, name="muscle", right=right
+        )
+        assert len(model.states) > EXACT_ORDER_MAX
+        yield model, wires[:1] * model.n_cells
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("rig", list(rigs_beyond_the_exact_step()), ids=["strands", "common mass"])
+def test_wires_beyond_the_exact_step_have_the_forces_of_a_fine_exact_step(rig, monkeypatch):
+    drive, end_s = duties(len(rig[1]), 2, 0.4, 1.6), 1.6
+
+    def ramps_m(t_s):
+        return 0.002 * abs((t_s + 0.2) % 0.4 - 0.2)
+
+    coarse = [followed(rig, period_s, 0.1, drive, end_s, ramps_m) for period_s in (0.001, 0.1)]
+    monkeypatch.setattr(system_module, "EXACT_ORDER_MAX", 300)
+    expected = followed(rig, 2e-4, 0.1, drive, end_s, ramps_m)
+    assert np.ptp(expected, axis=0)[-len(rig[1]) :].max() > 0.3  # of a wire's austenite
+    for found in coarse:
+        assert errors(rig, found, expected).max() < GOAL
+
+
+@pytest.mark.parametrize("name", ["wires4/pulse", "spring_bias/pulse", "stage/pull"])
+def test_the_sparse_step_of_wires_is_the_exact_one(name, monkeypatch):
+    rig = shipped(name, plant=False)
+    drive = duties(len(rig[1]), 1, 0.25, 1.0)
+
+    def ramps_m(t_s):
+        return 0.001 * abs((t_s + 0.2) % 0.4 - 0.2)
+
+    expected = followed(rig, 0.001, 0.01, drive, 1.0, ramps_m)
+    monkeypatch.setattr(system_module, "EXACT_ORDER_MAX", 0)
+    found = followed(rig, 0.001, 0.01, drive, 1.0, ramps_m)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_no_oscillation_is_faster_than_without_dampers():
+    for seed in range(20):
+        model = a_rig(seed)[0][0]
+        poles = np.linalg.eigvals(model.A)
+        rings = (poles.imag != 0.0) & (-poles.real < DAMPED * np.abs(poles))
+        assert np.abs(poles[rings]).max(initial=0.0) <= undamped_max_per_s(model) * (1.0 + 1e-9)
 
 
 LIGHT = ("model.arrays.wire.fingerprint='-:1 | &1:1 | &1:-1'",
