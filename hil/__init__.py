@@ -53,12 +53,16 @@ def run(config: Experiment | str | Path, **options: object) -> Path:
     Raises
     ------
     hil.errors.ConfigError, hil.errors.DeviceError
+    KeyboardInterrupt
+        A signal ended the run; the rig is off, and its recording is kept.
     """
     from hil.experiment.loaded import Experiment
     from hil.runs import session
 
     experiment = config if isinstance(config, Experiment) else load(config)
-    return session.run(*session.from_options(experiment, options)).path
+    result = session.run(*session.from_options(experiment, options))
+    result.stop.pass_on()
+    return result.path
 
 
 def simulate(

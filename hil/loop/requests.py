@@ -50,9 +50,19 @@ class Tared(Protocol):
 
 @dataclass
 class Stop:
-    """Set by a signal or a window to end the run between two ticks."""
+    """Set by a signal or a window to end the run between two ticks.
+
+    A signal to the process means more than this run: when the rig is off, `pass_on` hands it to
+    whatever called the run, such as a loop over many.
+    """
 
     reason: str = ""
+    by_signal: bool = False
+
+    def pass_on(self) -> None:
+        """Raise KeyboardInterrupt if it was a signal."""
+        if self.by_signal:
+            raise KeyboardInterrupt(self.reason)
 
 
 @dataclass

@@ -31,7 +31,11 @@ def opened(rig: Rig, stop: Stop) -> Iterator[None]:
 @contextlib.contextmanager
 def stop_on_signals(stop: Stop) -> Iterator[None]:
     """Signals that would end the process set `stop` instead; only in the main thread."""
-    with _handled(lambda number: setattr(stop, "reason", signal_name(number))):
+
+    def end(number: int) -> None:
+        stop.reason, stop.by_signal = signal_name(number), True
+
+    with _handled(end):
         yield
 
 

@@ -15,6 +15,7 @@ from hil.experiment.loaded import Experiment
 from hil.loop import guard
 from hil.loop.clock import RealClock
 from hil.loop.context import LoopContext
+from hil.loop.requests import Stop
 from hil.platform.processes import kill
 from hil.platform.provenance import software, user
 from hil.plugins import trust
@@ -91,11 +92,12 @@ def _exists_already(path: Path) -> ConfigError:
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a run, path and summary of its recording."""
+    """Outcome of a run, path and summary of its recording, and what stopped it before its end."""
 
     path: Path
     outcome: str
     summary: Figures
+    stop: Stop
 
 
 def contents_of(
@@ -191,7 +193,7 @@ def close(sink: Sink, trial: Trial, error: str, status: CalibrationStatus) -> Re
         summary["timing"]["started_monotonic_s"] = context.clock.started_s
         summary["timing"]["kernel"] = plain(trial.kernel)
     layout.finish(sink.path, outcome, summary)
-    return Result(sink.path, outcome, summary)
+    return Result(sink.path, outcome, summary, context.inputs.stop)
 
 
 def _recovered(path: Path) -> str:

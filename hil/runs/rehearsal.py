@@ -44,10 +44,18 @@ def compile_tick(config: Experiment) -> None:
 
 
 def run_simulated(context: LoopContext) -> str:
-    """Test a simulated rig and run the loop on it; returns the outcome."""
+    """Test a simulated rig and run the loop on it; returns the outcome.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        A signal came: the run that follows must not begin.
+    """
     with Trial(context) as trial:
         trial.self_test()
-        return trial.run()
+        trial.run()
+    context.inputs.stop.pass_on()
+    return trial.outcome
 
 
 def _longest_wait_s(config: Experiment) -> float:

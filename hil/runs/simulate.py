@@ -55,6 +55,8 @@ class Simulation:
         trace: TracebackType | None,
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+        if error is None:
+            self.trial.context.inputs.stop.pass_on()
 
     def dataset(self) -> xr.Dataset:
         """What was recorded, as `hil.open_run` returns it; once, after the block."""
@@ -93,6 +95,8 @@ def simulate(
         The configuration or an argument is refused, or the model failed.
     DeviceError
         A simulated device failed.
+    KeyboardInterrupt
+        A signal came.
     """
     with contextlib.ExitStack() as memory:
         try:

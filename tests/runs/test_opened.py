@@ -24,6 +24,8 @@ from hil.experiment.load import load
 from hil.loop.requests import Stop
 from hil.platform.processes import OTHER_ENDS, STOP_SIGNALS
 from hil.procedures import on_rig
+from hil.record.memory import MemorySink
+from hil.record.sink import Sink
 from hil.rig.rig import Rig
 from hil.runs import assembly, rehearsal, session
 from hil.runs.campaign import waits
@@ -247,6 +249,26 @@ def test_a_rehearsal_on_a_simulated_rig(bench, config, step):
     with failing(bench, step, "a device fails") as found:
         rehearsal.rehearse(config, 0)
     assert isinstance(found.error, DeviceError)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sink", [assembly.NoSink, MemorySink, Sink])
+def test_a_signal_in_any_loop_ends_what_comes_after_it(config, tmp_path, monkeypatch, sink, number):
+    """Compilation before a run, a simulation and a run: the next one must not begin."""
+    with monkeypatch.context() as patch:
+        push = sink.push
+
+        def signalled(rows):
+            os.kill(os.getpid(), number)
+            return push(rows)
+
+        patch.setattr(sink, "push", signalled)
+        begun = {assembly.NoSink: lambda: session.run(Plan(config), Output(tmp_path / "run.h5")),
+                 MemorySink: lambda: hil.simulate(config),
+                 Sink: lambda: hil.run(config, out=tmp_path / "run.h5")}  # fmt: skip
+        with pytest.raises(KeyboardInterrupt, match=signal.Signals(number).name):
+            begun[sink]()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"] * (sink is Sink)
 
 
 def test_every_signal_that_would_end_the_process_stops_a_run_instead():
