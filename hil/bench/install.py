@@ -19,6 +19,7 @@ EXTRAS = {
     "gui": "the window",
     "daq": "driver boards, NI cards, serial indicators, simulated NI cards",
     "sweep": "campaigns and topologies on a cluster",
+    "tune": "campaigns that tune their controllers",
     "bodies": "the study of the body, against another program",
     "control": "models for python-control",
     "crate": "export of a data set for publication",

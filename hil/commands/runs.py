@@ -292,8 +292,13 @@ def campaign(args: argparse.Namespace) -> int:
 
 def _run_trial(args: argparse.Namespace) -> int:
     """Run one trial of a campaign on its own: the same bits as in the campaign."""
+    from dataclasses import replace
+
+    from hil.record.append_log import read_log
     from hil.runs import session
+    from hil.runs.campaign.journal import JOURNAL
     from hil.runs.campaign.plan import load_campaign
+    from hil.runs.campaign.tuned import settings_of
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
 
@@ -303,11 +308,14 @@ def _run_trial(args: argparse.Namespace) -> int:
     trial = campaign.trials[args.trial - 1]
     folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
     out = folder / f"trial-{trial.number:04d}.h5"
+    tuned = settings_of(campaign, read_log(folder / JOURNAL)) if campaign.tables.tune else {}
+    campaign = replace(campaign, tuned=tuned)
     plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed)
     result = session.run(plan, Output(out, force=True), session.View(progress=not args.json))
     facts = {"trial": trial.number, "of": str(trial), "drawn": dict(campaign.drawn(trial)),
              "outcome": result.outcome, "file": str(result.path)}  # fmt: skip
-    drawn = [f"  {key} = {value}" for key, value in campaign.drawn(trial).items()]
+    values = {**tuned.get(trial.combination, {}), **campaign.drawn(trial)}
+    drawn = [f"  {key} = {value}" for key, value in values.items()]
     text = f"trial {trial.number} ({trial}): {result.outcome}: {result.path}"
     show(args, facts, "\n".join([text, *drawn]))
     return TRIPPED if result.outcome == "tripped" else DONE

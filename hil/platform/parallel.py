@@ -42,16 +42,14 @@ def scheduler_of(address: str | None, security: Path | None) -> Scheduler | None
     return None if address is None else Scheduler(address, security)
 
 
-def through_dask(
-    items: Sequence[Item], work: Callable[..., R], scheduler: Scheduler | None
-) -> Generator[tuple[Item, R]]:
-    """Yield each item with the result of `work(*item)`, in the order in which they finish.
-
-    Work in progress is cancelled when the caller closes the generator.
+@contextmanager
+def workers(scheduler: Scheduler | None, jobs: int | None = None) -> Iterator[Any]:
+    """A client of Dask for `through_dask`.
 
     Parameters
     ----------
     scheduler : None for a cluster of this computer's cores
+    jobs : number of its processes; None for one a core
 
     Raises
     ------
@@ -59,7 +57,7 @@ def through_dask(
         Dask is not installed, no scheduler answers, or its credentials are not valid.
     """
     try:
-        from distributed import Client, as_completed
+        from distributed import Client
     except ImportError:
         raise ConfigError(
             "so much work, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
@@ -67,22 +65,37 @@ def through_dask(
     with ExitStack() as stack:
         if scheduler is None:
             folder = stack.enter_context(Scratch(FOLDER))
-            cluster = stack.enter_context(_local_cluster(folder))
+            cluster = stack.enter_context(_local_cluster(folder, jobs))
             client = Client(cluster)  # type: ignore[no-untyped-call]
         else:
             client = _client_of(scheduler)
-        stack.enter_context(client)
-        futures = [client.submit(work, *item, pure=False) for item in items]
-        item_of = dict(zip((f.key for f in futures), items, strict=True))
-        try:
-            for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
-                yield item_of[future.key], rows
-                future.release()
-        finally:
-            client.cancel(futures)  # type: ignore[no-untyped-call]
+        yield stack.enter_context(client)
 
 
-def _local_cluster(folder: Path) -> Any:
+def through_dask(
+    items: Sequence[Item], work: Callable[..., R], client: Any
+) -> Generator[tuple[Item, R]]:
+    """Yield each item with the result of `work(*item)`, in the order in which they finish.
+
+    Work in progress is cancelled when the caller closes the generator.
+
+    Parameters
+    ----------
+    client : of `workers`
+    """
+    from distributed import as_completed
+
+    futures = [client.submit(work, *item, pure=False) for item in items]
+    item_of = dict(zip((f.key for f in futures), items, strict=True))
+    try:
+        for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
+            yield item_of[future.key], rows
+            future.release()
+    finally:
+        client.cancel(futures)
+
+
+def _local_cluster(folder: Path, jobs: int | None) -> Any:
     """A cluster that listens on loopback, to holders of its credentials, without a dashboard."""
     import dask
     from distributed import LocalCluster, Security
@@ -99,6 +112,7 @@ def _local_cluster(folder: Path) -> Any:
             dashboard_address=None,
             scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
             local_directory=str(folder),
+            n_workers=jobs,
             threads_per_worker=1,
             silence_logs=logging.ERROR,
         )

@@ -9,7 +9,7 @@ import pytest
 from distributed import Client, LocalCluster, Security
 
 from hil.errors import ConfigError
-from hil.platform.parallel import Scheduler, scheduler_of, through_dask
+from hil.platform.parallel import Scheduler, scheduler_of, through_dask, workers
 
 ITEMS = [(n,) for n in range(2)]
 
@@ -39,13 +39,19 @@ def _status(port):
 def cluster():
     """Addresses at which a local cluster at work listens."""
     before = _listening()
-    with closing(through_dask(ITEMS, _identity, None)) as finished:
+    with closing(_results(None)) as finished:
         next(finished)
         yield _listening() - before
 
 
 def _identity(n):
     return n
+
+
+def _results(scheduler):
+    """Each item with its result, by a cluster."""
+    with workers(scheduler) as client:
+        yield from through_dask(ITEMS, _identity, client)
 
 
 def test_a_local_cluster_listens_on_loopback_alone_and_shows_no_page(cluster):
@@ -86,7 +92,7 @@ def secured(tmp_path):
 
 def test_a_scheduler_with_tls_takes_the_credentials_of_a_file(secured, capsys):
     address, file = secured
-    found = dict(through_dask(ITEMS, _identity, Scheduler(address, file)))
+    found = dict(_results(Scheduler(address, file)))
     assert found == {(0,): 0, (1,): 1}
     assert capsys.readouterr().err == ""
 
@@ -94,12 +100,12 @@ def test_a_scheduler_with_tls_takes_the_credentials_of_a_file(secured, capsys):
 def test_a_scheduler_with_tls_is_not_reached_without_or_with_others(secured, tmp_path):
     address, file = secured
     with pytest.raises(ConfigError, match=r"--scheduler-security FILE\.toml"):
-        next(through_dask(ITEMS, _identity, Scheduler(address)))
+        next(_results(Scheduler(address)))
     others = Security.temporary()
     (tmp_path / "cert.pem").write_text(others.tls_client_cert)
     (tmp_path / "key.pem").write_text(others.tls_client_key)
     with pytest.raises(ConfigError, match="no Dask scheduler answers there"):
-        next(through_dask(ITEMS, _identity, Scheduler(address, file)))
+        next(_results(Scheduler(address, file)))
 
 
 def test_a_scheduler_without_credentials_is_warned_of(capsys):
@@ -107,7 +113,7 @@ def test_a_scheduler_without_credentials_is_warned_of(capsys):
         n_workers=1, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
         address = cluster.scheduler_address
-        assert dict(through_dask(ITEMS, _identity, Scheduler(address)))
+        assert dict(_results(Scheduler(address)))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"warning: --scheduler {address}: no credentials: whoever reaches it")
 
@@ -129,7 +135,7 @@ def test_a_security_file_that_is_wrong_is_one_line(text, wanted, tmp_path):
     if text is not None:
         file.write_text(text)
     with pytest.raises(ConfigError, match=wanted) as refused:
-        next(through_dask(ITEMS, _identity, Scheduler("tls://127.0.0.1:9", file)))
+        next(_results(Scheduler("tls://127.0.0.1:9", file)))
     assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
 
@@ -137,7 +143,7 @@ def test_a_security_file_that_is_wrong_is_one_line(text, wanted, tmp_path):
 def test_credentials_are_for_a_scheduler_with_tls(tmp_path):
     file = tmp_path / "security.toml"
     with pytest.raises(ConfigError, match="give its tls:// address"):
-        next(through_dask(ITEMS, _identity, Scheduler("tcp://127.0.0.1:9", file)))
+        next(_results(Scheduler("tcp://127.0.0.1:9", file)))
     with pytest.raises(ConfigError, match="name that too"):
         scheduler_of(None, file)
     assert scheduler_of(None, None) is None

@@ -1,12 +1,13 @@
 """Figures of a trial: those of its summary, and the campaign's own measures."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hil.config.values import Figures
+from hil.loop.channels import signals_in
 from hil.record import metrics
 from hil.record.read import n_whole_rows, open_h5
 from hil.record.summary import plain
@@ -18,6 +19,14 @@ TAKES: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 OF_FORCE = ("vaf", "residual_rms_N", "tracking_rms_N", "measured_max_N")
 OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
+
+
+def names_of(columns: Iterable[str], measures: Iterable[str]) -> list[str]:
+    """Names of the figures that a trial with these columns may have, its measures first."""
+    signals = [signal.name for signal in signals_in(columns)]
+    force = [f"force_{key}" for key in OF_FORCE if "force" in signals]
+    others = [f"{name}_{key}" for name in signals if name != "force" for key in OF_SIGNALS]
+    return [*measures, *force, *others]
 
 
 def figures_of(

@@ -22,6 +22,7 @@ class Progress:
     attempts : attempts begun, by trial
     waits, answers : the last ones of every trial; answers that belong to no trial are under 0
     open : attempts that have begun and not ended, by trial
+    tried : settings that were tried of the controllers
     why : reason of the last stop
     """
 
@@ -32,6 +33,7 @@ class Progress:
     waits: dict[int, Entry] = field(default_factory=dict)
     answers: dict[int, dict[str, object]] = field(default_factory=dict)
     open: dict[int, Entry] = field(default_factory=dict)
+    tried: list[Entry] = field(default_factory=list)
     notes: list[Entry] = field(default_factory=list)
     why: str = ""
 
@@ -86,6 +88,8 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
             case "cut":
                 entry["begun_utc"] = p.open.pop(trial)["utc"]
                 p.ends[trial] = entry
+            case "tried":
+                p.tried.append(entry)
             case "skip":
                 p.settled[trial] = entry["why"]
             case "stop":

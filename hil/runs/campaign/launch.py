@@ -7,10 +7,12 @@ from pathlib import Path
 from hil.errors import ConfigError
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
+from hil.runs.campaign.figures import names_of
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
+from hil.runs.campaign.tuning import Objective
 from hil.runs.campaign.waits import check_columns
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
@@ -81,12 +83,16 @@ def _first(campaign: Campaign) -> dict[Combination, Trial]:
 def _check_rows(campaign: Campaign) -> tuple[int, int]:
     """Number of rows of all trials and size of the largest row; ConfigError for unknown columns."""
     wrong: list[str] = []
-    row_B = 0
+    row_B, tune = 0, campaign.tables.tune
+    objective = None if tune is None else Objective(str(campaign.path), tune)
     for combination, trial in _first(campaign).items():
         config, where = campaign.configs[combination], f"{campaign.path}: trial {trial.number}"
         frame = build(Plan(config)).frame
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
+        if objective is not None:
+            names = names_of((c.name for c in frame.columns), campaign.tables.measures)
+            objective.check(names)
     if wrong:
         raise ConfigError("\n".join(wrong[:ERRORS_SHOWN]))
     kept = () if campaign.tables.campaign.keep != "all" else campaign.trials
@@ -109,7 +115,7 @@ def _may_run_parallel(campaign: Campaign, asked: Options) -> bool:
     """Whether the trials may run in parallel; ConfigError if not and something needs that."""
     path, tables = campaign.path, campaign.tables
     if tables.in_memory:
-        needs = "[spread]" if tables.spread else "campaign.keep"
+        needs = "[tune]" if tables.tune else "[spread]" if tables.spread else "campaign.keep"
         check_apart(path, tables, asked.backend, asked.clock, needs)
         return not asked.rehearsal
     if asked.rehearsal and asked.scheduler is None:

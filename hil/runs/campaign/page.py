@@ -19,6 +19,7 @@ from hil.record.read import n_whole_rows, open_h5
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
 from hil.runs.campaign.plants import compared
 from hil.runs.campaign.table import as_csv, as_dataset, drawn_columns, rows_of
+from hil.runs.campaign.tuned import columns_of, draw_search, section_of, tunings_of
 
 PAGE, CSV, NETCDF = "campaign.html", "trials.csv", "trials.nc"
 PANELS_MAX = 12
@@ -83,7 +84,10 @@ def as_text(folder: Path, p: Progress) -> str:
 def page(folder: Path, p: Progress) -> str:
     """The page as one HTML file with embedded figures and links to the recordings."""
     rows, simulated = rows_of(p), p.head["backend"] != "bench"
-    drawn = {key for plan in p.head["plan"] for key in drawn_columns(plan)}
+    tunings = tunings_of(p)
+    drawn = {
+        key for plan in p.head["plan"] for key in (*drawn_columns(plan), *columns_of(tunings, plan))
+    }
     left_out = {"seed", "file", "error", "started_utc", *drawn}
     shown = [k for k in rows[0] if k not in left_out]
     shown = [k for k in shown if k in ALWAYS or any(row[k] not in (None, "") for row in rows)]
@@ -94,6 +98,7 @@ def page(folder: Path, p: Progress) -> str:
         ("Factors", _draw_factors(p, rows, simulated)),
         ("Figures in trial order", _draw_order(rows, simulated)),
     ]
+    search = draw_search(tunings)
     return rendered(
         "campaign.html",
         title=p.head["name"],
@@ -112,6 +117,9 @@ def page(folder: Path, p: Progress) -> str:
             (title, embedded(figure, dpi=130)) for title, figure in figures if figure is not None
         ],
         plants=_plants(p, rows),
+        tune=p.head.get("tune"),
+        tuning=section_of(tunings),
+        search=None if search is None else embedded(search, dpi=130),
         columns=[_heading(key) for key in shown] + ["recording"],
         rows=[
             (
@@ -231,7 +239,8 @@ def _figures_shown(rows: list[dict[str, object]], measures: list[str]) -> list[s
     candidates = measures or [
         key for part in PREFERRED for key in rows[0] if key.removesuffix("_N").endswith(part)
     ]
-    return [k for k in candidates if any(isinstance(r[k], float | int) for r in rows)][:FIGURES_MAX]
+    known = [k for k in candidates if any(isinstance(r.get(k), float | int) for r in rows)]
+    return known[:FIGURES_MAX]
 
 
 def _measures(rows: list[dict[str, object]]) -> list[str]:
@@ -265,7 +274,8 @@ def _draw_factors(p: Progress, rows: list[dict[str, object]], simulated: bool) -
                 axis.plot(at + spread, y, ".", color=MEASURED, alpha=0.6, ms=5)
                 means.append(y.mean() if len(y) else np.nan)
             axis.plot(range(len(levels)), means, "_-", color="0.25", ms=16, lw=0.8)
-            axis.set_xticks(range(len(levels)), [_short(str(level)) for level in levels])
+            names = [Path(str(v)).stem if name == "experiment" else str(v) for v in levels]
+            axis.set_xticks(range(len(levels)), [_short(label) for label in names])
             axis.set_xlim(-0.5, len(levels) - 0.5)
             axis.margins(y=0.15)
             if i == len(shown) - 1:

@@ -1,17 +1,19 @@
 """Runs independent simulated trials in parallel with Dask; the order does not change a figure."""
 
 import json
+import os
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
+from math import inf, isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
-from hil.platform.parallel import Scheduler, through_dask
+from hil.platform.parallel import Scheduler, through_dask, workers
 from hil.runs import session
 from hil.runs.campaign.figures import figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial
@@ -20,8 +22,8 @@ from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.simulate import simulate
 
-FROM_TRIALS = 20
-"""More trials than this run in parallel by default; starting the processes takes some seconds."""
+START_S = 12.0
+"""Time until new processes have loaded all code; they must save more than that."""
 
 
 def check_apart(
@@ -51,14 +53,25 @@ def check_apart(
 
 
 class Work(NamedTuple):
-    """A trial for a process that knows nothing of its campaign: what `run_apart` needs."""
+    """A trial for a process that knows nothing of its campaign: what `run_apart` needs.
+
+    Attributes
+    ----------
+    out : file for its recording; empty if it keeps none in any case
+    """
 
     number: int
     experiment: str
     sets: list[str]
     seed: int
-    out: str
-    attributes: dict[str, str]
+    out: str = ""
+    attributes: Mapping[str, str] = {}
+
+
+def work_of(campaign: Campaign, trial: Trial, number: int) -> Work:
+    """A trial of a campaign as work, without a recording."""
+    experiment = str((campaign.path.parent / trial.experiment).resolve())
+    return Work(number, experiment, campaign.sets(trial), trial.seed)
 
 
 def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any]:
@@ -73,7 +86,7 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
         config = load(work.experiment, work.sets)
         facts["duration_s"] = config.tables.experiment.duration_s
         plan = Plan(config, clock="virtual", seed=work.seed, strict=strict)
-        keep, result = tables.campaign.keep, {}
+        keep, result = tables.campaign.keep if work.out else "none", {}
         if keep != "all":
             result = _in_memory(config, work.seed, tables)
         if keep == "all" or (keep == "tripped" and result["outcome"] == "tripped"):
@@ -105,27 +118,64 @@ def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, A
     }  # fmt: skip
 
 
-def run_each(
-    campaign: Campaign,
-    trials: list[tuple[Trial, Path, dict[str, str]]],
-    strict: bool,
-    scheduler: Scheduler | None,
-    in_series: bool,
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of each trial with the result of `run_apart`, in order of completion."""
-    items = [
-        (
-            Work(
-                trial.number, str((campaign.path.parent / trial.experiment).resolve()),
-                campaign.sets(trial), trial.seed, str(out.resolve()), attributes,
-            ),
-        )
-        for trial, out, attributes in trials
-    ]  # fmt: skip
-    run = partial(run_apart, tables=campaign.tables, strict=strict)
-    if in_series:
-        yield from ((work.number, run(work)) for (work,) in items)
-        return
-    with closing(through_dask(items, run, scheduler)) as finished:
-        for (work,), result in finished:
-            yield work.number, result
+class Workers:
+    """Runs trials one after the other, and on all cores from the second on where that pays.
+
+    A context manager; the processes that it starts serve until its end.
+
+    Parameters
+    ----------
+    strict : refuse doubtful calibrations
+    scheduler : a Dask cluster, which is used from the first trial on
+    jobs : number of processes; None for one a core
+    """
+
+    def __init__(
+        self,
+        tables: CampaignTables,
+        *,
+        strict: bool = False,
+        scheduler: Scheduler | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        self._one = partial(run_apart, tables=tables, strict=strict)
+        self._scheduler = scheduler
+        self._n = jobs or os.cpu_count() or 1
+        self._least_s, self._n_run = inf, 0
+        self._stack = ExitStack()
+        self._client: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, works: Sequence[Work], later: int = 0) -> Iterator[tuple[Work, dict[str, Any]]]:
+        """Yield each trial with the result of `run_apart`, in order of completion.
+
+        Parameters
+        ----------
+        later : number of trials that are sure to be asked for after these
+        """
+        left = list(works)
+        while left and not self._parallel(len(left) + later):
+            work = left.pop(0)
+            result = self._one(work)
+            if self._n_run:  # the first one loads and compiles
+                self._least_s = min(self._least_s, result["took_s"])
+            self._n_run += 1
+            yield work, result
+        if left:
+            if self._client is None:
+                self._client = self._stack.enter_context(workers(self._scheduler, self._n))
+            finished = through_dask([(work,) for work in left], self._one, self._client)
+            with closing(finished):
+                for (work,), result in finished:
+                    yield work, result
+
+    def _parallel(self, n_left: int) -> bool:
+        if self._client is not None or self._scheduler is not None:
+            return True
+        saved_s = n_left * self._least_s * (1.0 - 1.0 / self._n)
+        return isfinite(self._least_s) and saved_s > START_S

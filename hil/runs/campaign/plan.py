@@ -16,8 +16,10 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.plants import drawn_plants, extremes_of
-from hil.runs.campaign.tables import TAKEN, CampaignTables
+from hil.runs.campaign.tables import PLANTS_MAX, TAKEN, CampaignTables
+from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
 
+Drawn = Mapping[str, Sequence[Mapping[str, object]]]
 Combination = tuple[str, tuple[tuple[str, object], ...]]
 """The experiment, and for every factor the label of its level."""
 TRIALS_MAX = 100_000
@@ -64,27 +66,49 @@ class Campaign:
     ----------
     configs : configuration of every combination that occurs, with the plant of the files
     plants : what every plant draws, by key; by experiment
+    tuning_plants : the same of the plants to tune on, which are numbered from PLANTS_MAX + 1
+    controllers : of `[tune]`
+    tuned : the setting of every combination that was tuned, by key
     """
 
     path: Path
     tables: CampaignTables
     trials: Sequence[Trial]
     configs: Mapping[Combination, Experiment] = field(repr=False)
-    plants: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict, repr=False)
+    plants: Drawn = field(default_factory=dict, repr=False)
+    tuning_plants: Drawn = field(default_factory=dict, repr=False)
+    controllers: Sequence[Controller] = ()
+    tuned: Mapping[Combination, Mapping[str, object]] = field(default_factory=dict)
 
     def config(self, trial: Trial) -> Experiment:
         """The configuration of a trial; that of a drawn plant is loaded each time."""
-        if not trial.plant:
+        if not trial.plant and trial.combination not in self.tuned:
             return self.configs[trial.combination]
         return load(self.path.parent / trial.experiment, self.sets(trial))
 
     def drawn(self, trial: Trial) -> Mapping[str, object]:
         """What the trial's plant draws, by key."""
+        if trial.plant > PLANTS_MAX:
+            return self.tuning_plants[trial.experiment][trial.plant - PLANTS_MAX - 1]
         return self.plants[trial.experiment][trial.plant - 1] if trial.plant else {}
 
     def sets(self, trial: Trial) -> list[str]:
         """The changes of a trial to its experiment, in the form of `--set`."""
-        return _sets(self.tables, trial.combination) + _as_sets(self.drawn(trial))
+        tuned = as_sets(self.tuned.get(trial.combination, {}))
+        return _sets(self.tables, trial.combination) + tuned + as_sets(self.drawn(trial))
+
+    def tuning_trials(self, controller: Controller) -> list[Trial]:
+        """The runs of one of its settings: on every plant to tune on, all other levels."""
+        head, tune = self.tables.campaign, self.tables.tune
+        combinations = [c for c in self.configs if controller.has(c[0], dict(c[1]))]
+        return [
+            Trial(
+                0, experiment, dict(levels), 1, 1, _pair_seed(head.seed, PLANTS_MAX + plant, 1),
+                PLANTS_MAX + plant if self.tables.spread else 0,
+            )
+            for plant in range(1, tune.plants + 1 if tune else 1)
+            for experiment, levels in combinations
+        ]  # fmt: skip
 
     @property
     def duration_s(self) -> float:
@@ -129,7 +153,8 @@ def load_campaign(path: Path) -> Campaign:
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
     _refuse_taken_names(path, tables)
-    trials = _ordered(path, tables, _combinations(path, tables))
+    combinations = _combinations(path, tables)
+    trials = _ordered(path, tables, combinations)
     configs, wrong = {}, {}
     for trial in trials:
         if trial.combination in configs or trial.combination in wrong:
@@ -148,12 +173,22 @@ def load_campaign(path: Path) -> Campaign:
         if len(wrong) > ERRORS_SHOWN:
             lines.append(f"{path}: and {len(wrong) - ERRORS_SHOWN} more combinations are refused")
         raise ConfigError("\n".join(lines))
-    plants = {
-        name: drawn_plants(str(path), tables, config.tables)
-        for (name, _), config in configs.items()
-    }
-    campaign = Campaign(path, tables, trials, configs, plants if tables.spread else {})
+
+    def drawn(numbers: range) -> Drawn:
+        return {
+            name: drawn_plants(str(path), tables, config.tables, numbers)
+            for (name, _), config in configs.items()
+        }
+
+    plants = drawn(range(1, tables.campaign.plants + 1)) if tables.spread else {}
+    for_tuning = tables.tune.plants if tables.tune and tables.spread else 0
+    campaign = Campaign(
+        path, tables, trials, configs, plants,
+        drawn(range(PLANTS_MAX + 1, PLANTS_MAX + 1 + for_tuning)) if for_tuning else {},
+        controllers_of(str(path), tables, combinations),
+    )  # fmt: skip
     _try_extremes(campaign)
+    _try_ranges(campaign)
     return campaign
 
 
@@ -163,16 +198,37 @@ def _try_extremes(campaign: Campaign) -> None:
         return
     (experiment, plants), first = next(iter(campaign.plants.items())), campaign.trials[0]
     sets = _sets(campaign.tables, first.combination)
+    every = [*plants, *campaign.tuning_plants.get(experiment, ())]
     for key, table in campaign.tables.spread.items():
-        drawn = [plant[key] for plant in plants]
+        drawn = [plant[key] for plant in every]
         for i in extremes_of(table, drawn):
             try:
-                load(campaign.path.parent / experiment, [*sets, *_as_sets({key: drawn[i]})])
+                load(campaign.path.parent / experiment, [*sets, *as_sets({key: drawn[i]})])
             except ConfigError as error:
                 line = str(error).splitlines()[0]
+                number = i + 1 if i < len(plants) else PLANTS_MAX + i + 1 - len(plants)
                 raise ConfigError(
-                    f"{campaign.path}: spread.'{key}': plant {i + 1} draws {drawn[i]!r}: {line}"
+                    f"{campaign.path}: spread.'{key}': plant {number} draws {drawn[i]!r}: {line}"
                 ) from None
+
+
+def _try_ranges(campaign: Campaign) -> None:
+    """Refuse a parameter that its controller does not have, or whose range has no valid end."""
+    if campaign.tables.tune is None:
+        return
+    Objective(str(campaign.path), campaign.tables.tune)
+    for controller in campaign.controllers:
+        first = campaign.tuning_trials(controller)[0]
+        for i, parameter in enumerate(campaign.tables.tune.parameters):
+            for value in ends_of(parameter) if parameter in controller.parameters else ():
+                change = as_sets({parameter.key: value})
+                try:
+                    load(campaign.path.parent / first.experiment, [*campaign.sets(first), *change])
+                except ConfigError as error:
+                    line = str(error).splitlines()[0].removeprefix(f"--set {change[0]}: ")
+                    raise ConfigError(
+                        f"{campaign.path}: tune.parameters.{i} of {controller}: {line}"
+                    ) from None
 
 
 def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
@@ -244,7 +300,7 @@ def _ordered(path: Path, tables: CampaignTables, combinations: list[Combination]
         met = [(*one, plant) for plant in range(1, head.plants + 1) for one in listed]
         listed, plant_of = [one[:2] for one in met], [one[2] for one in met]
         pairs = {
-            pair: _seed_of(np.random.SeedSequence([head.seed, *pair]))
+            pair: _pair_seed(head.seed, *pair)
             for pair in itertools.product(range(1, head.plants + 1), range(1, head.repeats + 1))
         }
         seed_of = [pairs[plant, repeat] for _, repeat, plant in met]
@@ -322,6 +378,11 @@ def _seed_of(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def _pair_seed(seed: int, plant: int, repeat: int) -> int:
+    """Seed of all runs with this plant and repeat."""
+    return _seed_of(np.random.SeedSequence([seed, plant, repeat]))
+
+
 def _shuffled(items: Sequence[int], rng: np.random.Generator) -> list[int]:
     return [items[i] for i in rng.permutation(len(items))]
 
@@ -330,10 +391,11 @@ def _sets(tables: CampaignTables, combination: Combination) -> list[str]:
     sets: dict[str, object] = {}
     for name, label in combination[1]:
         sets |= tables.factors[name].sets(label)
-    return _as_sets(sets)
+    return as_sets(sets)
 
 
-def _as_sets(values: Mapping[str, object]) -> list[str]:
+def as_sets(values: Mapping[str, object]) -> list[str]:
+    """Values by key in the form of `--set`."""
     return [f"{key}={_inline(value)}" for key, value in values.items()]
 
 

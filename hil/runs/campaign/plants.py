@@ -1,6 +1,6 @@
 """Random plants of a campaign: what each draws, and what a figure is over all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ PLANT, SIM = "plant.", ".sim."
 WORST_SHOWN = 5
 
 
-def drawn_plants(where: str, tables: CampaignTables, base: Any) -> tuple[Mapping[str, Any], ...]:
-    """For every plant the drawn value of each key in `[spread]`.
+def drawn_plants(
+    where: str, tables: CampaignTables, base: Any, numbers: Iterable[int]
+) -> tuple[Mapping[str, Any], ...]:
+    """For the plants with these numbers the drawn value of each key in `[spread]`.
 
     A value follows from the seed of the campaign, the plant's number and the key alone: another key
     or more plants change none.
@@ -32,7 +34,7 @@ def drawn_plants(where: str, tables: CampaignTables, base: Any) -> tuple[Mapping
     middles = {key: _middle(where, key, table, base) for key, table in tables.spread.items()}
     return tuple(
         {key: _draw(tables, number, key, middle) for key, middle in middles.items()}
-        for number in range(1, tables.campaign.plants + 1)
+        for number in numbers
     )
 
 

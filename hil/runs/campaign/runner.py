@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hil.errors import ConfigError, DeviceError, one_line
@@ -20,8 +20,10 @@ from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
-from hil.runs.campaign.parallel import FROM_TRIALS, run_each
+from hil.runs.campaign.parallel import Workers, work_of
 from hil.runs.campaign.plan import Campaign, Trial
+from hil.runs.campaign.search import Search
+from hil.runs.campaign.tuned import head_of, settings_of, tunings_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
@@ -29,6 +31,8 @@ from hil.runs.session import View
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
 CUTS_SHOWN = 3
+FROM_TRIALS = 20
+"""More simulated trials than this run in parallel though they keep their recordings."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Options:
     strict : refuse doubtful calibrations
     progress : draw progress bars
     scheduler : a Dask scheduler
+    jobs : number of processes at most; None for one a core
     carries_on : one simulated plant serves the whole campaign, as a bench does; else every trial
         starts with a new one at rest; `launch` says which
     apart : the trials may run in parallel, in any order; `launch` says whether
@@ -53,6 +58,7 @@ class Options:
     strict: bool = False
     progress: bool = False
     scheduler: Scheduler | None = None
+    jobs: int | None = None
     carries_on: bool = False
     apart: bool = False
 
@@ -125,10 +131,8 @@ class Runner:
                 if self.progress.left:
                     self._answers("start", 0)
                 many = self.options.apart and len(self.progress.left) > FROM_TRIALS
-                if self.options.scheduler is not None or many:
-                    self._run_apart(in_series=False)
-                elif self.campaign.tables.in_memory:
-                    self._run_apart(in_series=True)
+                if self.options.scheduler or many or self.campaign.tables.in_memory:
+                    self._run_apart()
                 else:
                     self._run_series()
                 self._answers("end", 0)
@@ -166,7 +170,7 @@ class Runner:
                     "kind": "campaign", "name": campaign.tables.campaign.name,
                     "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
                     "operator": campaign.tables.campaign.operator, **how,
-                    "measures": list(campaign.tables.measures),
+                    "measures": list(campaign.tables.measures), **head_of(campaign),
                     "software": software(), "plan": plan,
                 }
             )  # fmt: skip
@@ -216,39 +220,61 @@ class Runner:
             if trial.number in left:
                 self._trial(trial)
 
-    def _run_apart(self, *, in_series: bool) -> None:
-        """Run all remaining trials, each on a rig of its own; in parallel with Dask.
+    def _run_apart(self) -> None:
+        """Run all remaining trials, each on a rig of its own, after the search for their settings.
 
         A simulated trial that trips is not repeated: it would trip again.
         """
+        options = self.options
+        with Workers(
+            self.campaign.tables, strict=options.strict, scheduler=options.scheduler,
+            jobs=options.jobs,
+        ) as workers:  # fmt: skip
+            self._tune(workers)
+            self._run_trials(workers)
+
+    def _tune(self, workers: Workers) -> None:
+        """Give every controller its best setting."""
+        table = self.campaign.tables.tune
+        if table is None:
+            return
+        search = Search(self.campaign, table, self._log)
+        if n_left := search.n_left:
+            with count_progress("tuning", n_left, self.options.progress) as advance:
+                search.run(workers, advance)
+        tuned = settings_of(self.campaign, self._log.entries)
+        self.campaign = replace(self.campaign, tuned=tuned)
+        for one in tunings_of(self.progress) if n_left else ():
+            self._say(str(one))
+            for line in one.warnings:
+                self._say(f"warning: {one.controller}: {line}: widen it")
+
+    def _run_trials(self, workers: Workers) -> None:
         p, by_number = self.progress, {t.number: t for t in self.campaign.trials}
-        begun = {}
+        begun, works = {}, []
         for number in p.left:
             trial, attempt = by_number[number], p.attempts.get(number, 0) + 1
             file = Path("trials") / f"{number:04d}-{attempt}.h5"
             self._log.add(begin_line(trial, attempt, file))
             begun[number] = (trial, attempt, file)
-        work = [
-            (trial, self.folder / file, attributes_of(self.campaign, trial, attempt, p))
-            for trial, attempt, file in begun.values()
-        ]
+            work = work_of(self.campaign, trial, number)
+            out = str((self.folder / file).resolve())
+            attributes = attributes_of(self.campaign, trial, attempt, p)
+            works.append(work._replace(out=out, attributes=attributes))
         rule = self.campaign.tables.after_trip
         then = rule.then if rule.do == "retry" else rule.do
         advance: Callable[[int], None]
-        with count_progress("trials", len(work), self.options.progress) as advance:
-            options = self.options
-            for number, result in run_each(
-                self.campaign, work, options.strict, options.scheduler, in_series
-            ):
-                trial, attempt, file = begun[number]
+        with count_progress("trials", len(works), self.options.progress) as advance:
+            for work, result in workers.run(works):
+                trial, attempt, file = begun[work.number]
                 self._log.add({**attempt_of(trial, attempt, file), **result, "kind": "end"})
                 advance(1)
                 if result["outcome"] == "failed":
-                    raise DeviceError(f"trial {number}: {result['error']}")
+                    raise DeviceError(f"trial {trial.number}: {result['error']}")
                 if result["outcome"] == "tripped":
                     why = f"tripped by {', '.join(result['faults'])}"
                     if then == "stop":
-                        raise Stopped(f"trial {number} {why}", TRIPPED)
+                        raise Stopped(f"trial {trial.number} {why}", TRIPPED)
                     self._skip(trial, why)
 
     def _trial(self, trial: Trial) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hil.config.values import Figures
 from hil.record.csv_text import as_line
 from hil.runs.campaign.journal import Progress
+from hil.runs.campaign.tuned import columns_of, tunings_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,7 +20,7 @@ COORDINATES = ("experiment", "repeat", "block")
 
 def rows_of(p: Progress) -> list[dict[str, object]]:
     """A row for each trial, in run order; None for an unknown value."""
-    rows = []
+    rows, tunings = [], tunings_of(p)
     for plan in p.head["plan"]:
         number = plan["trial"]
         end = p.ends.get(number, {})
@@ -28,6 +29,7 @@ def rows_of(p: Progress) -> list[dict[str, object]]:
             "trial": number, "experiment": plan["experiment"], **plan["levels"],
             "repeat": plan["repeat"], "block": plan["block"],
             **({"plant": plan["plant"]} if "plant" in plan else {}), **drawn_columns(plan),
+            **columns_of(tunings, plan),
             "seed": str(plan["seed"]),
             "attempts": p.attempts.get(number, 0),
             "outcome": end.get("outcome") or ("left out" if verdict else "to do"),

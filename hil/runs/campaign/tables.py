@@ -7,7 +7,9 @@ from pydantic import Field, model_validator
 
 from hil.config.table import Name, NotNegative, Positive, Table, Title
 from hil.config.values import TomlTable
+from hil.runs.campaign.tune_tables import TuneTable
 
+PLANTS_MAX = 10_000
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
          "started_utc", "file", "faults", "error", "level")  # fmt: skip
 """Columns of the table of all trials; a factor, question or measure may not have these names."""
@@ -36,7 +38,7 @@ class CampaignHead(Table):
     block_size: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     operator: Title = ""
-    plants: Annotated[int, Field(ge=0, le=10_000)] = 0
+    plants: Annotated[int, Field(ge=0, le=PLANTS_MAX)] = 0
     keep: Literal["all", "tripped", "none"] = "all"
 
     @model_validator(mode="after")
@@ -242,8 +244,9 @@ class CampaignTables(Table):
     questions: dict[Name, QuestionTable] = {}
     after_trip: AfterTripTable = AfterTripTable()
     measures: dict[Name, MeasureTable] = {}
+    tune: TuneTable | None = None
 
     @property
     def in_memory(self) -> bool:
-        """Whether trials are simulated without a file, or on plants that are drawn."""
-        return bool(self.spread) or self.campaign.keep != "all"
+        """Whether trials are simulated without a file, on plants that are drawn, or tuned."""
+        return bool(self.spread) or self.campaign.keep != "all" or self.tune is not None

@@ -20,7 +20,7 @@ def runner(tmp_path):
         after_trip=SimpleNamespace(do="retry", retries=2, then="skip"), factors={}, questions={},
         wait=None, preconditions={}, measures={}, campaign=SimpleNamespace(name="gains"),
     )  # fmt: skip
-    campaign = SimpleNamespace(tables=tables, trials=TRIALS, config=lambda trial: config)
+    campaign = SimpleNamespace(tables=tables, trials=TRIALS, config=lambda trial: config, tuned={})
     made = Runner(campaign, tmp_path, Options(), operator=None, say=lambda text: None)
     with AppendLog(tmp_path / "journal.jsonl") as made._log:
         plan = [{"trial": trial.number, "duration_s": 1.0} for trial in TRIALS]

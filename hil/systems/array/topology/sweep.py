@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from hil.errors import ConfigError
-from hil.platform.parallel import Scheduler, through_dask
+from hil.platform.parallel import Scheduler, through_dask, workers
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
 from hil.systems.array.topology import topologies
@@ -66,7 +66,7 @@ def sweep(
         todo = [batch for batch in batches if batch not in done]
         work = partial(figures_of_slice, n_cells=n_cells, cells=cells, mirror=mirror)
         if todo and (scheduler is not None or n_all > IN_PROCESS_MAX):
-            finished = through_dask(todo, work, scheduler)
+            finished = through_dask(todo, work, stack.enter_context(workers(scheduler)))
         else:
             finished = ((batch, work(*batch)) for batch in todo)
         stack.enter_context(closing(finished))
