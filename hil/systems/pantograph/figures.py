@@ -1,5 +1,7 @@
 """Figures of the impact experiment: energies during an impact, predicted and measured values."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,8 +14,10 @@ from hil.systems.pantograph.impact_trial import Trial
 COVERAGE = 2.0  # length of error bars in standard uncertainties
 
 
-def draw_curves(cases: list[Case], simulated: bool) -> Figure:
-    """Draw T_c and T_a over time, one panel per case."""
+def draw_curves(
+    cases: list[Case], simulated: bool, printed: Mapping[float, tuple[float, ...]]
+) -> Figure:
+    """Draw T_c and T_a over time, one panel per case, and printed T_c, T_a, T_a after in mJ."""
     columns = 2 if len(cases) < 5 else 3
     rows = -(-len(cases) // columns)
     with styled_figure(9.0, 0.6 + 2.6 * rows) as figure:
@@ -22,6 +26,12 @@ def draw_curves(cases: list[Case], simulated: bool) -> Figure:
             for n, trial in enumerate(case.trials):
                 _draw_trial(axis, trial, faint=n > 0)
             axis.set_title(f"gamma = {case.gamma_deg:g} deg", fontsize=9)
+            if case.gamma_deg in printed:
+                trial = case.trials[0]
+                T_c, T_a, T_a_after, *_ = printed[case.gamma_deg]
+                end_ms = 1e3 * (trial.end_s - trial.onset_s)
+                axis.plot([0.0, end_ms], [T_c, 0.0], "x", color=REFERENCE, ms=6)
+                axis.plot([0.0, end_ms], [T_a, T_a_after], "x", color=REFERENCE, ms=6)
         for axis in axes.flat[len(cases) :]:
             axis.set_visible(False)
         for axis in axes[-1]:

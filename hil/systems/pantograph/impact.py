@@ -21,8 +21,10 @@ SYMMETRIC_M = (0.0, 0.22538)  # the poses of Fig. 8, derived from Tables III and
 ASYMMETRIC_M = (0.19981, 0.22538)
 GRAZING_DEG = 90.0
 
-# Printed values for the symmetric pose and 10 mJ, by gamma in deg. Computed: |v| in m/s, T_c, T_a
-# in mJ, xi. Measured: T_c, T_a, T_a after in mJ, xi, F_n and F_t in N ms.
+# Printed values for 10 mJ, by gamma in deg. Computed: |v| in m/s, T_c, T_a in mJ, xi. Measured:
+# T_c, T_a, T_a after in mJ, xi, F_n and F_t in N ms. Tables III and IV: symmetric pose. Of Tables V
+# and VI, asymmetric pose, the rows are missing in the text used: here is what section 6.2 states,
+# and F_n by its ratio to the computed impulse, +6.2, +3.6, +6.0, +1.7 and -3.5 %.
 TABLE_III = {
     0.0: ("0.1974", "10", "0", "1"),
     15.0: ("0.1975", "9.34", "0.66", "0.93"),
@@ -35,6 +37,9 @@ TABLE_IV = {
     30.0: (7.553, 2.621, 1.987, 0.74, 101.95, -4.26),
     45.0: (5.026, 5.270, 4.443, 0.49, 82.00, -5.47),
 }
+TABLE_V = {-7.58: ("", "10", "0", "1")}
+TABLE_VI_F_N = {-7.58: "109.6", 0.0: "105.9", 15.0: "101.2", 30.0: "85.0", 45.0: "65.2"}
+TABLE_VI_F_T = {-7.58: "> 0", 0.0: "1.40", 15.0: "> 0", 30.0: "< 0", 45.0: "< 0"}
 
 
 @dataclass(frozen=True)
