@@ -1,5 +1,6 @@
 """Figures of topologies: force, stroke, levels, variability, robustness."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,10 @@ class TopologyFigures:
     variance_N2 : of the blocked force with each cell on with probability 1/2: sum(s^2) / 4
     robustness : fraction of the blocked force left when one cell breaks mechanically and all others
         are on; the mean over the cells
+    broken_worst, two_broken_worst : the same fraction in the worst case: the cell, or the two
+        cells, that break are those whose loss leaves the least force
+    dead_worst, two_dead_worst : worst cases of cells that stay off but keep their stiffness, as an
+        electrical failure leaves them: 1 - max(s) / sum(s). Their mean is 1 - 1/N in any topology
     """
 
     fingerprint: str
@@ -77,6 +82,10 @@ class TopologyFigures:
     smallest_step_N: float
     variance_N2: float
     robustness: float
+    broken_worst: float
+    two_broken_worst: float
+    dead_worst: float
+    two_dead_worst: float
 
 
 def figures(
@@ -99,7 +108,8 @@ def figures(
     found: dict[int, TopologyFigures] = {}
     for n_masses, members in by_masses.items():
         n_cells = given[members[0]].n_cells
-        n_batch = max(1, _BATCH_BYTES // (8 * n_cells * n_masses * (n_masses + n_cells)))
+        n_pairs = max(1, n_cells * (n_cells - 1) // 2)
+        n_batch = max(1, _BATCH_BYTES // (8 * n_pairs * n_masses * (n_masses + n_cells)))
         for first in range(0, len(members), n_batch):
             batch = members[first : first + n_batch]
             rows = _figures([given[i] for i in batch], cells)
@@ -119,10 +129,8 @@ def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigure
     total = w.sum(axis=1)
     stiffness = (w * (right == n_masses - 1)).sum(axis=1)  # in units of one cell's K
     n_levels, smallest_step = count_levels(w)
-    one_broken = np.tile(~np.eye(n_cells, dtype=bool), (n_arrays, 1))
-    each = np.repeat(np.arange(n_arrays), n_cells)
-    left_over = _strain_parts(left[each], right[each], one_broken, n_masses)
-    robustness = left_over.sum(axis=1).reshape(n_arrays, n_cells).mean(axis=1) / total
+    one, two = (_left_when_broken(left, right, n_masses, k) / total[:, None] for k in (1, 2))
+    largest = np.sort(w, axis=1)[:, ::-1].cumsum(axis=1)[:, :2] / total[:, None]
     return [
         TopologyFigures(
             fingerprint=topology.text,
@@ -132,10 +140,28 @@ def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigure
             n_force_levels=int(n_levels[i]),
             smallest_step_N=float(pull_N * smallest_step[i]),
             variance_N2=float(pull_N**2 * (w[i] @ w[i]) / 4.0),
-            robustness=float(robustness[i]),
+            robustness=float(one[i].mean()),
+            broken_worst=float(one[i].min()),
+            two_broken_worst=float(two[i].min()),
+            dead_worst=float(1.0 - largest[i, 0]),
+            two_dead_worst=float(1.0 - largest[i, -1]),
         )
         for i, topology in enumerate(batch)
     ]
+
+
+def _left_when_broken(
+    left: NDArray[np.int64], right: NDArray[np.int64], n_masses: int, k: int
+) -> NDArray[np.float64]:
+    """Return sum(w) without each set of k cells, (S, sets); of one cell alone, the set is it."""
+    n_arrays, n_cells = left.shape
+    sets = list(itertools.combinations(range(n_cells), min(k, n_cells)))
+    works = np.ones((len(sets), n_cells), dtype=bool)
+    np.put_along_axis(works, np.array(sets), False, axis=1)
+    each = np.repeat(np.arange(n_arrays), len(sets))
+    w = _strain_parts(left[each], right[each], np.tile(works, (n_arrays, 1)), n_masses)
+    left_over: NDArray[np.float64] = w.sum(axis=1).reshape(n_arrays, len(sets))
+    return left_over
 
 
 def _strain_parts(

@@ -20,9 +20,11 @@ RANKS = {
     "n_force_levels": "most first",
     "smallest_step_N": "finest first",
     "variance_N2": "steadiest first",
-    "robustness": "most robust first",
+    "robustness": "best worst case first",
 }
 """Figures to rank by, with the order in words."""
+_WORST = ("broken_worst", "two_broken_worst", "dead_worst", "two_dead_worst", "robustness")
+"""Robustness ranks by the worst single break, then by the worst of the others, then by the mean."""
 _SMALL_FIRST = ("n_masses", "smallest_step_N", "variance_N2")
 TABLE_ROWS_MAX = 500
 PICTURES_MAX = 3000
@@ -36,6 +38,10 @@ _COLUMNS = (
     ("smallest step [mN]", "smallest_step_N", 1e3, ".4g"),
     ("std. dev. [mN]", "variance_N2", 1.0, ""),
     ("robustness [%]", "robustness", 100.0, ".1f"),
+    ("worst break [%]", "broken_worst", 100.0, ".1f"),
+    ("two breaks [%]", "two_broken_worst", 100.0, ".1f"),
+    ("worst dead [%]", "dead_worst", 100.0, ".1f"),
+    ("two dead [%]", "two_dead_worst", 100.0, ".1f"),
 )
 
 
@@ -44,7 +50,10 @@ def ranked(rows: Sequence[TopologyFigures], key: str | None) -> list[TopologyFig
     if key is None:
         return list(rows)
     sign = 1.0 if key in _SMALL_FIRST else -1.0
-    return sorted(rows, key=lambda row: float(f"{sign * getattr(row, key):.8e}"))
+    keys = _WORST if key == "robustness" else (key,)
+    return sorted(rows, key=lambda row: [round(sign * getattr(row, k), 9) if k in _WORST
+                                         else float(f"{sign * getattr(row, k):.8e}")
+                                         for k in keys])  # fmt: skip
 
 
 def cells_text(row: TopologyFigures) -> list[str]:
@@ -117,8 +126,9 @@ def write(
     return table, page
 
 
-_SHORT = ("masses", "force", "stroke", "levels", "step", "std. dev.", "robustness")
-_UNITS = ("", " N", " mm", "", " mN", " mN", " %")
+_SHORT = ("masses", "force", "stroke", "levels", "step", "std. dev.", "robustness", "worst break",
+          "two breaks", "worst dead", "two dead")  # fmt: skip
+_UNITS = ("", " N", " mm", "", " mN", " mN", " %", " %", " %", " %", " %")
 
 
 def _rendered(

@@ -94,7 +94,7 @@ class _Journal:
     def __init__(self, folder: Path, n_cells: int, cells: LikeCells, mirror: bool) -> None:
         K_N_per_m = cells.cell.static[0]
         what = {"n_cells": n_cells, "K_N_per_m": K_N_per_m, "pull_N": cells.pull_N,
-                "mirror": mirror, "batch": BATCH, "format": 2}  # fmt: skip
+                "mirror": mirror, "batch": BATCH, "format": 3}  # fmt: skip
         key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
         self._log = AppendLog(folder / f"batches-{n_cells}-{key}.jsonl")
         if not self._log.entries:

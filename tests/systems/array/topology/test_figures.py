@@ -46,6 +46,16 @@ def test_figures_are_those_of_each_array_built_and_solved():
 
         left = [blocked_N(text, np.ones(n), broken_cells=[c]) for c in range(1, n + 1)]
         assert found.robustness == pytest.approx(np.mean(left) / all_on, abs=1e-12)
+        assert found.broken_worst == pytest.approx(min(left) / all_on, abs=1e-12)
+        pairs = list(itertools.combinations(range(1, n + 1), 2))
+        left = [blocked_N(text, np.ones(n), broken_cells=list(pair)) for pair in pairs]
+        assert found.two_broken_worst == pytest.approx(min(left) / all_on, abs=1e-12)
+        for k, worst in ((1, found.dead_worst), (2, found.two_dead_worst)):
+            off = [np.isin(range(n), dead) for dead in itertools.combinations(range(n), k)]
+            left = [blocked_N(text, 1.0 - dead) for dead in off]
+            assert worst == pytest.approx(min(left) / all_on, abs=1e-12)
+            # every cell is in a share k/n of the sets, whatever the topology
+            assert np.mean(left) / all_on == pytest.approx(1.0 - k / n, abs=1e-12)
 
 
 def test_figures_of_the_papers_fig_2_are_the_printed_ones():
@@ -70,6 +80,14 @@ def test_parallel_cells_add_force_and_a_chain_adds_stroke(n_cells):
     assert chain.stroke_m == pytest.approx(n_cells * PHI / K, rel=1e-12)
     assert chain.variance_N2 == pytest.approx(PHI**2 / (4.0 * n_cells), rel=1e-12)
     assert chain.robustness == pytest.approx(0.0, abs=1e-12)
+    for k, breaks, dead in (
+        (1, "broken_worst", "dead_worst"), (2, "two_broken_worst", "two_dead_worst"),
+    ):  # fmt: skip
+        kept = max(1.0 - k / n_cells, 0.0)
+        assert getattr(parallel, breaks) == pytest.approx(kept, abs=1e-12)
+        assert getattr(parallel, dead) == pytest.approx(kept, abs=1e-12)
+        assert getattr(chain, breaks) == pytest.approx(0.0, abs=1e-12)
+        assert getattr(chain, dead) == pytest.approx(kept, abs=1e-12)
 
 
 def test_mirror_images_have_the_same_figures():
