@@ -317,7 +317,10 @@ def python() -> str:
         "Models": [
             ("hil.models.CellArray", models.CellArray),
             ("hil.models.CellArray.from_fingerprint", models.CellArray.from_fingerprint),
+            ("hil.models.CellArray.batch", models.CellArray.batch),
             ("hil.models.CellArray.to_control", models.CellArray.to_control),
+            ("hil.models.CellActivation", models.CellActivation),
+            ("hil.models.SmaWire", models.SmaWire),
             ("hil.models.impact.decompose", models.impact.decompose),
         ],
         "What a plug-in gets": [

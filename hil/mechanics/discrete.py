@@ -1,14 +1,18 @@
 """Exact discretisation of x' = A x + B u, y = C x + D u, and its compiled step."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
+
+# Ad, B0, B1, C, D of a discrete model, their columns as rows: a step adds them up by vectors.
+Columns = tuple[Array, Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,16 @@ class Discrete:
     C: Array
     D: Array
     period_s: float
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The matrices as `advanced` takes them."""
+        return self.columns_of(slice(None))
+
+    def columns_of(self, outputs: slice | NDArray[np.int64]) -> Columns:
+        """The matrices as `advanced` takes them, with these outputs only."""
+        Ad, B0, B1 = self.Ad.T.copy(), self.B0.T.copy(), self.B1.T.copy()
+        return Ad, B0, B1, self.C[outputs].T.copy(), self.D[outputs].T.copy()
 
 
 def discretise(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, period_s: float) -> Discrete:
@@ -80,21 +94,20 @@ class LinearStepper:
     """
 
     def __init__(self, discrete: Discrete, x0: ArrayLike, u0: ArrayLike) -> None:
-        self.discrete = discrete
+        self.discrete, self._columns = discrete, discrete.columns
         self.x = np.array(x0, dtype=float)
         self.y: Array = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
         self._next = np.empty_like(self.x)
 
     def step(self, u0: Array, u1: Array) -> None:
         """Advance one period with the input linear from u0 to u1."""
-        d = self.discrete
-        advanced(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u0, u1, self.y)
+        Ad, B0, B1, C, D = self._columns
+        advanced(Ad, B0, B1, C, D, self.x, self._next, u0, u1, self.y)
 
     def run(self, u: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with inputs u (k, m) held constant."""
         y = np.empty((len(u), len(self.y)))
-        d = self.discrete
-        _run(d.Ad, d.B0, d.B1, d.C, d.D, self.x, self._next, u, self.y, y)
+        _run(self._columns, (self.x, self._next), u, self.y, y)
         return y
 
     def correct(self, gain: Array, output: int, error: float, u1: Array) -> None:
@@ -105,22 +118,22 @@ class LinearStepper:
 
 @njit(cache=True)
 def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
-    """Advance state x and outputs y by one period; x_next is scratch."""
-    for i in range(len(x)):
-        total = 0.0
-        for j in range(len(x)):
-            total += Ad[i, j] * x[j]
-        for j in range(len(u0)):
-            total += B0[i, j] * u0[j] + B1[i, j] * u1[j]
-        x_next[i] = total
+    """Advance state x and outputs y by one period, given `Columns`; x_next is scratch."""
+    x_next[:] = 0.0
+    for j in range(len(x)):
+        for i in range(len(x_next)):
+            x_next[i] += Ad[j, i] * x[j]
+    for j in range(len(u0)):
+        for i in range(len(x_next)):
+            x_next[i] += B0[j, i] * u0[j] + B1[j, i] * u1[j]
     x[:] = x_next
-    for i in range(len(y)):
-        total = 0.0
-        for j in range(len(x)):
-            total += C[i, j] * x[j]
-        for j in range(len(u1)):
-            total += D[i, j] * u1[j]
-        y[i] = total
+    y[:] = 0.0
+    for j in range(len(x)):
+        for i in range(len(y)):
+            y[i] += C[j, i] * x[j]
+    for j in range(len(u1)):
+        for i in range(len(y)):
+            y[i] += D[j, i] * u1[j]
 
 
 @njit(cache=True)
@@ -136,7 +149,9 @@ def corrected(C, D, gain, output, error, x, u1, y):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def _run(Ad, B0, B1, C, D, x, x_next, u, y, ys):  # type: ignore[no-untyped-def]
+def _run(columns, states, u, y, ys):  # type: ignore[no-untyped-def]
+    Ad, B0, B1, C, D = columns
+    x, x_next = states
     for k in range(len(u)):
         advanced(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
         ys[k] = y

@@ -76,7 +76,7 @@ class Resistivity:
 N_CONSTANTS = 7
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def ohm_per_m(c, r_M, r_A, T, xi, strain):  # type: ignore[no-untyped-def]
     """R / l; c begins with `constants`, r_M and r_A are the phases' at T_0."""
     a_M, a_A, T_0, k, r_R, R_s, R_f = c[0], c[1], c[2], c[3], c[4], c[5], c[6]

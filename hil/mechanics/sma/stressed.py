@@ -80,14 +80,14 @@ def knots_K(branch: Branch) -> Array:
     return np.interp(shares, branch.distribution(u_K), u_K)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def stroke(c, s):  # type: ignore[no-untyped-def]
     """H + S sigma, the strain of martensite beyond austenite's, and its slope with stress."""
     gone = c[MORE_AT] * np.exp(-c[RATE_AT] * s)
     return c[H_MAX_AT] - gone + c[SOFTER_AT] * s, c[RATE_AT] * gone + c[SOFTER_AT]
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def places(c, s, slope):  # type: ignore[no-untyped-def]
     """Middles of the heating and cooling branch, deg C, and how much wider stress makes them.
 
@@ -108,7 +108,7 @@ def places(c, s, slope):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def _on(c, first, xi):  # type: ignore[no-untyped-def]
     """Where a branch is at a fraction, K above its middle; its knots begin at `first`."""
     j = min(PIECES - 1, int(xi * PIECES))
@@ -116,7 +116,7 @@ def _on(c, first, xi):  # type: ignore[no-untyped-def]
     return low + (xi * PIECES - j) * (c[first + j + 1] - low)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def branches(c, place, fraction):  # type: ignore[no-untyped-def]
     """Temperatures of the heating and the cooling branch at a fraction; beyond 0 to 1 lines.
 
@@ -131,7 +131,7 @@ def branches(c, place, fraction):  # type: ignore[no-untyped-def]
     return hot, min(hot, cold)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
     """The branch from xi to its next knot: temperature here, K per unit of xi, xi of the knot."""
     z = xi * PIECES
@@ -150,7 +150,7 @@ def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
     return here, (here - end) / part * PIECES, limit
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def moves(c, place, strain, T, heating):  # type: ignore[no-untyped-def]
     """K per pascal by which stress moves a branch where it is at T; `strain` is the stroke's."""
     at, of = (0, 0) if heating else (OF_BRANCH, 2)
@@ -159,7 +159,7 @@ def moves(c, place, strain, T, heating):  # type: ignore[no-untyped-def]
     return middle_K + c[at + WIDENS_AT] * (T - place[of])
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always", error_model="numpy")
 def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
     """(T, xi) on or between the branches, as a jump of stress leaves them, and the branch's width.
 
@@ -189,7 +189,7 @@ def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
     return T, xi, on
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty and stress; as `hil.mechanics.sma.wire.advance`.
 

@@ -346,7 +346,7 @@ def _law(wire: SmaWire) -> _Law:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
     """r(T, xi, e) of a row of `wire_laws`."""
     r_M, r_A = law[R_M_AT], law[R_M_AT] + law[DR_AT]
@@ -355,7 +355,7 @@ def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
     return ohm_per_m(law[MOVES_AT : MOVES_AT + N_CONSTANTS], r_M, r_A, T, xi, strain)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def heats(law, T, xi):  # type: ignore[no-untyped-def]
     """r(xi) / r(T, xi, e): heating power relative to a resistance without `varies`."""
     if law[VARIES_AT] == 0.0:
@@ -364,7 +364,7 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
     return plain / ohm_per_m_of(law, T, xi, law[STRAIN_AT] * (1.0 - xi))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
     """Advance the wires whose transitions do not depend on stress by one period."""
     own, where, laws, force_on, T, xi, current, resistance = arrays
@@ -380,7 +380,7 @@ def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
         F[n] = force_on[n] * xi[n]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty.
 
@@ -430,13 +430,13 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     return T, xi
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def phi(z):  # type: ignore[no-untyped-def]
     """(1 - exp(-z)) / z."""
     return 1.0 - 0.5 * z if abs(z) < 1e-9 else -np.expm1(-z) / z
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def time_to(dT, speed, rate):  # type: ignore[no-untyped-def]
     """Time until T has changed by dT, with T' = speed - rate (T - T0)."""
     x = rate * dT / speed

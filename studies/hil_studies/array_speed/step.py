@@ -1,4 +1,7 @@
-"""`hil bench`: what a step of an array's model costs, and of a wire in it, by either law."""
+"""`hil bench`: what a step of an array's model costs, and of a wire in it, by either law.
+
+A cell-step is one cell over one step of the model, of which a period of 1 ms may have several.
+"""
 
 import statistics
 import time
@@ -7,9 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.platform.processes import cpus
 from hil.systems.array.model import cells
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.model.wire_load import Loaded
 from hil_studies.wires.heat import FLEXINOL
@@ -27,6 +32,7 @@ FINGERPRINTS = {
     "14 cells": "-:5 | &1:1 &E:1 &10:3 | &1:1 &6:2 &18:1 | &F:-1",
 }
 LARGE_CELLS, LARGE_STEPS = 10_000, 50
+BATCH_PERIODS = 2000
 
 
 def common_mass(n_cells: int) -> str:
@@ -52,7 +58,30 @@ def measure() -> dict[str, float]:
         steps[f"model step, {name}"] = _step_s(text, STEP, LARGE_STEPS)
     for kind, one in WIRES.items():
         steps[f"wire step in a bank of 14, {kind}"] = _wire_s(FINGERPRINTS["14 cells"], one)
+    for kind, one in WIRES.items():
+        steps[f"cell-step of 6 wires {kind}, in the loop"] = _cell_step_s(one)
+        steps[f"cell-step of 6 wires {kind}, in a batch"] = _batch_s(one)
     return steps
+
+
+def _cell_step_s(one: CellActivation) -> float:
+    """One cell's part in a step of `ArraySystem.step`, called from Python."""
+    system, on = _array(FINGERPRINTS["6 cells"], one)
+    return _median_s(lambda: system.step(on)) / (len(on) * system.steps)
+
+
+def _batch_s(one: CellActivation) -> float:
+    """One cell's part in a step of `CellArray.batch`, times the processors that are used."""
+    random, times = np.random.default_rng(0), []
+    commands = np.repeat(random.choice([0.0, 1.0], (BATCH_PERIODS // 500, 6)), 500, axis=0)
+    n_sets = 2 * len(cpus())
+    for _ in range(REPEATS + 1):
+        sets = [_array(FINGERPRINTS["6 cells"], one)[0] for _ in range(n_sets)]
+        began = time.perf_counter()
+        responses(sets, np.array([1]), commands)
+        took_s = (time.perf_counter() - began) * len(cpus())
+        times.append(took_s / (n_sets * commands.size * sets[0].steps))
+    return statistics.median(times[1:])
 
 
 def _array(fingerprint: str, one: CellActivation) -> tuple[ArraySystem, NDArray[np.uint8]]:
@@ -89,4 +118,4 @@ def _median_s(call: Callable[[], None], n_calls: int = STEPS) -> float:
 
 def as_text(steps: dict[str, float]) -> str:
     """The figures as a table."""
-    return "\n".join(f"{name:<44} {f'{1e6 * t_s:.2f} us':>16}" for name, t_s in steps.items())
+    return "\n".join(f"{name:<52} {f'{1e6 * t_s:.2f} us':>16}" for name, t_s in steps.items())

@@ -78,7 +78,7 @@ class ArrayObserver:
         d = twin.discrete
         states = (twin.x, twin.y, observer.x, observer.y, np.empty_like(twin.x))
         correction = (self._gain, self._gain_d, self._output, self._disturbance_N)
-        return switching, (d.Ad, d.B0, d.B1, d.C, d.D), states, correction
+        return switching, (d.columns, d.C, d.D), states, correction
 
     @property
     def activation_N(self) -> NDArray[np.float64]:
@@ -159,7 +159,8 @@ def _step(  # type: ignore[no-untyped-def]
 ):
     """`ArrayObserver.step` in one compiled call."""
     force_on, kind, stop, rate, theta, F_before, F = switching
-    Ad, B0, B1, C, D = matrices
+    columns, C_rows, D_rows = matrices
+    Ad, B0, B1, C, D = columns
     x_twin, y_twin, x_observer, y_observer, scratch = states
     gain, gain_d, output, disturbance = correction
     for _ in range(n_periods):
@@ -169,7 +170,7 @@ def _step(  # type: ignore[no-untyped-def]
     if np.isfinite(force_N):
         error = force_N - (y_observer[output] + disturbance[0])
         disturbance[0] += gain_d * error
-        corrected(C, D, gain, output, error, x_observer, F, y_observer)
+        corrected(C_rows, D_rows, gain, output, error, x_observer, F, y_observer)
     outputs[0] = y_twin[output]
     outputs[1] = y_observer[output] + disturbance[0]
     outputs[2] = disturbance[0]

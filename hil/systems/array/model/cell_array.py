@@ -19,7 +19,10 @@ from hil.systems.array.model.network import Array, Point, Support
 from hil.systems.array.model.statics import StaticNetwork, Statics
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     import control
+    from hil.systems.array.model.activation import CellActivation
 
 EXACT_ORDER_MAX, DENSE_ORDER_MAX = 200, 4000  # states: of a step by the exponential; of a matrix
 
@@ -253,6 +256,49 @@ class CellArray:
         names = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
         plain = {key: [name.replace(".", "_") for name in list_] for key, list_ in names.items()}
         return control.ss(self.A, self.B, self.C, self.D, **plain)
+
+    # Many parameter sets
+
+    def batch(
+        self,
+        parameters: Mapping[str, ArrayLike | Sequence[Cell]],
+        commands: ArrayLike,
+        *,
+        activation: Sequence[CellActivation],
+        period_s: float,
+        outputs: Sequence[str] | None = None,
+    ) -> xr.Dataset:
+        """Return the responses of N parameter sets of this array with its wires, open loop.
+
+        All processors work at once, each on a set of its own, by the compiled law of the loop: a
+        set has the numbers that plant and twin of a run have. A run starts at rest. Driven points
+        stay at 0.
+
+        Parameters
+        ----------
+        parameters : mapping of str to (N,) array, or (N, K) with a value for every cell
+            `mass_kg` of every mass, `cell` (N instances of `Cell`, for all places), or a field of
+            `CellActivation` or of its parts: `force_on_N`, `wire.convection_W_per_m2_K`,
+            `loaded.law.heating.middle_C`. What is not named is as in the array and `activation`.
+        commands : (n, K) array, or (N, n, K) with a table for every set
+            Duty, 0 to 1, of every cell during every period.
+        activation : K instances of `CellActivation`
+        outputs : of `outputs`, `<cell>.wire_C` or `<cell>.austenite`; default `outputs`
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable (set, t_s) for every output, t_s = 0 to n periods; the parameters are
+            coordinates.
+
+        Raises
+        ------
+        ModelError
+            A parameter, a value, a shape or an output that cannot be; the message names it.
+        """
+        from hil.systems.array.model.batch import batch
+
+        return batch(self, parameters, commands, activation, period_s, outputs)
 
     # Statics
 

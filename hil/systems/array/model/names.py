@@ -27,6 +27,11 @@ def wire_signal(cell: str) -> str:
     return f"{cell}.wire_C"
 
 
+def austenite_signal(cell: str) -> str:
+    """The austenite fraction of a cell's wire."""
+    return f"{cell}.austenite"
+
+
 def nodes(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
     """Points, then interior masses `array.m`."""
     return [*points, *(f"{name}.{mass}" for name, mass in _interior(arrays))]

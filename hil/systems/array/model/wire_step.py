@@ -80,7 +80,7 @@ class StressedWires(NamedTuple):
     free: Array
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untyped-def]
     """Advance wires by a step, with these duties held, from the state x of the array.
 
@@ -99,7 +99,7 @@ def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untype
     solve_loaded(drive, wires, F)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
     """Advance wires by a step from `wires.free`, with these duties held; F (N,) is theirs before.
 
@@ -131,12 +131,12 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
         state[2, n], state[3, n] = _duty(drive[n]) * law[CELL_V_AT] / ohm, ohm
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
 def _duty(of_cell):  # type: ignore[no-untyped-def]
     return min(1.0, float(of_cell)) if of_cell > 0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _add(per, first, values, into):  # type: ignore[no-untyped-def]
     """Add to `into` what these values move every wire; row by row, without a sum to reorder."""
     for j in range(len(values)):
@@ -144,7 +144,7 @@ def _add(per, first, values, into):  # type: ignore[no-untyped-def]
             into[k] += per[first + j, k] * values[j]
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
 def _heat(law, c, load, duty, h):  # type: ignore[no-untyped-def]
     """Solve the heat balance of a wire at the stress of the beginning."""
     stress, began = load[TENSION] / c[AREA_AT], load[XI_AT]
@@ -157,7 +157,7 @@ def _heat(law, c, load, duty, h):  # type: ignore[no-untyped-def]
     load[TRIAL_AT], load[BEGAN_AT], load[PER_XI_AT] = T + per_xi * (xi - began), began, per_xi
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
 def _force(c, load, free):  # type: ignore[no-untyped-def]
     """Solve a wire's tension, f - known - eases F(f) = 0, which rises with f; return F."""
     area, on, k_ae = c[AREA_AT], c[FORCE_ON_AT], c[K_AE_AT]
@@ -185,7 +185,7 @@ def _force(c, load, free):  # type: ignore[no-untyped-def]
     return (f - known) / eases
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
 def _settle(c, load, f, strain, slope):  # type: ignore[no-untyped-def]
     """Settle a wire at the tension f; return how much less austenite a newton more leaves."""
     place, per_xi = places(c, f / c[AREA_AT], slope), load[PER_XI_AT]
@@ -196,7 +196,7 @@ def _settle(c, load, f, strain, slope):  # type: ignore[no-untyped-def]
     return moves(c, place, strain, T, width > 0.0) / (c[AREA_AT] * (abs(width) + per_xi))
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
 def _follow(load, less):  # type: ignore[no-untyped-def]
     """Let a wire follow the last change of its tension along its branch."""
     xi = min(1.0, max(0.0, load[XI_AT] - less))
