@@ -14,6 +14,7 @@ from hil.config.table import Positive, Table
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, RESIDUAL, styled_figure
 from hil.systems.arm.links import GRAVITY_M_PER_S2, JOINTS, Arm
+from hil_studies.arm.populations import as_rows, compare, draw
 from hil_studies.arm.readings import Actuation, Errors, Tracking, track
 
 NAMES = ("theta_12: upper arm, pitch", "theta_13: upper arm, yaw", "theta_22: forearm, pitch",
@@ -57,6 +58,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             movement.desired.theta, movement.desired.rate, movement.desired.acceleration
         )
     ).max(axis=(0, 2))
+    populations = compare(arm)
+    table, rates = as_rows(populations)
     reading = f"{values.actuation}: {TELLS[values.actuation]}"
     return {
         "title": "The pointing arm: torques of the published movement, and tracking errors",
@@ -64,8 +67,9 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "errors": errors,
         **found,
         "needed_torque_N_m": needed,
-        "tables": [_table(found)],
-        "checks": _checks(values, errors, found, needed),
+        "populations": populations,
+        "tables": [_table(found), table],
+        "checks": [*_checks(values, errors, found, needed), *rates],
         "figures": [
             saved(out, "fig7.png", _draw_angles(movement, values.actuation),
                   f"Fig. 7: the four Bryant angles as desired (left) and as the arm moves (right). "
@@ -73,9 +77,16 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             saved(out, "fig8.png", _draw_tip(movement, values.actuation),
                   f"Fig. 8: the fingertip's desired and actual path, from the side, from above and "
                   f"from the front. Reading {reading}.", dpi=150),
+            saved(out, "populations.png", draw(populations), _CAPTION_POPULATIONS),
         ],
         "notes": _notes(errors),
     }  # fmt: skip
+
+
+_CAPTION_POPULATIONS = (
+    "Two neural populations solve eq (15): from another pose to a fixed fingertip, and following "
+    "the movement. The paper gives no equations of its circuits; these are assumed."
+)
 
 
 def _rms(values: Any) -> Any:

@@ -7,6 +7,8 @@ import pytest
 
 from hil.__main__ import main
 from hil.systems.arm.links import Arm
+from hil.systems.arm.pointing import angles_of
+from hil_studies.arm import populations
 from hil_studies.arm.readings import track
 
 # tip RMS and largest in mm: found independently, to three digits. The choice of the inertias' axes
@@ -36,7 +38,7 @@ def test_every_reading_gives_its_figures(actuation, tmp_path, capsys):
     np.testing.assert_allclose(found["needed_torque_N_m"], [18.99, 7.33, 1.00], atol=0.005)
     for figure in found["figures"]:
         assert (tmp_path / figure["file"]).stat().st_size > 10_000
-        assert actuation in figure["caption"]
+        assert actuation in figure["caption"] or figure["file"] == "populations.png"
 
 
 def test_the_long_axis_matters_by_less_than_one_per_cent():
@@ -66,6 +68,34 @@ def test_with_feed_forward_and_the_movements_own_rates_nothing_is_missed(monkeyp
     monkeypatch.setattr(readings.Loop, "start", lambda self: start)
     found = track(Arm(), "feedforward", tolerance=1e-6)
     assert found.tip_error_mm.max() < 0.02  # of the integration
+
+
+def test_the_populations_converge_as_fast_as_their_linear_circuit():
+    """Eigenvalues of the circuit, with J by differences of the arm's own fingertip."""
+    arm, lag_s = Arm(), 5e-4
+    place = np.array([0.45, 0.1, 0.15])
+    exact = angles_of(arm, place)
+    at = list(populations.UNKNOWN)
+    J = np.empty((3, 3))
+    for i, which in enumerate(at):
+        ends = []
+        for step in (1e-6, -1e-6):
+            theta = exact.copy()
+            theta[which] += step
+            theta[7] = theta[4]
+            ends.append(arm.places_m(theta)[2])
+        J[:, i] = (ends[0] - ends[1]) / 2e-6
+    k = populations.gain(arm, lag_s)
+    circuit = np.block([[-np.eye(3) / lag_s, -J / lag_s], [k * J.T, np.zeros((3, 3))]])
+    values = np.linalg.eigvals(circuit)
+    assert np.abs(values.imag).max() < 1e-6 * np.abs(values).max()
+    slowest = populations.slowest_rate_per_s(arm, exact[at], lag_s)
+    assert slowest == pytest.approx(-values.real.max(), rel=1e-5)
+    t_s = np.linspace(0.0, 12.0 / slowest, 50)
+    start = exact[at] + [0.02, -0.02, 0.02]
+    found = populations.solve(arm, t_s, np.tile(place, (50, 1)), start, lag_s)
+    np.testing.assert_allclose(found[-1], exact[at], atol=1e-5)
+    assert np.abs(found[10] - exact[at]).max() > 1e-4  # 2.4 time constants after the start
 
 
 @pytest.mark.parametrize(
