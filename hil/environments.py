@@ -55,6 +55,9 @@ BUNDLED: dict[str, dict[str, Any]] = {
     "SpringBias-v0": {
         "config": "configs/spring_bias/pulse.toml", "range_N": (0.0, 0.4), "duties": True,
     },
+    "Antagonist-v0": {
+        "config": "configs/antagonist/steps.toml", "range_N": (-0.8, 0.8), "duties": True,
+    },
 }  # fmt: skip
 DUTY_MIN = protocol.DUTY_MIN_PER_255 / STEPS
 

@@ -194,6 +194,18 @@ class ModulateTable(Table):
     temperature_max_C: Celsius | None = None
 
 
+class AntagonistTable(ModulateTable):
+    """Duties of wires that pull from two sides (`systems.array.antagonists`).
+
+    The force is the net force on a fixed point between arrays, and may be negative. Each side makes
+    up for what the other still pulls, and pulls at least `least_N`. The other keys act as under
+    `modulate`.
+    """
+
+    kind: Literal["antagonist"]  # type: ignore[assignment]
+    least_N: NotNegative = 0.0
+
+
 class SignalLoopTable(Table):
     """One PID from a channel to an output; the set point has the name of the channel.
 

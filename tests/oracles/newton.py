@@ -124,6 +124,10 @@ class Newton:
                 outputs.append(s["px", name])
         outputs += [i["dx", name] for name, (support, _) in self.points.items()
                     if support == "driven"]  # fmt: skip
+        for name, (support, _) in self.points.items():
+            sides = {(name == a.start, name == a.end) for a in self.arrays.values()}
+            if support == "fixed" and {(True, False), (False, True)} <= sides:
+                outputs.append(-point_force[name])  # what holds it still
         return np.array([rate[key] for key in self.states]), np.array(outputs)
 
     def _motion(self, s, i, name, a, mass):

@@ -1,4 +1,4 @@
-"""Builds and checks the controller that modulates the power of wires."""
+"""Builds and checks the controllers that modulate the power of wires."""
 
 from math import inf
 
@@ -6,14 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.control.steering import Steerable
+from hil.control.tables import AntagonistTable
 from hil.devices.board import protocol
 from hil.experiment.kind import ControlInputs, Faults, SystemRun
 from hil.loop.duty import STEPS
 from hil.mechanics.sma.limits import CA2MS_PER_A2S
 from hil.rig.instruments import boards_of
+from hil.systems.array.antagonists import Antagonists
 from hil.systems.array.build import wires_of
 from hil.systems.array.build_force import nominal_of
-from hil.systems.array.modulation import ForceLaw, Modulation, command_periods
+from hil.systems.array.modulation import (
+    ForceLaw,
+    Modulation,
+    Sensed,
+    Sharing,
+    Timing,
+    Together,
+    command_periods,
+)
 from hil.systems.array.recruitment.wire_duties import Budget, WireDuties
 
 COOLED_LATE_MS = 16  # a board subtracts cooling in steps: firmware/README.md
@@ -21,7 +31,7 @@ CURRENT_COUNTS = 1024
 
 
 def build_modulation(given: ControlInputs, reference: Steerable) -> Modulation:
-    """The control stage of `kind = "modulate"`."""
+    """The control stage of `kind = "modulate"` and `"antagonist"`."""
     tables, table = given.tables, given.tables.controller
     nominal = nominal_of(tables, given.model)
     turns = [board.every for board in boards_of(tables.devices).values()]
@@ -34,18 +44,18 @@ def build_modulation(given: ControlInputs, reference: Steerable) -> Modulation:
         duty_min=protocol.DUTY_MIN_PER_255 / STEPS,
         dead_band=table.dead_band,
     )
+    twin, gains_N = given.estimator.twin, nominal.static_gains_N
+    sharing: Sharing = Together(gains_N, twin)
+    if isinstance(table, AntagonistTable):
+        sharing = Antagonists(gains_N, np.array(given.forces_on_N), twin, table.least_N)
+    channel, usable = given.layout.index(given.layout.force), given.estimator.estimate.usable
     return Modulation(
         reference,
         ForceLaw(table.k_p, table.k_i_per_s),
         duties,
-        nominal.static_gains_N,
-        given.estimator.twin,
-        given.estimator.estimate.usable,
-        given.layout.index(given.layout.force),
-        nominal.output,
-        every=every,
-        period_s=given.period_s,
-        on_max_s=tables.guard.cell_on_max_s or inf,
+        sharing,
+        Sensed(channel, nominal.output, twin, usable),
+        Timing(given.period_s, every, tables.guard.cell_on_max_s or inf),
     )
 
 
@@ -84,7 +94,7 @@ def check(run: SystemRun) -> Faults:
     ]
     if bare:
         yield (
-            "controller.kind = 'modulate'",
+            f"controller.kind = '{tables.controller.kind}'",
             f"'{bare[0]}' has no wire whose heat could be controlled: give its array an "
             "activation of kind 'thermal' or 'sma'",
         )
@@ -97,4 +107,15 @@ def check(run: SystemRun) -> Faults:
         yield (
             f"controller.temperature_max_C = {limit_C:g}",
             f"choose more than the air's {warmest_C:g} and at most the wires' own {own_C:g}",
+        )
+
+
+def check_sides(run: SystemRun) -> Faults:
+    """Check that cells pull the measured force to both sides."""
+    nominal = nominal_of(run.tables, run.model)
+    if not (nominal.static_gains_N.min() < 0.0 < nominal.static_gains_N.max()):
+        yield (
+            "controller.kind = 'antagonist'",
+            f"all cells pull '{nominal.signal}' to one side: measure the net_N of a fixed point "
+            "between arrays, or choose modulate",
         )

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from hil.config.table import same_named
 from hil.control.reference import NoReference, Reference
+from hil.control.tables import AntagonistTable
 from hil.errors import ModelError
 from hil.experiment.kind import Faults
+from hil.plugins.load import PluginTable
 from hil.systems.array.estimate.state_observer import ArrayObserver, ObserverNoise, observer_gain
 from hil.systems.array.failures.isolation import Isolation, IsolationRules, broken_gains_N
 from hil.systems.array.failures.wire_failures import WireFailures, WireRules
@@ -254,14 +256,19 @@ def unknown_cells(key: str, cells: list[int | str], model: CellArray) -> Faults:
             )
 
 
-def reachable_N(table: object, nominal: NominalArray) -> float:
-    """Return the largest static force of the cells that the controller can switch."""
+def reachable_N(table: object, nominal: NominalArray) -> tuple[float, float]:
+    """Return the least and the largest static force of the cells that the controller can switch.
+
+    Only a controller of antagonists, or one's own, can hold a negative force.
+    """
     gains_N = nominal.static_gains_N
     if isinstance(table, GroupsTable):
         gains_N = gains_N[
             sorted({n for group in table.groups for n in indices(group, nominal.model)})
         ]
-    return float(gains_N.clip(0.0).sum())
+    pulls_back = isinstance(table, AntagonistTable | PluginTable)
+    least_N = float(gains_N.clip(max=0.0).sum()) if pulls_back else 0.0
+    return least_N, float(gains_N.clip(0.0).sum())
 
 
 def check(table: RecruitTable, observer: ObserverTable, nominal: NominalArray) -> Faults:

@@ -113,18 +113,20 @@ def check_reference(run: SystemRun) -> Faults:
             yield from found
             return
     low_N, high_N = build_reference(table).extremes(run.duration_s)
-    most_N = reachable_N(tables.controller, nominal_of(tables, run.model))
-    if high_N > most_N * (1.0 + LEVEL_MIN) or low_N < 0.0:
+    least_N, most_N = reachable_N(tables.controller, nominal_of(tables, run.model))
+    if high_N > most_N * (1.0 + LEVEL_MIN) or low_N < least_N * (1.0 + LEVEL_MIN):
         grouped = isinstance(tables.controller, GroupsTable)
         which = "its groups' cells" if grouped else "cells"
         yield (
             "reference",
-            f"asks for {low_N:g} to {high_N:g} N; all {which} on give 0 to {most_N:.4g} N",
+            f"asks for {low_N:g} to {high_N:g} N; all {which} on give {least_N:.4g} to "
+            f"{most_N:.4g} N",
         )
-    if tables.guard.force_max_N is not None and high_N > tables.guard.force_max_N:
+    furthest_N = high_N if high_N >= -low_N else low_N
+    if tables.guard.force_max_N is not None and abs(furthest_N) > tables.guard.force_max_N:
         yield (
             "reference",
-            f"asks for {high_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
+            f"asks for {furthest_N:g} N, beyond guard.force_max_N = {tables.guard.force_max_N:g}",
         )
 
 

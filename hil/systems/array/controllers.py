@@ -12,6 +12,7 @@ from hil.control.reference import Ahead, Reference
 from hil.control.schedule import Schedule
 from hil.control.steering import Selective, Steerable
 from hil.control.tables import (
+    AntagonistTable,
     ForceReferenceTable,
     ModulateTable,
     PidTable,
@@ -24,7 +25,7 @@ from hil.rig.run_tables import RunTables
 from hil.systems.array.build import LEVEL_MIN, cell_indices, recruited_force_N
 from hil.systems.array.build_estimator import wire_estimator
 from hil.systems.array.build_force import force_signal, nominal_of
-from hil.systems.array.build_modulation import build_modulation
+from hil.systems.array.build_modulation import build_modulation, check_sides
 from hil.systems.array.build_modulation import check as check_modulation
 from hil.systems.array.build_recruitment import build_recruiter
 from hil.systems.array.build_recruitment import check as check_recruitment
@@ -165,6 +166,12 @@ def _check_modulation(run: SystemRun) -> Faults:
     yield from check_modulation(run)
 
 
+def _check_antagonist(run: SystemRun) -> Faults:
+    yield from _check_modulation(run)
+    if can_be_run(run):
+        yield from check_sides(run)
+
+
 def _check_pid(run: SystemRun) -> Faults:
     yield from _needs_reference(run)
     if can_be_run(run):
@@ -276,6 +283,9 @@ CONTROLLERS = {
     "groups": ControllerKind(GroupsTable, _build_recruitment, _check_recruitment, _plan_groups),
     "modulate": ControllerKind(
         ModulateTable, _build_modulate, _check_modulation, plan_bounds, modulates=always
+    ),
+    "antagonist": ControllerKind(
+        AntagonistTable, _build_modulate, _check_antagonist, plan_bounds, modulates=always
     ),
     "optimal": ControllerKind(
         OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,

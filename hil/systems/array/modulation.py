@@ -2,14 +2,17 @@
 
     u = r + Kp e + Ki int(e) dt,    e = r - measured
 
-All usable cells get the fraction u / (sum of their static gains) of austenite, and
-`hil.systems.array.recruitment.wire_duties` inverts the wire model for it. The measured fraction of
-a cell is the twin's, plus measured less twin's force over the same sum: so the array's own lag is
-not fed back.
+A `Sharing` gives every cell its fraction of austenite, and
+`hil.systems.array.recruitment.wire_duties` inverts the wire model for it. `Together` shares by
 
-Anti-windup: while all of their duties are at their largest value (full power, the temperature limit
-or the boards' heat budget) the integral ignores errors that ask for more force, and while all are
-off, errors that ask for less.
+    xi_n* = u / sum_m g_m,    xi_n = (twin's) + (measured - twin's force) / sum_m g_m
+
+with the static gains g of the usable cells. The second is what is fed back: not the array's own
+lag. `hil.systems.array.antagonists` shares between two sides.
+
+Anti-windup: while all cells that could give more force have their largest duty (full power, the
+temperature limit or the boards' heat budget) the integral ignores errors that ask for more, and
+while none could give less, errors that ask for less.
 
 A duty holds for one command, in which the force's readings are averaged. Before a cell has been on
 for BREAK_AT of `guard.cell_on_max_s` it gets a break of one command: an on-time limit restarts
@@ -19,8 +22,10 @@ there, and the board's heat budget does not (docs/modulation.md).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, isnan
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.control.steering import Steerable
 from hil.loop.frame import Column
@@ -65,47 +70,101 @@ class ForceLaw:
             self.integral_N -= self._added_N
 
 
-class Modulation(CellStage):
-    """A reference, and duties that make the measured force follow it.
+class Fractions(NamedTuple):
+    """Fractions of austenite (N,): what a demand takes, and what the measured force says."""
+
+    wanted: Array
+    measured: Array
+
+
+class Sharing(Protocol):
+    """How a demand is shared among cells.
+
+    Attributes
+    ----------
+    pulls : (N,) bool array, cells that it uses
+    """
+
+    pulls: NDArray[np.bool_]
+
+    def fractions(self, demand_N: float, surplus_N: float, able: NDArray[np.bool_]) -> Fractions:
+        """The fractions for a demand, where the measured force exceeds the twin's by a surplus."""
+        ...
+
+    def at_ends(self, duties: WireDuties, able: NDArray[np.bool_]) -> tuple[bool, bool]:
+        """Whether the last duties could give no more force, and no less."""
+        ...
+
+
+class Together:
+    """Every cell takes the same fraction.
 
     Parameters
     ----------
-    gains_N : (N,) array, static force of every cell; a cell without a positive one stays off
-    twin : its wires give temperature and austenite
-    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
+    gains_N : (N,) array, static force of every cell; one without a positive force stays off
+    twin : its wires have the austenite
+    """
+
+    def __init__(self, gains_N: Array, twin: ArraySystem) -> None:
+        self._gains_N, self._twin = gains_N, twin
+        self.pulls = gains_N > 0.0
+
+    def fractions(self, demand_N: float, surplus_N: float, able: NDArray[np.bool_]) -> Fractions:
+        whole_N = float(self._gains_N @ able) or np.inf
+        wanted = np.full(len(able), demand_N / whole_N)
+        return Fractions(wanted, self._twin.wires.xi + surplus_N / whole_N)
+
+    def at_ends(self, duties: WireDuties, able: NDArray[np.bool_]) -> tuple[bool, bool]:
+        return bool(duties.high[able].all()), bool(duties.low[able].all())
+
+
+class Sensed(NamedTuple):
+    """The force, and the cells that may produce it.
+
+    Attributes
+    ----------
     channel : index of the force among the readings
     output : index of the same force among the twin's outputs
-    every : periods of a command
-    on_max_s : `guard.cell_on_max_s`
+    usable : (N,) uint8 array, 0 for cells that have failed; may change between steps
     """
+
+    channel: int
+    output: int
+    twin: ArraySystem
+    usable: Mask
+
+
+class Timing(NamedTuple):
+    """Periods of the loop and of a command (in periods), and `guard.cell_on_max_s`."""
+
+    period_s: float
+    every: int
+    on_max_s: float
+
+
+class Modulation(CellStage):
+    """A reference, and duties that make the measured force follow it."""
 
     def __init__(
         self,
         reference: Steerable,
         law: ForceLaw,
         duties: WireDuties,
-        gains_N: Array,
-        twin: ArraySystem,
-        usable: Mask,
-        channel: int,
-        output: int,
-        *,
-        every: int,
-        period_s: float,
-        on_max_s: float,
+        sharing: Sharing,
+        sensed: Sensed,
+        timing: Timing,
     ) -> None:
         limited = Column(
             "cells_limited", "1", "commanded",
             "number of cells whose duty a limit of temperature or heat holds down",
         )  # fmt: skip
         super().__init__(reference, [*FORCE_COLUMNS, limited])
-        self._force_law, self._duties, self._gains_N = law, duties, np.maximum(gains_N, 0.0)
-        self._twin, self._usable, self._channel = twin, usable, channel
-        self._output = output
-        self._every, self._period_s = every, period_s
-        self._on_max = max(1.0, BREAK_AT * on_max_s / (every * period_s))
-        self._on_for = np.zeros(len(gains_N), dtype=np.int64)  # commands without a break
-        self._duty = np.zeros(len(gains_N))
+        self._force_law, self._duties, self._sharing = law, duties, sharing
+        self._channel, self._output, self._twin, self._usable = sensed
+        self._period_s, self._every, on_max_s = timing
+        self._on_max = max(1.0, BREAK_AT * on_max_s / (self._every * self._period_s))
+        self._on_for = np.zeros(len(sensed.usable), dtype=np.int64)  # commands without a break
+        self._duty = np.zeros(len(sensed.usable))
         self._demand_N = float("nan")
         self.restart()
 
@@ -145,21 +204,18 @@ class Modulation(CellStage):
             float("nan") if missing else of / self._n for of in (self._sum_N, self._surplus_N)
         )
         self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
-        able = (self._usable != 0) & (self._gains_N > 0.0)
-        whole_N = float(self._gains_N @ able)
-        share, more = 0.0, 0.0 if missing or whole_N == 0.0 else surplus_N / whole_N
+        able = (self._usable != 0) & self._sharing.pulls
+        asked = bool(able.any()) and not isnan(reference_N)
         self._demand_N = 0.0
-        if whole_N > 0.0 and not isnan(reference_N):
+        if asked:
             for_s = n_commands * self._every * self._period_s
             self._demand_N = self._force_law.demand_N(reference_N, force_N, for_s)
-            share = self._demand_N / whole_N
+        surplus_N = 0.0 if missing else surplus_N
+        wanted, measured = self._sharing.fractions(self._demand_N, surplus_N, able)
         self._on_for = np.where(self._duty > 0.0, self._on_for + n_commands, 0)
-        runs = able & (self._on_for < self._on_max)
-        n = len(able)
-        self._duty[:] = self._duties.step(
-            np.full(n, share), self._twin.wires.xi + more, runs, self._twin, n_commands
-        )
-        high, low = (bool(of[able].all()) for of in (self._duties.high, self._duties.low))
+        runs = able & (self._on_for < self._on_max) & asked
+        self._duty[:] = self._duties.step(wanted, measured, runs, self._twin, n_commands)
+        high, low = self._sharing.at_ends(self._duties, able)
         self._force_law.saturated(high=high, low=low)
 
 

@@ -155,12 +155,13 @@ class CellArray:
         tension = sp.hstack([b.T_x, b.T_v, b.T_d], format="csc")
 
         at_left, at_right = self._ends()
-        force_z = sp.vstack([at_left @ tension, at_right @ tension], format="csr")
-        force_F = sp.vstack([at_left @ b.T_F, at_right @ b.T_F], format="csr")
+        sums = [at_left, at_right, self._net(at_left, at_right)]
+        force_z = sp.vstack([of_cells @ tension for of_cells in sums], format="csr")
+        force_F = sp.vstack([of_cells @ b.T_F for of_cells in sums], format="csr")
         rows = self._output_rows()
         position = sp.eye_array(n, 2 * n + n_internal, format="csr")
-        y_z = sp.csc_array(sp.vstack([force_z, position], format="csr")[rows])
-        y_F = sp.vstack([force_F, sp.csr_array((n, self.n_cells))], format="csr")[rows]
+        y_z = sp.csc_array(sp.vstack([position, force_z], format="csr")[rows])
+        y_F = sp.vstack([sp.csr_array((n, self.n_cells)), force_F], format="csr")[rows]
 
         by_node = np.flatnonzero(nodes.free[: len(self.points)])
         push = sp.csr_array(
@@ -189,18 +190,32 @@ class CellArray:
             ends.append(sp.csr_array((np.ones(len(row)), (row, cell)), shape=shape))
         return ends[0], ends[1]
 
+    def _net(self, at_left: sp.csr_array, at_right: sp.csr_array) -> sp.csr_array:
+        """Matrix of the net tensions on points between arrays: of those that end there, less."""
+        points, arrays = names.between(self.points, self.arrays), self.arrays.values()
+        ends, starts = (
+            np.array([[getattr(a, side) == p for a in arrays] for p in points], dtype=float)
+            for side in ("end", "start")
+        )
+        shape = (len(points), len(arrays))
+        return (
+            sp.csr_array(ends.reshape(shape)) @ at_right
+            - sp.csr_array(starts.reshape(shape)) @ at_left
+        )
+
     def _output_rows(self) -> NDArray[np.int64]:
-        """Indices of the outputs in [left forces, right forces, node positions]."""
-        n_arrays = len(self.arrays)
+        """Indices of the outputs in [node positions, left forces, right forces, net forces]."""
+        n, n_arrays, n_points = self.nodes.n, len(self.arrays), len(self.points)
         rows: list[NDArray[np.int64]] = []
-        first_node = 2 * n_arrays + len(self.points)
+        first_node = n_points
         for i, array in enumerate(self.arrays.values()):
             n_interior = array.topology.n_masses - 2
-            rows += [np.array([i, n_arrays + i]), np.arange(first_node, first_node + n_interior)]
+            ends = np.array([n + i, n + n_arrays + i])
+            rows += [ends, np.arange(first_node, first_node + n_interior)]
             first_node += n_interior
-        n_points = len(self.points)
-        rows += [2 * n_arrays + np.flatnonzero(self.nodes.free[:n_points])]
-        return np.concatenate([*rows, 2 * n_arrays + np.flatnonzero(self.nodes.driven[:n_points])])
+        moving = [self.nodes.free[:n_points], self.nodes.driven[:n_points]]
+        net = n + 2 * n_arrays + np.arange(len(names.between(self.points, self.arrays)))
+        return np.concatenate([*rows, *map(np.flatnonzero, moving), net])
 
     def _dense(self, which: int) -> NDArray[np.float64]:
         if len(self.states) > DENSE_ORDER_MAX:
@@ -345,31 +360,38 @@ class CellArray:
             z[2 * n :] = splu(sp.csc_matrix(c.iota)).solve(-pull)
         return z[self.state_order]
 
-    def cells_at(self, output: str) -> NDArray[np.bool_]:
-        """Return a mask (K,) of the cells whose tensions `array.left_N` or `array.right_N` sums.
+    def weights_at(self, output: str) -> NDArray[np.float64]:
+        """Return how much (K,) of every cell's tension a force has: 1, 0, or -1 in a net force.
 
         Raises
         ------
         ModelError
-            `output` is not an end force of this model.
+            `output` is no force of this model: `array.left_N`, `array.right_N`, `point.net_N`.
         """
         name, _, side = output.rpartition(".")
-        ends = dict(zip(("left_N", "right_N"), self._ends(), strict=True))
-        if name not in self.arrays or side not in ends:
+        at_left, at_right = self._ends()
+        sums = {
+            "left_N": (list(self.arrays), at_left),
+            "right_N": (list(self.arrays), at_right),
+            "net_N": (names.between(self.points, self.arrays), self._net(at_left, at_right)),
+        }
+        of, weights = sums.get(side, ([], at_left))
+        if name not in of:
             raise ModelError(f"'{output}' is not a force of this model")
-        row = ends[side][[list(self.arrays).index(name)]]
-        return np.asarray(row.toarray()[0] != 0.0)
+        return np.asarray(weights[[of.index(name)]].toarray()[0])
 
     def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
-        """Return the sum of the tensions at `array.left_N` or `array.right_N`."""
-        return float(tension_N[self.cells_at(output)].sum())
+        """Return the force of these tensions (K,) at `output`."""
+        weights = self.weights_at(output)
+        summed = weights != 0.0  # floating cells have no tension that is known
+        return float((weights[summed] * tension_N[summed]).sum())
 
     def static_gain(self, output: str) -> NDArray[np.float64]:
         """Return the static force at `output` per newton of every cell's F, in N/N, (K,).
 
         See `StaticNetwork.gain`.
         """
-        return self.statics.gain(self.cells_at(output))
+        return self.statics.gain(self.weights_at(output))
 
 
 def _with_unused(columns: sp.sparray) -> sp.csr_array:

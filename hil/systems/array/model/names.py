@@ -66,10 +66,20 @@ def inputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str
 
 
 def outputs(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
-    """Return end forces and interior positions of every array, then of free and driven points."""
+    """Return end forces and interior positions of every array, then what points do.
+
+    These are the positions of free and driven points, and the net force on points `between`.
+    """
     names: list[str] = []
     for name, array in arrays.items():
         names += [f"{name}.left_N", f"{name}.right_N"]
         names += [f"{name}.x{m}_m" for m in range(2, array.topology.n_masses)]
     moving = [*points_with(points, "free"), *points_with(points, "driven")]
-    return names + [f"{point}.x_m" for point in moving]
+    names += [f"{point}.x_m" for point in moving]
+    return names + [f"{point}.net_N" for point in between(points, arrays)]
+
+
+def between(points: Mapping[str, Point], arrays: Mapping[str, Array]) -> list[str]:
+    """Return the fixed points at which arrays pull from both sides."""
+    ends, starts = ({getattr(a, side) for a in arrays.values()} for side in ("end", "start"))
+    return [point for point in points_with(points, "fixed") if point in ends & starts]

@@ -97,10 +97,10 @@ class StaticNetwork:
         x[~self.held] = np.nan
         return Statics(x, tension_N)
 
-    def gain(self, summed: NDArray[np.bool_]) -> Array:
-        """Return the sum of these cells' tensions per newton of every cell's F, in N/N, (K,).
+    def gain(self, h: Array) -> Array:
+        """Return the sum h^T T of the tensions (K,) per newton of every cell's F, in N/N, (K,).
 
-        With h = 1 for the summed cells and E restricted to the solved nodes, the equilibrium
+        With h = 1 for summed cells and E restricted to the solved nodes, the equilibrium
         E^T (K E x + phi F) = 0 gives the sum h^T (K E x + phi F) = g^T F,
 
             g = phi (h - E z),    E^T K E z = E^T K h,
@@ -110,7 +110,7 @@ class StaticNetwork:
 
         Source: the static law of section 2 of the fingerprint method; reciprocity (Betti).
         """
-        c, h = self.coefficients, summed.astype(float)
+        c = self.coefficients
         z = np.zeros(self.nodes.n)
         if len(self.solved):
             z[self.solved] = self._factor.solve((self.E.T @ (c.K_static * h))[self.solved])
