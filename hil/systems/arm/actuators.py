@@ -91,26 +91,6 @@ class Path:
         return arms
 
 
-@dataclass(frozen=True)
-class Muscle:
-    """A muscle: maximum force (alpha), stiffness of its spindles (gamma), viscosity."""
-
-    force_max_N: float
-    stiffness_N_per_m: float = 0.0
-    viscosity_N_s_per_m: float = 0.0
-
-    def tension_N(
-        self, alpha: ArrayLike, gamma_m: ArrayLike, elongation_m: ArrayLike,
-        elongation_rate_m_per_s: ArrayLike,
-    ) -> Array:  # fmt: skip
-        """T = [F alpha + k (dl - gamma) + b dl']_+, never below zero."""
-        pull = self.force_max_N * np.asarray(alpha, dtype=float)
-        pull = pull + self.stiffness_N_per_m * np.subtract(elongation_m, gamma_m)
-        pull = pull + self.viscosity_N_s_per_m * np.asarray(elongation_rate_m_per_s, dtype=float)
-        tension: Array = np.maximum(pull, 0.0)
-        return tension
-
-
 def pair_torque(
     plus: ArrayLike, minus: ArrayLike, spin: ArrayLike, torque_max: ArrayLike, viscosity: ArrayLike
 ) -> Array:

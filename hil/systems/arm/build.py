@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from hil.errors import ModelError
-from hil.systems.arm.actuators import Cap, Muscle, Path
+from hil.mechanics.muscle import Muscle
+from hil.systems.arm.actuators import Cap, Path
 from hil.systems.arm.links import LINKS, Arm, Link
 from hil.systems.arm.system import PITCHES, ArmSystem, Pairs
 from hil.systems.arm.tables import ArmTable

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
+from hil.mechanics.muscle import Muscle
 from hil.mechanics.recursion import ROWS, Recursion
 from hil.mechanics.rotations import quaternion
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
-from hil.systems.arm.actuators import Muscle, Path
+from hil.systems.arm.actuators import Path
 from hil.systems.arm.links import AXES, JOINTS, LINKS, Arm
 from hil.systems.arm.motion import Links, Muscles, advance, look
 

@@ -11,12 +11,19 @@ from hil.config.files import Merged, read_merged
 from hil.config.table import Table
 from hil.config.validate import validated
 from hil.errors import ConfigError, ModelError, one_line
+from hil.mechanics.muscle import Muscle
 from hil.systems.bodies.joints import Hold
 from hil.systems.bodies.module import Link, Module
 from hil.systems.bodies.segments import MEAN_HEIGHT_M, SEGMENTS
 from hil.systems.bodies.skeleton import Skeleton
-from hil.systems.bodies.system import BodySystem, Push, holds_of
-from hil.systems.bodies.tables import BodiesTable, CylinderLinkTable, LinkTable, SegmentLinkTable
+from hil.systems.bodies.system import BodySystem, Push, Tendon, holds_of
+from hil.systems.bodies.tables import (
+    BodiesTable,
+    BodyTendonTable,
+    CylinderLinkTable,
+    LinkTable,
+    SegmentLinkTable,
+)
 
 
 class _Only(Table):
@@ -71,11 +78,25 @@ def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
         x, y, z = push.force_N
         pushes.append(Push(at[push.link], (x, y, z), push.from_s, push.to_s))
     holds = {name: Hold(**hold.model_dump()) for name, hold in table.holds.items()}
+    tendons = {name: _tendon(name, skeleton, tendon) for name, tendon in table.tendons.items()}
     gx, gy, gz = table.gravity_m_per_s2
     return BodySystem(
         skeleton, holds_of(skeleton, holds), period_s, coactivation=table.coactivation,
         pushes=pushes, theta=theta, gravity=(gx, gy, gz), friction=table.friction,
+        tendons=tendons,
     )  # fmt: skip
+
+
+def _tendon(name: str, skeleton: Skeleton, table: BodyTendonTable) -> Tendon:
+    joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]
+    for cap in table.caps:
+        if cap.joint not in joints:
+            raise ModelError(
+                f"tendons.{name}.caps: no joint '{cap.joint}': choose {', '.join(joints)}"
+            )
+    muscle = Muscle(table.force_max_N, table.stiffness_N_per_m, table.viscosity_N_s_per_m)
+    at = tuple(joints.index(cap.joint) for cap in table.caps)
+    return Tendon(muscle, at, tuple(cap.radius_m for cap in table.caps))
 
 
 def _link(link: LinkTable, table: BodiesTable) -> Link:

@@ -13,6 +13,13 @@ adds no torque at rest but stiffness c k_a and viscosity tau c k_a: co-activatio
 position and velocity. u is the torque from the difference of the pair. A point that stands on the
 ground has such a joint with the ground (the paper's toes without mass).
 
+Muscles pull and cannot push. A pair of given strength t about each axis, with activations a+ and a-
+and the pair's part h of G^T K phi + D Omega_r about it, has the torque::
+
+    [t a+ - h/2]_+ - [t a- + h/2]_+ = t (a+ - a-) - h   while neither is slack
+
+so that it holds at most t. Without a strength the pair is never slack.
+
 Source: Hemami & Hemami, sections 4 and 5, appendix B (viscosity in proportion to the gain).
 """
 
@@ -27,7 +34,7 @@ from hil.errors import ModelError
 from hil.mechanics.arrays import Array, Indices
 
 # Columns of the kernel's joint table.
-K_P, D_P, K_A, TAU, TWIST = 0, 1, 2, 3, 4
+K_P, D_P, K_A, TAU, TWIST, STRENGTH = range(6)
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Hold:
     """Passive stiffness and viscosity, and stiffness per unit of co-activation.
 
     `twist` scales all of them about the long axis (z), about which links have little inertia.
+    `strength_N_m` is the torque of one fully activated muscle; 0: pairs are never slack.
     """
 
     passive_N_m_per_rad: float = 0.0
@@ -42,6 +50,7 @@ class Hold:
     active_N_m_per_rad: float = 0.0
     viscosity_s: float = 0.0
     twist: float = 1.0
+    strength_N_m: float = 0.0
 
     def row(self) -> tuple[float, ...]:
         """Return the row of the kernel's joint table.
@@ -53,7 +62,7 @@ class Hold:
         """
         values = (
             self.passive_N_m_per_rad, self.passive_N_m_s_per_rad, self.active_N_m_per_rad,
-            self.viscosity_s, self.twist,
+            self.viscosity_s, self.twist, self.strength_N_m,
         )  # fmt: skip
         if not all(np.isfinite(value) and value >= 0.0 for value in values):
             raise ModelError(f"joint {values}: stiffness and viscosity must not be below zero")
@@ -73,7 +82,7 @@ def rotation_vector(R, phi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _dual(phi, v):  # type: ignore[no-untyped-def]
+def dual(phi, v):  # type: ignore[no-untyped-def]
     """G^T v into v: v - phi x v / 2 + g phi x (phi x v)."""
     size = phi[0] ** 2 + phi[1] ** 2 + phi[2] ** 2
     angle = np.sqrt(size)
@@ -96,10 +105,11 @@ class Joints(NamedTuple):
     Attributes
     ----------
     lower, upper : (k,) bodies; -1 is the ground
-    table : (k, 5) of `Hold.row`
+    table : (k, 6) of `Hold.row`
     rest : (k, 3, 3) relative attitude A_lower^T A_upper at rest
     closed : (k,) joints that act (a foot's joint only while it stands)
     u : (k, 3) torques on the upper body, in its frame; c : (k,) co-activation
+    a : (k, 3, 2) activations a+ and a- of the pairs that have a strength
     """
 
     lower: Indices
@@ -109,12 +119,13 @@ class Joints(NamedTuple):
     closed: NDArray[np.bool_]
     u: Array
     c: Array
+    a: Array
 
 
 @njit(cache=True, error_model="numpy")
 def joint_torques(joints: Joints, A: Array, omega: Array, N: Array) -> None:
     """Add the torques of all joints to N (n, 3), each body's in its own frame."""
-    lower, upper, table, rest, closed, u, c = joints
+    lower, upper, table, rest, closed, u, c, a = joints
     R, E = np.empty((3, 3)), np.empty((3, 3))
     phi, pull = np.empty(3), np.empty(3)
     for k in range(len(lower)):
@@ -135,18 +146,29 @@ def joint_torques(joints: Joints, A: Array, omega: Array, N: Array) -> None:
                 for m in range(3):
                     E[i, j] += rest[k, m, i] * R[m, j]
         rotation_vector(E, phi)
-        stiffness = table[k, K_P] + c[k] * table[k, K_A]
-        viscosity = table[k, D_P] + table[k, TAU] * c[k] * table[k, K_A]
-        twist = table[k, TWIST]
+        by_pair = c[k] * table[k, K_A]
+        stiffness = table[k, K_P] + by_pair
+        viscosity = table[k, D_P] + table[k, TAU] * by_pair
+        twist, strength = table[k, TWIST], table[k, STRENGTH]
+        springs = by_pair / stiffness if stiffness > 0.0 else 0.0
+        drags = table[k, TAU] * by_pair / viscosity if viscosity > 0.0 else 0.0
         pull[0], pull[1] = stiffness * phi[0], stiffness * phi[1]
         pull[2] = twist * stiffness * phi[2]
-        _dual(phi, pull)
+        dual(phi, pull)
         for i in range(3):
             relative = omega[up, i]
             if lo >= 0:
                 for m in range(3):
                     relative -= R[m, i] * omega[lo, m]
-            pull[i] = u[k, i] - pull[i] - (twist if i == 2 else 1.0) * viscosity * relative
+            drag = (twist if i == 2 else 1.0) * viscosity * relative
+            held = pull[i] + drag
+            muscles = 0.0
+            if strength > 0.0:
+                half = 0.5 * (springs * pull[i] + drags * drag)
+                muscles = max(strength * a[k, i, 0] - half, 0.0)
+                muscles -= max(strength * a[k, i, 1] + half, 0.0)
+                held -= 2.0 * half
+            pull[i] = u[k, i] + muscles - held
         for i in range(3):
             N[up, i] += pull[i]
             if lo >= 0:

@@ -40,7 +40,18 @@ from hil.mechanics.impact import decompose, independent_rows
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion, quaternion_rate
 from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
-from hil.systems.bodies.joints import D_P, K_A, K_P, TAU, TWIST, Hold, Joints
+from hil.systems.bodies.joints import (
+    D_P,
+    K_A,
+    K_P,
+    STRENGTH,
+    TAU,
+    TWIST,
+    Hold,
+    Joints,
+    dual,
+    rotation_vector,
+)
 from hil.systems.bodies.motion_kernel import (
     BETA_PER_S,
     Bodies,
@@ -89,6 +100,7 @@ class BodyMotion:
     support_N : (supports, 3) array, force of the ground on every support
     u : (joints + supports, 3) array, c : (joints + supports,) array
         Torques and co-activation of the joints, then of the supports' joints with the ground.
+    a : (joints + supports, 3, 2) array, activations of pairs with a strength, a+ and a-
     landings : list of (t_s, Landing)
     lift_offs, slips : lists of (t_s, name)
         Standing points that the ground released, and points that began to slide.
@@ -115,7 +127,7 @@ class BodyMotion:
         self._parent, self._geo = tree.parent, tree.geo
         self._lower = np.array([-1 if a < 0 else self._back[a] for a, _ in ends], dtype=np.int64)
         self._upper = np.array([self._back[b] for _, b in ends], dtype=np.int64)
-        self._table = np.array([hold.row() for hold in holds]).reshape(-1, 5)
+        self._table = np.array([hold.row() for hold in holds]).reshape(-1, STRENGTH + 1)
         self._feet = np.array([self._back[s.body] for s in skeleton.supports], dtype=np.int64)
         self._r = np.array([s.at_m for s in skeleton.supports], dtype=float).reshape(-1, 3)
         self._gravity, self.friction = np.array(gravity, dtype=float), friction
@@ -131,6 +143,7 @@ class BodyMotion:
         ]).reshape(-1, 3, 3)  # fmt: skip
         m = len(self._feet)
         self.u, self.c = np.zeros((len(ends), 3)), np.zeros(len(ends))
+        self.a = np.zeros((len(ends), 3, 2))
         self.push_N = np.zeros((n, 3))
         self.stands, self.slides = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
         self._anchor, self.support_N = np.zeros((m, 3)), np.zeros((m, 3))
@@ -262,6 +275,24 @@ class BodyMotion:
         t = self._table
         return t[:, K_P] + c * t[:, K_A], t[:, D_P] + t[:, TAU] * c * t[:, K_A]
 
+    def pitches(self) -> tuple[Array, Array, Array]:
+        """Return every joint's pitch phi_y, its slope by the relative rotation, and its rate.
+
+        phi is the rotation vector of `hil.systems.bodies.joints`; phi_y' = slope . Omega_r, with
+        the slope (joints + supports, 3) in the upper body's frame.
+        """
+        A, omega = attitude_of_quaternion(self._q), self._omega
+        n = len(self._lower)
+        phi, slope, rate = np.zeros(3), np.zeros((n, 3)), np.zeros(n)
+        pitch = np.zeros(n)
+        for k, (lo, up) in enumerate(zip(self._lower, self._upper, strict=True)):
+            R = A[up] if lo < 0 else A[lo].T @ A[up]
+            rotation_vector(self._rest[k].T @ R, phi)
+            pitch[k], slope[k, 1] = phi[1], 1.0
+            dual(phi, slope[k])
+            rate[k] = slope[k] @ (omega[up] - (0.0 if lo < 0 else R.T @ omega[lo]))
+        return pitch, slope, rate
+
     # Steps.
 
     def step(self, h_s: float) -> None:
@@ -349,7 +380,9 @@ class BodyMotion:
         closed = np.concatenate((np.ones(self._n_joints, dtype=np.bool_), self.stands))
         return (
             Bodies(self._parent, self._geo, self.push_N[self._order], self._gravity),
-            Joints(self._lower, self._upper, self._table, self._rest, closed, self.u, self.c),
+            Joints(
+                self._lower, self._upper, self._table, self._rest, closed, self.u, self.c, self.a
+            ),
             Ground(self._feet, self._r, self.stands, self._anchor, self.support_N),
             self._scratch,
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array, Vector
+from hil.mechanics.muscle import Muscle
 from hil.mechanics.rotations import angles
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
@@ -30,12 +31,28 @@ class Push:
     to_s: float
 
 
+@dataclass(frozen=True)
+class Tendon:
+    """A muscle over one or several joints; `radii_m` are of its caps on their pitch.
+
+    It is elongated by the sum of r phi_y over its joints; a positive radius makes the muscle pull
+    the joint's pitch down. Its tension is held over a step of the integration.
+    """
+
+    muscle: Muscle
+    joints: tuple[int, ...]
+    radii_m: tuple[float, ...]
+
+
 class BodySystem:
     """A `BodyMotion` with the interface of a plant (`hil.mechanics.system`).
 
     Inputs are an increment of the co-activation of all joints, and torques of joints and of
-    standing points (on the upper body, about its axes). Outputs are every link's Bryant angles,
-    the ground's forces and the centre of mass.
+    standing points (on the upper body, about its axes). A joint whose hold has a strength also has
+    increments of its six muscles' activations, `<joint>.<axis>_plus.activation` and `_minus`; each
+    muscle has the co-activation plus its own increment, from 0 to 1. A tendon has the inputs
+    `<name>.activation` and, with spindles, `<name>.gamma_m`. Outputs are every link's Bryant
+    angles, the ground's forces and the centre of mass.
     """
 
     cell_names: tuple[str, ...] = ()
@@ -44,15 +61,26 @@ class BodySystem:
         self, skeleton: Skeleton, holds: Sequence[Hold], period_s: float, *,
         coactivation: float = 1.0, pushes: Sequence[Push] = (), theta: Array | None = None,
         gravity: Vector = STANDARD_GRAVITY, friction: float = 1.0,
+        tendons: Mapping[str, Tendon] | None = None,
     ) -> None:  # fmt: skip
         self.motion = BodyMotion(skeleton, holds, gravity=gravity, theta=theta, friction=friction)
         self.period_s = period_s
         self.wires = SmaWires([], np.zeros(0))
         joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]
         axes = ("roll", "pitch", "yaw")
+        self._paired = np.array([hold.strength_N_m > 0.0 for hold in holds], dtype=np.bool_)
+        self.tendons = {} if tendons is None else dict(tendons)
         self.inputs = (
-            "body.coactivation", *(f"{name}.{axis}_N_m" for name in joints for axis in axes)
+            "body.coactivation", *(f"{name}.{axis}_N_m" for name in joints for axis in axes),
+            *(f"{name}.{axis}_{way}.activation"
+              for name, paired in zip(joints, self._paired, strict=True) if paired
+              for axis in axes for way in ("plus", "minus")),
+            *(f"{name}.activation" for name in self.tendons),
+            *(f"{name}.gamma_m" for name, tendon in self.tendons.items()
+              if tendon.muscle.stiffness_N_per_m > 0.0),
         )  # fmt: skip
+        self._parts = np.cumsum([1, 3 * len(joints), 6 * int(self._paired.sum()),
+                                 len(self.tendons)])  # fmt: skip
         self.outputs = (
             *(f"{name}.{axis}_rad" for name in skeleton.names for axis in axes),
             *(f"{s.name}.{axis}_N" for s in skeleton.supports for axis in "xyz"),
@@ -67,7 +95,7 @@ class BodySystem:
                 f"period where {STEPS_MAX} are allowed: lower its stiffness, viscosity or twist"
             )
         self._y = np.zeros(len(self.outputs))
-        self.motion.c[:] = coactivation
+        self.motion.c[:] = self.motion.a[:] = coactivation
         self.look()
 
     @property
@@ -82,19 +110,33 @@ class BodySystem:
         return self._y
 
     def step(self, drive: Drive, inputs: Array) -> None:
-        """Advance one period with constant inputs; limit co-activation to [0, max(1, given)]."""
+        """Advance one period with constant inputs; limit activations to [0, max(1, given)]."""
         motion = self.motion
         upper = max(1.0, self._coactivation)
         motion.c[:] = min(max(self._coactivation + inputs[0], 0.0), upper)
-        motion.u[:] = inputs[1:].reshape(-1, 3)
+        _, torques, pairs, alphas, gammas = np.split(inputs, self._parts)
+        motion.a[self._paired] = np.clip(motion.c[0] + pairs.reshape(-1, 3, 2), 0.0, upper)
         h = self.period_s / self.n_steps
         for _ in range(self.n_steps):
             motion.push_N[:] = 0.0
             for push in self.pushes:
                 if push.from_s <= motion.t_s < push.to_s:
                     motion.push_N[push.body] += push.force_N
+            motion.u[:] = torques.reshape(-1, 3)
+            if self.tendons:
+                self._pull(np.clip(alphas, 0.0, 1.0), gammas)
             motion.step(h)
         self.look()
+
+    def _pull(self, alphas: Array, gammas: Array) -> None:
+        """Add the tendons' torques, -(dl/dphi) T by virtual work, to those of their joints."""
+        pitch, slope, rate = self.motion.pitches()
+        spindles = iter(gammas)
+        for tendon, alpha in zip(self.tendons.values(), alphas, strict=True):
+            at, r = list(tendon.joints), np.array(tendon.radii_m)
+            gamma_m = next(spindles) if tendon.muscle.stiffness_N_per_m > 0.0 else 0.0
+            T = tendon.muscle.tension_N(alpha, gamma_m, r @ pitch[at], r @ rate[at])
+            self.motion.u[at] -= float(T) * r[:, None] * slope[at]
 
     def look(self) -> None:
         """Update `y` from the motion's state."""

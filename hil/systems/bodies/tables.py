@@ -79,13 +79,40 @@ class ConnectionTable(Table):
 
 
 class HoldTable(Table):
-    """Stiffness of a joint: passive, and by co-activation, 0 to 1 (`systems.bodies.joints`)."""
+    """Stiffness of a joint: passive, and by co-activation, 0 to 1 (`systems.bodies.joints`).
+
+    With a `strength_N_m`, that of one fully activated muscle, the joint has a pair of muscles about
+    each axis, which only pull; without it, pairs are never slack.
+    """
 
     passive_N_m_per_rad: NotNegative = 0.0
     passive_N_m_s_per_rad: NotNegative = 0.0
     active_N_m_per_rad: NotNegative = 0.0
     viscosity_s: NotNegative = 0.0
     twist: NotNegative = 1.0
+    strength_N_m: NotNegative = 0.0
+
+
+class BodyCapTable(Table):
+    """A cap over which a tendon turns with the pitch of a joint.
+
+    A positive radius lengthens the tendon as the pitch of the upper link grows.
+    """
+
+    radius_m: float
+    joint: str
+
+
+class BodyTendonTable(Table):
+    """A muscle over one or several joints (`hil.mechanics.muscle`).
+
+    With a `stiffness_N_per_m`, that of its spindles, it has an input for gamma beside alpha.
+    """
+
+    force_max_N: Positive
+    stiffness_N_per_m: NotNegative = 0.0
+    viscosity_N_s_per_m: NotNegative = 0.0
+    caps: Annotated[list[BodyCapTable], Field(min_length=1)]
 
 
 class PushTable(Table):
@@ -103,8 +130,8 @@ class BodiesTable(Table):
     The first module keeps its translation. `supports` names the points that can stand on the
     ground, the plane z = 0; a point slides where it needs more than `friction` times its normal
     force. `holds` is looked up by joint, then by module, then "all"; joints
-    without an entry rotate freely. `pose_rad` gives the Bryant angles of links that are not
-    upright.
+    without an entry rotate freely. `tendons` are muscles over joints. `pose_rad` gives the Bryant
+    angles of links that are not upright.
     """
 
     kind: Literal["bodies"]
@@ -116,6 +143,7 @@ class BodiesTable(Table):
     supports: dict[Name, str] = {}
     friction: Positive = 1.0
     holds: dict[str, HoldTable] = {}
+    tendons: dict[Name, BodyTendonTable] = {}
     coactivation: NotNegative = 1.0
     pose_rad: dict[str, Triple] = {}
     pushes: list[PushTable] = []

@@ -21,6 +21,7 @@ from hil.record.progress import count_progress
 from hil.systems.bodies.build import load_skeleton
 from hil.systems.bodies.forms import FORMS, Acting, Answer, joint_forces, momentum_rates, projected
 from hil.systems.bodies.skeleton import Skeleton
+from hil.systems.bodies.tables import BodiesTable
 from hil_studies.bodies import figures as study_figures
 from hil_studies.bodies import speed as bench
 from hil_studies.bodies.moving import DROP_M, dropped, pushed
@@ -29,6 +30,8 @@ from hil_studies.bodies.one import CASE_AT_2, one_body, relative
 AGREE = 1e-14
 TORQUE_N_M = 5.0
 EVENTS_SHOWN = 12
+PUSH_OF_PAIRS, STRENGTHS_N_M = 0.2, (5.0, 10.0, 20.0, 40.0, 0.0)
+"""Strengths of muscles about every axis; 0: pairs are never slack."""
 
 
 class Values(Table):
@@ -63,6 +66,10 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             "co-activated": pushed(table, table.coactivation, *push),
             "relaxed": pushed(table, 0.0, *push),
         }
+        strengths = [
+            (strength, pushed(_paired(table, strength), 1.0, PUSH_OF_PAIRS, values.duration_s))
+            for strength in STRENGTHS_N_M
+        ]  # fmt: skip
         fall = dropped(table, values.duration_s) if skeleton.supports else None
         advance(1)
     rows = [
@@ -85,6 +92,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
                   ["stands on", "compared", "median", "largest"], rows),
             _forces_table(standing),
             *([_events_table(fall)] if fall else []),
+            _strengths_table(strengths),
             as_table("Time per evaluation of all accelerations, from Python (minimum of rounds)",
                   ["tool", "us", "over the recursion's"],
                   [[r["tool"], f"{r['us']:.1f}", f"{r['ratio']:.1f}"] for r in timings]),
@@ -100,6 +108,23 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         ],
         "notes": _notes(skeleton, one, momentum, runs, timings, values),
     }  # fmt: skip
+
+
+def _paired(table: BodiesTable, strength_N_m: float) -> BodiesTable:
+    """Return the body with pairs of muscles of this strength about every axis of its joints."""
+    holds = {name: hold.model_copy(update={"strength_N_m": strength_N_m})
+             for name, hold in table.holds.items()}  # fmt: skip
+    return table.model_copy(update={"holds": holds})
+
+
+def _strengths_table(runs: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
+    return as_table(
+        f"Pushed with {PUSH_OF_PAIRS:g} of the weight, pairs of muscles that only pull",
+        ["strength N m", "fallen after s", "lowest centre of mass m"],
+        [[f"{strength:g}" if strength else "never slack",
+          f"{run['t_s'][-1]:.2f}" if run["fallen"] else "–", f"{run['lowest_m']:.3f}"]
+         for strength, run in runs],
+    )  # fmt: skip
 
 
 def _state(skeleton: Skeleton, values: Values, rng: np.random.Generator) -> tuple[Acting, Array]:

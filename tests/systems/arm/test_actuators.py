@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.errors import ModelError
+from hil.mechanics.muscle import Muscle
 from hil.mechanics.rotations import attitude, omega_to_rates
-from hil.systems.arm.actuators import Cap, Muscle, Path, generalised_torques, pair_torque
+from hil.systems.arm.actuators import Cap, Path, generalised_torques, pair_torque
 from hil.systems.arm.control import GOAL, PAIR, _activate, pair
 from hil.systems.arm.links import Arm
 from hil.systems.arm.motion import Muscles, torques

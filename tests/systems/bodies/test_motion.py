@@ -190,7 +190,8 @@ def test_a_joints_torque_is_the_slope_of_its_energy():
         return phi @ K @ phi / 2.0
 
     N, none = np.zeros((2, 3)), np.zeros((1, 3))
-    one = np.array([0]), np.array([1]), table, rest, np.array([True]), none, np.array([0.5])
+    one = (np.array([0]), np.array([1]), table, rest, np.array([True]), none, np.array([0.5]),
+           np.zeros((1, 3, 2)))  # fmt: skip
     joint_torques(Joints(*one), A, omega, N)
     h = 1e-6
     for body in (0, 1):
@@ -209,7 +210,8 @@ def test_viscosity_acts_against_the_relative_turning():
     omega = np.array([[0.3, 0.1, -0.2], [1.0, -0.5, 0.7]])
     N = np.zeros((2, 3))
     rest = np.swapaxes(A[:1], 1, 2) @ A[1:]
-    one = np.array([0]), np.array([1]), table, rest, np.array([True]), np.zeros((1, 3)), np.zeros(1)
+    one = (np.array([0]), np.array([1]), table, rest, np.array([True]), np.zeros((1, 3)),
+           np.zeros(1), np.zeros((1, 3, 2)))  # fmt: skip
     joint_torques(Joints(*one), A, omega, N)
     relative = omega[1] - A[1].T @ A[0] @ omega[0]
     assert np.allclose(N[1], -2.0 * relative, atol=1e-14)
