@@ -311,6 +311,7 @@ def python() -> str:
             ("hil.runs.recording.Output", Output),
             ("hil.runs.session.View", session.View),
             ("hil.simulate", hil.simulate),
+            ("hil.campaign", hil.campaign),
             ("hil.open_run", hil.open_run),
             ("hil.experiment.loaded.Experiment", Experiment),
         ],

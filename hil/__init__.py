@@ -1,6 +1,7 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public: `open_run`, `load`, `run` and `simulate` here, and `hil.models`; the rest is private.
+Public: `open_run`, `load`, `run`, `simulate` and `campaign` here, and `hil.models`; the rest is
+private.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ os.environ.setdefault("NUMBA_CACHE_DIR", "")
 TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: start-up counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import xarray as xr
 
     from hil.experiment.loaded import Experiment
 
-__all__ = ["load", "open_run", "run", "simulate"]
+__all__ = ["campaign", "load", "open_run", "run", "simulate"]
 
 
 def load(path: str | Path, sets: tuple[str, ...] = (), **changes: object) -> Experiment:
@@ -86,6 +88,48 @@ def simulate(
     if sets or changes:
         raise TypeError("simulate: an experiment is loaded already: give sets and changes to load")
     return simulate_run(config, seed)
+
+
+def campaign(
+    config: str | Path | Mapping[str, object],
+    out: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    scheduler_security: str | Path | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Run a simulated campaign, as `hil campaign`; returns the table of all trials.
+
+    The same call continues a campaign that was interrupted, and returns the table of a complete one
+    at once.
+
+    Parameters
+    ----------
+    config : file of the campaign, or a dict of its tables
+        Experiments of a dict are relative to the working folder.
+    out : folder of journal, page and recordings, the attribute `folder` of the table
+        By default below `runs`; that of a dict is another one after every change.
+    jobs : number of processes at most; by default one for each core
+    scheduler, scheduler_security : address of a Dask cluster, and the file of its credentials
+    progress : show progress, in a terminal or a notebook
+
+    Raises
+    ------
+    hil.errors.ConfigError, hil.errors.DeviceError
+    KeyboardInterrupt
+        Page and table of the trials that were run are in the folder.
+    """
+    from hil.runs.campaign.from_python import table_of
+    from hil.runs.campaign.runner import Options
+
+    return table_of(
+        config,
+        out,
+        Options(jobs=jobs, progress=progress),
+        scheduler,
+        scheduler_security,
+    )
 
 
 def open_run(path: str | Path) -> xr.Dataset:

@@ -96,6 +96,7 @@ def add_to(group: Group) -> None:
     c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
     c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
     c.path("--answers", "FILE.toml", "answers to the campaign's questions, for an unattended run")
+    c.value("--jobs", "N", "processes at most (default: one a core)", type=_count)
     add_scheduler(c)
     c.flag("--strict", STRICT)
 
@@ -168,6 +169,15 @@ def _print_usage_history(plan: Plan) -> None:
     book = logbook.logbook_of(plan.config, plan.backends)
     if book is not None:
         say(logbook.opening(book), file=sys.stderr)
+
+
+def _count(text: str) -> int:
+    """A number of at least 1."""
+    from argparse import ArgumentTypeError
+
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"'{text}' is no number of processes: give 1 or more")
 
 
 def _address(text: str) -> object:
@@ -256,7 +266,6 @@ def check(args: argparse.Namespace) -> int:
 
 def campaign(args: argparse.Namespace) -> int:
     from hil.platform.parallel import scheduler_of
-    from hil.runs.campaign import page as campaign_page
     from hil.runs.campaign.launch import launch
     from hil.runs.campaign.runner import Options
     from hil.runs.plan import Plan
@@ -273,6 +282,7 @@ def campaign(args: argparse.Namespace) -> int:
         strict=args.strict,
         progress=not args.json,
         scheduler=scheduler_of(args.scheduler, args.scheduler_security),
+        jobs=args.jobs,
     )
     started = launch(
         args.campaign,
@@ -283,11 +293,7 @@ def campaign(args: argparse.Namespace) -> int:
     )
     config = next(iter(started.campaign.configs.values()))
     _print_usage_history(Plan(config, args.backend, args.clock or ""))
-    try:
-        code = started.runner.run()
-    finally:
-        campaign_page.write_all(started.folder)
-    return _show_progress(args, started.folder, code)
+    return _show_progress(args, started.folder, started.run())
 
 
 def _run_trial(args: argparse.Namespace) -> int:

@@ -11,12 +11,14 @@ import ssl
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, DeviceError, one_line
+from hil.platform.provenance import numerics
 from hil.platform.scratch import Scratch
 from hil.platform.terminal import say
 
@@ -65,6 +67,7 @@ def workers(scheduler: Scheduler | None, jobs: int | None = None) -> Iterator[An
     with ExitStack() as stack:
         if scheduler is None:
             folder = stack.enter_context(Scratch(FOLDER))
+            stack.enter_context(_without_main())  # also for processes that replace others
             cluster = stack.enter_context(_local_cluster(folder, jobs))
             client = Client(cluster)  # type: ignore[no-untyped-call]
         else:
@@ -82,8 +85,13 @@ def through_dask(
     Parameters
     ----------
     client : of `workers`
+
+    Raises
+    ------
+    DeviceError
+        Several workers died at the same item.
     """
-    from distributed import as_completed
+    from distributed import KilledWorker, as_completed
 
     futures = [client.submit(work, *item, pure=False) for item in items]
     item_of = dict(zip((f.key for f in futures), items, strict=True))
@@ -91,8 +99,40 @@ def through_dask(
         for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
             yield item_of[future.key], rows
             future.release()
+    except KilledWorker as error:
+        text = one_line(f"--scheduler: several workers died at the same work: {error}")
+        raise DeviceError(text) from None
     finally:
         client.cancel(futures)
+
+
+def refuse_others(client: Any) -> None:
+    """Refuse workers with other versions than those of this program.
+
+    Raises
+    ------
+    ConfigError
+        One line about the first such worker.
+    """
+    try:
+        found: dict[str, dict[str, str]] = client.run(numerics)
+    except (ImportError, AttributeError) as error:
+        here = numerics()["hil-arrays"]
+        raise ConfigError(
+            one_line(f"--scheduler: a worker has no hil-arrays {here} ({error}): install it there")
+        ) from None
+    for address, versions in found.items():
+        refuse_other(versions, numerics(), f"worker {address}")
+
+
+def refuse_other(there: Mapping[str, str], here: Mapping[str, str], who: str) -> None:
+    """Refuse a worker with other versions; ConfigError with the first that differs."""
+    for name, version in here.items():
+        if there.get(name) != version:
+            raise ConfigError(
+                f"--scheduler: {who}: {name} {there.get(name)} there, {version} here: install the "
+                "same version there"
+            )
 
 
 def _local_cluster(folder: Path, jobs: int | None) -> Any:
@@ -186,6 +226,20 @@ def _safe_path() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes started in the block not run the main program again, as `spawn` does.
+
+    A script that calls `hil.campaign` needs no guard, and may come from standard input.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

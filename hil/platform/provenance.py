@@ -1,6 +1,7 @@
 """Versions of the software that made a recording, and the processor it ran on."""
 
 import getpass
+import hashlib
 import platform
 import subprocess
 from functools import cache
@@ -26,6 +27,21 @@ def software() -> dict[str, str | bool]:
             facts["commit"] = commit
             facts["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     return facts
+
+
+@cache
+def numerics() -> dict[str, str]:
+    """Versions on which the figures of a simulation depend; that of hil has a hash of its text."""
+    package, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if not name.startswith("examples/"):  # which only an installed package has
+            digest.update(name.encode() + path.read_bytes())
+    return {
+        "hil-arrays": f"{_version('hil-arrays')} ({digest.hexdigest()[:8]})",
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: _version(name) for name in PACKAGES},
+    }
 
 
 def processor() -> str:

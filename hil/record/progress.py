@@ -36,9 +36,10 @@ def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
 def count_progress(what: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of further steps done.
 
-    It shows a bar if `wanted`, if standard error is a terminal, and after QUIET_S.
+    It shows a bar with the time left if `wanted`, if standard error is a terminal or belongs to a
+    notebook, and after QUIET_S.
     """
-    if not (wanted and sys.stderr.isatty()):
+    if not (wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
         yield lambda n_more: None
         return
     from rich.console import Console

@@ -1,12 +1,13 @@
 """A page of the documentation as a script: what it types, and what it says comes out.
 
 A block marked `console` has lines `$ command`, each followed by what it prints; `...` stands for
-anything, and a command with nothing below it must only succeed. A block marked `python` is run. A
-block whose first line is a comment with a file's name is that file. All of a page runs in one
-shell, in order.
+anything, and a command with nothing below it must only succeed. A block marked `python` is run, and
+so are the cells of a notebook. A block whose first line is a comment with a file's name is that
+file. All of a page runs in one shell, in order.
 """
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -37,7 +38,8 @@ class Command:
 
 def pages(root: Path) -> list[str]:
     """Every page of the documentation that has a command."""
-    found = [page for folder in FOLDERS for page in (root / folder).glob("*.md")]
+    kinds = ("*.md", "*.ipynb")
+    found = [page for folder in FOLDERS for kind in kinds for page in (root / folder).glob(kind)]
     return sorted(page.relative_to(root).as_posix() for page in found if commands_of(page))
 
 
@@ -50,6 +52,10 @@ def commands_of(page: Path) -> list[Command]:
         A block that nothing could run.
     """
     found: list[Command] = []
+    if page.suffix == ".ipynb":  # all cells in one process, as its kernel runs them
+        cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        return [Command(1, f"python - {_here(chr(10).join(code) + chr(10))}", None)]
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         if token.type not in ("fence", "code_block") or token.map is None:
             continue

@@ -82,6 +82,7 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
                 p.open[trial] = entry
             case "end":
                 entry["begun_utc"] = p.open.pop(trial, entry)["utc"]
+                p.attempts[trial] = entry.get("attempt", p.attempts.get(trial, 1))
                 p.ends[trial] = entry
                 if entry["outcome"] == "complete":
                     p.settled[trial] = "complete"

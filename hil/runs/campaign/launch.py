@@ -1,5 +1,7 @@
 """Checks a whole campaign before anything runs, and prepares its folder."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 from hil.errors import ConfigError
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
+from hil.runs.campaign import page
 from hil.runs.campaign.figures import names_of
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
@@ -14,8 +17,12 @@ from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, l
 from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.tuning import Objective
 from hil.runs.campaign.waits import check_columns
+from hil.runs.campaign.worst import ranking_of
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
+
+PROGRAM = Path("the program")
+"""Names a campaign that is in no file, in messages; its experiments are relative to the folder."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +33,16 @@ class Launch:
     folder: Path
     runner: Runner
 
+    def run(self) -> int:
+        """Run what is left of it, and write its page and tables; returns the exit code."""
+        try:
+            return self.runner.run()
+        finally:
+            page.write_all(self.folder)
+
 
 def launch(
-    path: Path,
+    source: Path | Mapping[str, object],
     asked: Options,
     *,
     out: Path | None = None,
@@ -39,7 +53,7 @@ def launch(
 
     Parameters
     ----------
-    path : file of the campaign
+    source : file of the campaign, or its tables
     out : folder of journal and recordings
     answers : TOML file of answers to the campaign's questions
     say : receives a line of text for the operator
@@ -49,7 +63,8 @@ def launch(
     ConfigError
         The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
-    campaign, clock = load_campaign(path), asked.clock
+    path, given = (source, None) if isinstance(source, Path) else (PROGRAM, source)
+    campaign, clock = load_campaign(path, given), asked.clock
     tables, rehearsal = campaign.tables, asked.rehearsal
     if rehearsal and (asked.backend != "sim" or clock == "real"):
         raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "
@@ -67,7 +82,7 @@ def launch(
     )
     operator = operator_for(path, tables, answers, rehearsal)
     _rehearse_all(campaign, on_bench)
-    folder = _make_folder(out or _default_folder(path, rehearsal))
+    folder = _make_folder(out or _default_folder(campaign, rehearsal))
     check_disk(folder / "trials", need_rows, row_B)
     return Launch(campaign, folder, Runner(campaign, folder, options, operator, say))
 
@@ -85,18 +100,25 @@ def _check_rows(campaign: Campaign) -> tuple[int, int]:
     wrong: list[str] = []
     row_B, tune = 0, campaign.tables.tune
     objective = None if tune is None else Objective(str(campaign.path), tune)
+    ranking = ranking_of(campaign.path, campaign.tables)
     for combination, trial in _first(campaign).items():
         config, where = campaign.configs[combination], f"{campaign.path}: trial {trial.number}"
         frame = build(Plan(config)).frame
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
+        names = names_of((c.name for c in frame.columns), campaign.tables.measures)
         if objective is not None:
-            names = names_of((c.name for c in frame.columns), campaign.tables.measures)
             objective.check(names)
+        if ranking is not None:
+            ranking.check(names, answers=False)
     if wrong:
         raise ConfigError("\n".join(wrong[:ERRORS_SHOWN]))
-    kept = () if campaign.tables.campaign.keep != "all" else campaign.trials
-    return sum(campaign.configs[t.combination].n_ticks for t in kept), row_B
+    head, n_rows = campaign.tables.campaign, 0
+    if head.keep == "all":
+        n_rows = sum(campaign.configs[t.combination].n_ticks for t in campaign.trials)
+    elif head.n_worst:
+        n_rows = head.n_worst * sum(config.n_ticks for config in campaign.configs.values())
+    return n_rows, row_B
 
 
 def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
@@ -141,7 +163,11 @@ def _make_folder(folder: Path) -> Path:
     return folder
 
 
-def _default_folder(path: Path, rehearsal: bool) -> Path:
+def _default_folder(campaign: Campaign, rehearsal: bool) -> Path:
+    path = campaign.path
     if rehearsal:
         return Path("runs") / f"rehearsal-{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    if path == PROGRAM:  # a change of its tables begins another one
+        name = re.sub(r"\W+", "-", campaign.tables.campaign.name)
+        return Path("runs") / f"campaign-{name}-{campaign.fingerprint()[:8]}"
     return Path("runs") / f"campaign-{path.stem}"

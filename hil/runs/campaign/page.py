@@ -16,6 +16,7 @@ from hil.pages.html import embedded, rendered
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, RESIDUAL, mark_simulated, styled_figure
 from hil.platform.whole_files import whole, write_whole
 from hil.record.read import n_whole_rows, open_h5
+from hil.runs.campaign.distributions import draw_distributions, worst_rows
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress, time_text
 from hil.runs.campaign.plants import compared
 from hil.runs.campaign.table import as_csv, as_dataset, drawn_columns, rows_of
@@ -99,6 +100,10 @@ def page(folder: Path, p: Progress) -> str:
         ("Figures in trial order", _draw_order(rows, simulated)),
     ]
     search = draw_search(tunings)
+    labelled = _labelled(p, rows)
+    measures = _figures_shown(labelled, list(p.head.get("measures", []))) if labelled else []
+    plants = [(_heading(name), compared(labelled, name, "")) for name in measures]
+    spread = draw_distributions(labelled, measures)
     return rendered(
         "campaign.html",
         title=p.head["name"],
@@ -116,7 +121,9 @@ def page(folder: Path, p: Progress) -> str:
         figures=[
             (title, embedded(figure, dpi=130)) for title, figure in figures if figure is not None
         ],
-        plants=_plants(p, rows),
+        plants=plants,
+        spread=None if spread is None else embedded(spread, dpi=130),
+        worst=worst_rows(p, labelled, measures),
         tune=p.head.get("tune"),
         tuning=section_of(tunings),
         search=None if search is None else embedded(search, dpi=130),
@@ -133,8 +140,8 @@ def page(folder: Path, p: Progress) -> str:
     )
 
 
-def _plants(p: Progress, rows: list[dict[str, object]]) -> list[tuple[str, object]]:
-    """Each measure over all plants: its name, and the columns and rows of its table."""
+def _labelled(p: Progress, rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The rows of drawn plants, with the name of their combination in the column ''."""
     if "plant" not in p.head["plan"][0]:
         return []
     several = len({plan["experiment"] for plan in p.head["plan"]}) > 1
@@ -144,8 +151,7 @@ def _plants(p: Progress, rows: list[dict[str, object]]) -> list[tuple[str, objec
         if several and plan["levels"]:
             label = f"{Path(plan['experiment']).stem}: {label}"
         labelled.append(row | {"": label})
-    measures = _figures_shown(rows, list(p.head.get("measures", [])))
-    return [(_heading(name), compared(labelled, name, "")) for name in measures]
+    return labelled
 
 
 def _notes(p: Progress) -> list[tuple[str, str]]:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import platform
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from math import inf, isfinite
@@ -13,8 +15,11 @@ from typing import Any, NamedTuple, Self
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
-from hil.platform.parallel import Scheduler, through_dask, workers
+from hil.platform.parallel import Scheduler, refuse_other, refuse_others, through_dask, workers
+from hil.platform.provenance import numerics
+from hil.platform.whole_files import write_whole
 from hil.runs import session
+from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
 from hil.runs.campaign.figures import figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.tables import CampaignTables
@@ -22,6 +27,8 @@ from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.simulate import simulate
 
+BATCH = 8  # trials at most that go to a worker, and are lost with it, at once
+BATCHES = 4  # for each worker at least, so that none waits long for the last
 START_S = 12.0
 """Time until new processes have loaded all code; they must save more than that."""
 
@@ -52,18 +59,23 @@ def check_apart(
             )
 
 
+Run = Callable[["Work"], dict[str, Any]]
+
+
 class Work(NamedTuple):
     """A trial for a process that knows nothing of its campaign: what `run_apart` needs.
 
     Attributes
     ----------
-    out : file for its recording; empty if it keeps none in any case
+    keep : its recording stays: `all`, if it `tripped`, `none`
+    out : file for its recording
     """
 
     number: int
     experiment: str
     sets: list[str]
     seed: int
+    keep: str = "none"
     out: str = ""
     attributes: Mapping[str, str] = {}
 
@@ -86,10 +98,8 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
         config = load(work.experiment, work.sets)
         facts["duration_s"] = config.tables.experiment.duration_s
         plan = Plan(config, clock="virtual", seed=work.seed, strict=strict)
-        keep, result = tables.campaign.keep if work.out else "none", {}
-        if keep != "all":
-            result = _in_memory(config, work.seed, tables)
-        if keep == "all" or (keep == "tripped" and result["outcome"] == "tripped"):
+        result = {} if work.keep == "all" else _in_memory(config, work.seed, tables)
+        if work.keep == "all" or (work.keep == "tripped" and result["outcome"] == "tripped"):
             output = Output(work.out, force=True, attributes=work.attributes)
             result = _recorded(plan, output, tables)
     except Exception as error:  # any failure goes into the journal
@@ -118,6 +128,41 @@ def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, A
     }  # fmt: skip
 
 
+def run_batch(
+    works: Sequence[Work], bundle: Bundle, versions: Mapping[str, str], run: Run
+) -> list[dict[str, Any]]:
+    """Run trials on a computer that shares no folder with that of the campaign.
+
+    Recordings that stay are among the results, as `recording`.
+
+    Parameters
+    ----------
+    versions : of the campaign's computer
+    run : `run_apart` with all but the work
+
+    Raises
+    ------
+    ConfigError
+        This computer has other versions.
+    """
+    refuse_other(numerics(), versions, f"worker {platform.node()}")
+    folder, results = unpacked(bundle), []
+    for work in works:
+        experiment = folder / Path(work.experiment).relative_to(bundle.root)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            out = Path(scratch) / "trial.h5"
+            result = run(work._replace(experiment=str(experiment), out=str(out)))
+            if out.is_file():
+                result["recording"] = out.read_bytes()
+            results.append(result)
+    return results
+
+
+def run_here(works: Sequence[Work], run: Run) -> list[dict[str, Any]]:
+    """Run trials on the computer of the campaign, in another process."""
+    return [run(work) for work in works]
+
+
 class Workers:
     """Runs trials one after the other, and on all cores from the second on where that pays.
 
@@ -132,14 +177,14 @@ class Workers:
 
     def __init__(
         self,
-        tables: CampaignTables,
+        campaign: Campaign,
         *,
         strict: bool = False,
         scheduler: Scheduler | None = None,
         jobs: int | None = None,
     ) -> None:
-        self._one = partial(run_apart, tables=tables, strict=strict)
-        self._scheduler = scheduler
+        self._one = partial(run_apart, tables=campaign.tables, strict=strict)
+        self._campaign, self._scheduler = campaign, scheduler
         self._n = jobs or os.cpu_count() or 1
         self._least_s, self._n_run = inf, 0
         self._stack = ExitStack()
@@ -167,11 +212,26 @@ class Workers:
             self._n_run += 1
             yield work, result
         if left:
-            if self._client is None:
-                self._client = self._stack.enter_context(workers(self._scheduler, self._n))
-            finished = through_dask([(work,) for work in left], self._one, self._client)
-            with closing(finished):
-                for (work,), result in finished:
+            yield from self._through_dask(left)
+
+    def _through_dask(self, works: list[Work]) -> Iterator[tuple[Work, dict[str, Any]]]:
+        if self._client is None:
+            self._client = self._stack.enter_context(workers(self._scheduler, self._n))
+            self._batch: Callable[[Sequence[Work]], list[dict[str, Any]]]
+            self._batch = partial(run_here, run=self._one)
+            if self._scheduler is not None:
+                refuse_others(self._client)
+                bundle = bundle_of(self._campaign.configs.values())
+                self._batch = partial(run_batch, bundle=bundle, versions=numerics(), run=self._one)
+        n_workers = max(1, len(self._client.scheduler_info()["workers"]))
+        size = min(BATCH, -(-len(works) // (BATCHES * n_workers)))
+        batches = [(tuple(works[i : i + size]),) for i in range(0, len(works), size)]
+        with closing(through_dask(batches, self._batch, self._client)) as finished:
+            for (batch,), results in finished:
+                for work, result in zip(batch, results, strict=True):
+                    if (recording := result.pop("recording", None)) is not None:
+                        Path(work.out).parent.mkdir(parents=True, exist_ok=True)
+                        write_whole(Path(work.out), recording)
                     yield work, result
 
     def _parallel(self, n_left: int) -> bool:

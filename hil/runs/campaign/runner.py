@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,10 @@ from hil.runs.campaign.operator import Operator
 from hil.runs.campaign.parallel import Workers, work_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.search import Search
+from hil.runs.campaign.stream import Stream
+from hil.runs.campaign.tables import WORST
 from hil.runs.campaign.tuned import head_of, settings_of, tunings_of
+from hil.runs.campaign.worst import worst_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
@@ -126,6 +129,7 @@ class Runner:
             self._log = log
             refuse_outside(log.path, log.entries)
             self._begin()
+            self._stream = Stream(self.folder, log.entries, self._say)
             try:
                 self._settle()
                 if self.progress.left:
@@ -145,6 +149,8 @@ class Runner:
             except Exception as error:
                 self._stop(one_line(str(error)) or type(error).__name__)
                 raise
+            finally:
+                self._stream.rewrite()
             return self._verdict()
 
     @property
@@ -171,6 +177,7 @@ class Runner:
                     "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
                     "operator": campaign.tables.campaign.operator, **how,
                     "measures": list(campaign.tables.measures), **head_of(campaign),
+                    "worst_by": campaign.tables.worst_by,
                     "software": software(), "plan": plan,
                 }
             )  # fmt: skip
@@ -227,8 +234,7 @@ class Runner:
         """
         options = self.options
         with Workers(
-            self.campaign.tables, strict=options.strict, scheduler=options.scheduler,
-            jobs=options.jobs,
+            self.campaign, strict=options.strict, scheduler=options.scheduler, jobs=options.jobs
         ) as workers:  # fmt: skip
             self._tune(workers)
             self._run_trials(workers)
@@ -250,17 +256,31 @@ class Runner:
                 self._say(f"warning: {one.controller}: {line}: widen it")
 
     def _run_trials(self, workers: Workers) -> None:
+        keep = self.campaign.tables.campaign.keep
+        self._record("none" if keep.startswith(WORST) else keep, self.progress.left, workers)
+        worst = [n for n in worst_of(self.campaign, self.progress) if not self._has_recording(n)]
+        if worst:
+            self._record("all", worst, workers)
+
+    def _has_recording(self, number: int) -> bool:
+        file = self.progress.ends[number].get("file", "")
+        return bool(file) and (self.folder / file).is_file()
+
+    def _record(self, keep: str, numbers: Sequence[int], workers: Workers) -> None:
+        """Run these trials; `keep` says which recordings stay."""
         p, by_number = self.progress, {t.number: t for t in self.campaign.trials}
         begun, works = {}, []
-        for number in p.left:
-            trial, attempt = by_number[number], p.attempts.get(number, 0) + 1
+        for number in numbers:
+            again = number in p.settled  # for its recording, which is the only thing that is new
+            trial, attempt = by_number[number], p.attempts.get(number, 0) + (not again)
             file = Path("trials") / f"{number:04d}-{attempt}.h5"
-            self._log.add(begin_line(trial, attempt, file))
+            if keep == "all" and not again:
+                self._log.add(begin_line(trial, attempt, file))
             begun[number] = (trial, attempt, file)
-            work = work_of(self.campaign, trial, number)
             out = str((self.folder / file).resolve())
             attributes = attributes_of(self.campaign, trial, attempt, p)
-            works.append(work._replace(out=out, attributes=attributes))
+            work = work_of(self.campaign, trial, number)
+            works.append(work._replace(keep=keep, out=out, attributes=attributes))
         rule = self.campaign.tables.after_trip
         then = rule.then if rule.do == "retry" else rule.do
         advance: Callable[[int], None]
@@ -268,10 +288,11 @@ class Runner:
             for work, result in workers.run(works):
                 trial, attempt, file = begun[work.number]
                 self._log.add({**attempt_of(trial, attempt, file), **result, "kind": "end"})
+                self._stream.append()
                 advance(1)
                 if result["outcome"] == "failed":
                     raise DeviceError(f"trial {trial.number}: {result['error']}")
-                if result["outcome"] == "tripped":
+                if result["outcome"] == "tripped" and trial.number not in p.settled:
                     why = f"tripped by {', '.join(result['faults'])}"
                     if then == "stop":
                         raise Stopped(f"trial {trial.number} {why}", TRIPPED)

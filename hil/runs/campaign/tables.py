@@ -1,9 +1,10 @@
 """Tables of a campaign's file: experiments, factors, waiting rules, questions."""
 
+import re
 from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hil.config.table import Name, NotNegative, Positive, Table, Title
 from hil.config.values import TomlTable
@@ -13,6 +14,15 @@ PLANTS_MAX = 10_000
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
          "started_utc", "file", "faults", "error", "level")  # fmt: skip
 """Columns of the table of all trials; a factor, question or measure may not have these names."""
+
+
+WORST = "worst "
+
+
+def _keep(value: str) -> str:
+    if value in ("all", "tripped", "none") or re.fullmatch(WORST + r"[1-9]\d{0,3}", value):
+        return value
+    raise ValueError("give 'all', 'tripped', 'none' or, for the worst ten, 'worst 10'")
 
 
 class CampaignHead(Table):
@@ -26,8 +36,10 @@ class CampaignHead(Table):
     equally often.
 
     With `plants`, every combination meets as many simulated plants, which `[spread]` draws; each
-    plant has the same noise under every combination. `keep` says which recordings stay: of all
-    trials, of those that tripped, or of none; `hil campaign FILE --trial N` makes any again.
+    plant has the same noise under every combination. `keep` says which recordings stay: of `all`
+    trials, of those that `tripped`, of `none`, or as in `worst 10` of the worst ten of each
+    combination; `hil campaign FILE --trial N` makes any again. `worst_by` is an expression of
+    measures, the larger the worse, by default the cost of `[tune]`; a trial that trips is worse.
     """
 
     name: Title
@@ -39,7 +51,13 @@ class CampaignHead(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     operator: Title = ""
     plants: Annotated[int, Field(ge=0, le=PLANTS_MAX)] = 0
-    keep: Literal["all", "tripped", "none"] = "all"
+    keep: Annotated[str, AfterValidator(_keep)] = "all"
+    worst_by: Title | None = None
+
+    @property
+    def n_worst(self) -> int:
+        """Number of recordings of each combination that `keep = "worst N"` leaves."""
+        return int(self.keep.removeprefix(WORST)) if self.keep.startswith(WORST) else 0
 
     @model_validator(mode="after")
     def _blocks_match_the_order(self) -> "CampaignHead":
@@ -245,6 +263,11 @@ class CampaignTables(Table):
     after_trip: AfterTripTable = AfterTripTable()
     measures: dict[Name, MeasureTable] = {}
     tune: TuneTable | None = None
+
+    @property
+    def worst_by(self) -> str | None:
+        """Expression whose largest values are the worst; None if the file has none."""
+        return self.campaign.worst_by or (None if self.tune is None else self.tune.cost)
 
     @property
     def in_memory(self) -> bool:

@@ -173,6 +173,6 @@ def draw_search(tunings: Sequence[Tuning]) -> Figure | None:
                       alpha=0.4, ms=4)  # fmt: skip
         axis.set_xlabel("settings tried")
         axis.set_ylabel("cost")
-        axis.legend(frameon=False, fontsize=8)
+        figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=8)
         mark_simulated(figure, axis, 20.0)
     return figure

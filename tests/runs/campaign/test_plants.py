@@ -135,11 +135,28 @@ def test_only_trials_that_trip_keep_their_recording(write, tmp_path):
     assert all((row["file"] == "") == (row["outcome"] == "complete") for row in rows)
 
 
+def test_the_worst_trials_of_each_combination_keep_their_recording(write, tmp_path):
+    path = write(of(FORCE, "relative = 0.2"), 'keep = "worst 1"\nworst_by = "-force_N"')
+    folder = tmp_path / "out"
+    assert main(["campaign", str(path), "--out", str(folder)]) == 0
+    rows = rows_of(folder)
+    for gain in ("0.5", "2.0"):
+        of_gain = [row for row in rows if row["k_p"] == gain]
+        worst = min(of_gain, key=lambda row: float(row["force_N"]))
+        assert [row for row in of_gain if row["file"]] == [worst]
+        run = hil.open_run(folder / worst["file"])
+        assert float(worst["force_N"]) == run.force_model_N.values.mean()
+    assert len(list(folder.rglob("*.h5"))) == 2
+    page = (folder / "campaign.html").read_text()
+    assert "Distributions" in page
+    assert f'href="{worst["file"]}"' in page
+
+
 @pytest.mark.slow
 def test_in_parallel_every_figure_is_that_of_the_series(write, tmp_path, monkeypatch):
     path = write(of(FORCE, "relative = 0.05"), head='keep = "none"')
     assert main(["campaign", str(path), "--out", str(tmp_path / "series")]) == 0
-    monkeypatch.setattr("hil.runs.campaign.runner.FROM_TRIALS", 2)
+    monkeypatch.setattr("hil.runs.campaign.parallel.START_S", 0.0)
     assert main(["campaign", str(path), "--out", str(tmp_path / "parallel")]) == 0
     one, other = (
         [{k: v for k, v in row.items() if k != "started_utc"} for row in rows_of(tmp_path / name)]
@@ -191,6 +208,23 @@ def test_a_spread_that_cannot_be_is_one_line(write, spread, said):
         load_campaign(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ('keep = "worst 0"', "or, for the worst ten, 'worst 10'"),
+        ('keep = "worst 2"', "by which measure? add worst_by"),
+        ('keep = "worst 2"\nworst_by = "forze_N"', "'forze_N' is no measure"),
+        ('keep = "worst 2"\nworst_by = "force_N > 1"', "give a number"),
+    ],
+)
+def test_worst_trials_that_cannot_be_told_are_one_line(write, tmp_path, capsys, head, said):
+    path = write(of(FORCE, "relative = 0.1"), head)
+    assert main(["campaign", str(path), "--out", str(tmp_path / "out")]) == 2
+    heard = capsys.readouterr().err.strip()
+    assert said in heard
+    assert "\n" not in heard
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""A campaign from a program: the table that comes back, and what is refused."""
+
+import numpy as np
+import pytest
+
+import hil
+from hil.errors import ConfigError
+from hil.runs.campaign import runner
+
+
+@pytest.fixture
+def tables(configs, tmp_path, monkeypatch):
+    """A campaign of four short runs, as a dict; the current folder is an empty one."""
+    monkeypatch.chdir(tmp_path)
+    return {
+        "campaign": {"name": "two gains", "experiments": [str(configs / "miga6/pid.toml")],
+                     "plants": 2, "keep": "none"},
+        "spread": {"plant.arrays.muscle.force_on_N": {"relative": 0.05}},
+        "factors": {"duration": {"key": "experiment.duration_s", "levels": [0.1]},
+                    "k_p": {"key": "controller.k_p", "levels": [0.5, 2.0]}},
+        "measures": {"force_N": {"column": "force_model_N", "take": "mean"}},
+    }  # fmt: skip
+
+
+def test_the_table_has_every_trial_and_the_figures_of_its_runs(tables, capsys):
+    table = hil.campaign(tables, progress=False)
+    assert capsys.readouterr() == ("", "")
+    assert table.sizes == {"trial": 4}
+    drawn = table["plant.arrays.muscle.force_on_N.1"].values[2]
+    run = hil.simulate(
+        tables["campaign"]["experiments"][0], seed=int(table.seed[2]),
+        sets=("experiment.duration_s=0.1", "controller.k_p=0.5",
+              f"plant.arrays.muscle.force_on_N={drawn}"),
+    )  # fmt: skip
+    assert float(table.force_N[2]) == np.mean(run.force_model_N.values)
+    assert table.attrs["folder"].startswith("runs/campaign-two-gains-")
+
+
+def test_a_complete_campaign_is_not_run_again_and_a_changed_one_is_another(tables, monkeypatch):
+    first = hil.campaign(tables, progress=False)
+    changed = {**tables, "campaign": {**tables["campaign"], "seed": 1}}
+    assert hil.campaign(changed, progress=False).attrs["folder"] != first.attrs["folder"]
+    monkeypatch.setattr("hil.runs.campaign.parallel.simulate", None)
+    assert hil.campaign(tables, progress=False).identical(first)
+
+
+def test_an_interrupt_leaves_a_table_and_the_same_call_goes_on(tables, tmp_path, monkeypatch):
+    keep, written = runner.attempt_of, []
+
+    def interrupted(*what):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(what)
+        return keep(*what)
+
+    monkeypatch.setattr(runner, "attempt_of", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the same call goes on in out"):
+        hil.campaign(tables, "out", progress=False)
+    rows = (tmp_path / "out/trials.csv").read_text().splitlines()
+    assert sum("complete" in row for row in rows) == 2
+    monkeypatch.setattr(runner, "attempt_of", keep)
+    table = hil.campaign(tables, "out", progress=False)
+    assert [str(outcome) for outcome in table.outcome.values] == ["complete"] * 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"campain": {}}, "the program: campain: unknown key: did you mean 'campaign'"),
+        ({"tune": {"cost": "force_N", "budget": 0, "parameters": []}}, "tune.budget = 0"),
+        ({"spread": {"controller.k_p": {"relative": 0.1}}}, "a key that the controller knows"),
+    ],
+)
+def test_tables_that_are_wrong_are_one_line(tables, change, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        hil.campaign(tables | change)
+    assert all(line.startswith("the program: ") for line in str(caught.value).splitlines())

@@ -1,0 +1,84 @@
+"""The Parquet table of a campaign: appended a part at a time, whole after a kill."""
+
+import pandas as pd
+import pytest
+
+from hil.runs.campaign import stream as module
+from hil.runs.campaign.stream import Stream
+
+PLAN = [
+    {"trial": n, "experiment": "a.toml", "levels": {"gain": float(n)}, "repeat": 1, "block": 1,
+     "seed": n, "plant": n, "drawn": {"plant.m": 0.1 * n}}
+    for n in range(1, 7)
+]  # fmt: skip
+
+
+def end(trial, **figures):
+    return {
+        "kind": "end", "trial": trial, "attempt": 1, "outcome": "complete", "faults": [],
+        "error": "", "file": "", "utc": "2026-01-01", "took_s": 1.0, "figures": figures,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def entries():
+    return [{"kind": "campaign", "plan": PLAN}]
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def stream(tmp_path, entries, said, monkeypatch):
+    monkeypatch.setattr(module, "APART_S", 0.0)
+    return Stream(tmp_path, entries, said.append)
+
+
+def test_the_folder_is_one_table_after_every_part(stream, entries):
+    for n in range(1, 4):
+        entries.append(end(n, error_N=n / 10.0))
+        stream.append()
+        table = pd.read_parquet(stream.path)
+        assert list(table.trial) == list(range(1, n + 1))
+        assert list(table.error_N) == [k / 10.0 for k in range(1, n + 1)]
+        assert list(table["plant.m"]) == [0.1 * k for k in range(1, n + 1)]
+    assert len(list(stream.path.iterdir())) == 3
+    stream.rewrite()
+    assert len(list(stream.path.iterdir())) == 1
+    pd.testing.assert_frame_equal(pd.read_parquet(stream.path), table)
+
+
+def test_a_figure_that_is_new_or_unknown_has_its_column_in_all_rows(stream, entries):
+    entries.append(end(1, error_N=None))
+    stream.append()
+    entries.append(end(2, error_N=0.5, late_N=1.0))
+    stream.append()
+    entries.append(end(3, error_N=None))
+    stream.append()
+    table = pd.read_parquet(stream.path)
+    assert table.error_N.tolist()[1] == 0.5
+    assert table.error_N.isna().tolist() == [True, False, True]
+    assert table.late_N.isna().tolist() == [True, False, True]
+
+
+def test_a_part_is_written_a_while_after_the_last_one(stream, entries, monkeypatch):
+    monkeypatch.setattr(module, "APART_S", 1e9)
+    entries.append(end(1, error_N=1.0))
+    stream.append()
+    assert not stream.path.exists()
+
+
+def test_a_table_that_was_cut_off_is_said_in_one_line_and_loses_nothing(
+    stream, entries, said, tmp_path
+):
+    for n in (1, 2):
+        entries.append(end(n, error_N=1.0 * n))
+        stream.append()
+    cut = stream.path / "000002.parquet"
+    cut.write_bytes(cut.read_bytes()[:100])
+    (tmp_path / "trials.parquet.99.part").write_bytes(b"PAR1")  # of a process that was killed
+    again = Stream(tmp_path, entries, said.append)
+    assert said == [f"{cut}: cut off or damaged: written again from the journal"]
+    assert pd.read_parquet(again.path).error_N.tolist() == [1.0, 2.0]
