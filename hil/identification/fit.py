@@ -27,6 +27,7 @@ BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times its start
 WINDOW_PERIODS = 10.0
 GROWTH = 4.0
 STEPS_OF_A_FIT = 100
+AT_ONCE = 20  # refits of the bootstrap
 PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
 TRIES = (0.0, 0.03, -0.03)  # shifts of all start stiffnesses, in the logarithm
 
@@ -224,14 +225,15 @@ def bootstrap(
     per = -(-n_white // block)
     # Corrects the residual's variance for the degrees of freedom.
     wide = np.sqrt(n_white / solution.degrees_of_freedom)
+    starts = rng.integers(0, n_white - block + 1, (n_times, per))
+    at = (starts[:, :, None] + np.arange(block)).reshape(n_times, -1)[:, :n_white]
     drawn = np.empty((n_times, n))
-    for i in range(n_times):
-        starts = rng.integers(0, n_white - block + 1, per)
-        noise_N = wide * solution.white[(starts[:, None] + np.arange(block)).ravel()[:n_white]]
-        x = to_x @ noise_N
-        y = [y + z for y, z in zip(box.readings(solution.theta + x[:n]),
-                                   solution.zero_N + x[n:], strict=True)]  # fmt: skip
-        x += to_x @ (noise_N - (_white(noise, y) - centre))
-        drawn[i] = solution.theta + x[:n]
-        done(1)
+    for some in np.array_split(np.arange(n_times), max(1, n_times // AT_ONCE)):
+        noises_N = wide * solution.white[at[some]]
+        x = noises_N @ to_x.T
+        refits = box.all_readings(solution.theta + x[:, :n])
+        for i, own, noise_N, readings in zip(some, x, noises_N, refits, strict=True):
+            y = [y + z for y, z in zip(readings, solution.zero_N + own[n:], strict=True)]
+            drawn[i] = solution.theta + (own + to_x @ (noise_N - (_white(noise, y) - centre)))[:n]
+        done(len(some))
     return drawn

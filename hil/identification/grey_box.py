@@ -20,7 +20,9 @@ from hil.identification import parameters
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.model.response import response
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable
 
@@ -65,21 +67,33 @@ class GreyBox:
         ----------
         until : period of every run after which no more is asked for
         """
-        table = self.table_at(theta)
-        try:
-            model, activation = build_model(table), build_activation(table)
-        except ModelError as error:
-            raise ConfigError(f"the model cannot be built with these parameters: {error}") from None
-        readings = []
+        return self.all_readings([theta], until)[0]
+
+    def all_readings(
+        self, thetas: Iterable[Array], until: Sequence[int] | None = None
+    ) -> list[list[Array]]:
+        """`readings` of every theta; all processors work on them."""
+        models = [self._model(theta) for theta in thetas]
+        readings: list[list[Array]] = [[] for _ in models]
         for i, run in enumerate(self.runs):
             n = len(run.cells) if until is None else min(until[i], len(run.cells))
-            system = ArraySystem(model, activation, run.period_s)
-            if np.isfinite(run.ambient_C):
-                system.wires.set_ambient(run.ambient_C, settled=True)
-            force_N = response(system, model.outputs.index(run.signal), run.cells[:n], run.moves_m)
+            systems = [ArraySystem(model, cells, run.period_s) for model, cells in models]
+            for system in systems:
+                if np.isfinite(run.ambient_C):
+                    system.wires.set_ambient(run.ambient_C, settled=True)
+            at = [model.outputs.index(run.signal) for model, _ in models[:1]]  # of all alike
             rows = run.rows[: np.searchsorted(run.rows, n, side="right")]
-            readings.append(run.reading.of(force_N, run.period_s)[rows])
+            forces_N = responses(systems, np.array(at), run.cells[:n], run.moves_m)
+            for own, force_N in zip(readings, forces_N, strict=True):
+                own.append(run.reading.of(force_N[:, 0], run.period_s)[rows])
         return readings
+
+    def _model(self, theta: Array) -> tuple[CellArray, list[CellActivation]]:
+        table = self.table_at(theta)
+        try:
+            return build_model(table), build_activation(table)
+        except ModelError as error:
+            raise ConfigError(f"the model cannot be built with these parameters: {error}") from None
 
     def jumping(self, theta: Array) -> tuple[str, ...]:
         """Free parameters that make the readings of a wire's model jump.
@@ -102,14 +116,19 @@ class GreyBox:
 
         Central differences; one-sided differences if `until` selects a part of the runs.
         """
-        columns, centre = [], None if until is None else self.readings(theta, until)
         if size is None:
             size = STEP_OF_WIRES if parameters.has_wires(self.tables) else STEP
-        for step in size * np.eye(len(theta)):
-            up = self.readings(theta + step, until)
-            down = self.readings(theta - step) if centre is None else centre
-            width = 2.0 * size if centre is None else size
-            columns.append([(u - d) / width for u, d in zip(up, down, strict=True)])
+        steps = size * np.eye(len(theta))
+        if until is None:
+            both = self.all_readings([theta + s for s in (*steps, *-steps)])
+            ups, downs, width = both[: len(steps)], both[len(steps) :], 2.0 * size
+        else:
+            ups, width = self.all_readings([theta + s for s in steps], until), size
+            downs = [self.readings(theta, until)] * len(steps)
+        columns = [
+            [(u - d) / width for u, d in zip(up, down, strict=True)]
+            for up, down in zip(ups, downs, strict=True)
+        ]
         return [
             np.stack([column[i] for column in columns], axis=1)
             if columns

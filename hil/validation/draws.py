@@ -18,10 +18,10 @@ from hil.identification.grey_box import GreyBox
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.model.response import response
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 
-DRAWS = 300
+DRAWS, AT_ONCE = 300, 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def draw_again(
     Parameters
     ----------
     messages : row, p and q of every broadcast
-    done : is called after every draw
+    done : is called with the number of further draws
     cells_open : (n, N) cells that a board had isolated; they are off in every draw
     """
     table = box.table_at(box.start)
@@ -69,9 +69,10 @@ def draw_again(
     at = model.outputs.index(data.signal)
     rng = np.random.default_rng(seed)
     n, n_cells = data.cells.shape
-    forces = np.empty((DRAWS, len(data.rows)))
+    forces = []
     edges = [min(row, n) for row, _, _ in messages] + [n]
-    for i in range(DRAWS):
+
+    def drawn() -> NDArray[np.uint8]:
         cells = np.zeros((n, n_cells), dtype=np.uint8)
         on = np.zeros(n_cells, dtype=bool)
         for (row, p, q), end in zip(messages, edges[1:], strict=True):
@@ -80,8 +81,13 @@ def draw_again(
             cells[row:end] = on
         if cells_open is not None:
             cells[: len(cells_open)][cells_open[:n] != 0] = 0
-        force_N = response(ArraySystem(model, activation, data.period_s), at, cells, data.moves_m)
-        forces[i] = data.reading.of(force_N, data.period_s)[data.rows]
-        done(1)
+        return cells
+
+    for _ in range(0, DRAWS, AT_ONCE):
+        systems = [ArraySystem(model, activation, data.period_s) for _ in range(AT_ONCE)]
+        cells = [drawn() for _ in systems]
+        for force_N in responses(systems, np.array([at]), cells, data.moves_m):
+            forces.append(data.reading.of(force_N[:, 0], data.period_s)[data.rows])
+        done(AT_ONCE)
     low, high = np.quantile(forces, (0.025, 0.975), axis=0)
-    return Recruitment(forces.mean(axis=0), low, high, forces.std(axis=0), len(messages))
+    return Recruitment(np.mean(forces, axis=0), low, high, np.std(forces, axis=0), len(messages))

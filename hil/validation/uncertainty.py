@@ -28,7 +28,7 @@ from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.model.response import response
 from hil.systems.array.model.system import ArraySystem
 
-DRAWS = 200
+DRAWS, AT_ONCE = 200, 20
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def uncertainty_of(
     transducer : record of the force channel; None if it has none
     noise_N : RMS noise of the channel; NaN if unknown
     u_slope : relative standard uncertainty of the slope of a displacement sensor
-    done : is called after every draw
+    done : is called with the number of further draws
     """
     box = GreyBox(tables, known.keys, (run,))
     simulated = box.readings(box.start)[0]
@@ -86,10 +86,11 @@ def uncertainty_of(
         # Normal distribution of the values; at least a tenth, because stiffnesses are positive.
         shifts = rng.multivariate_normal(np.zeros(len(known.keys)), known.covariance, DRAWS)
         thetas = box.start + np.log(np.maximum(1.0 + shifts, 0.1))
-        drawn = np.empty((DRAWS, len(simulated)))
-        for i, theta in enumerate(thetas):
-            drawn[i] = box.readings(theta)[0]
-            done(1)
+        parts = []
+        for some in np.array_split(thetas, DRAWS // AT_ONCE):
+            parts += [readings for (readings,) in box.all_readings(some)]
+            done(len(some))
+        drawn = np.array(parts)
     # RMS, because relative uncertainties near or above 1 give a few large deviations.
     u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
     systematic = u_slope * np.abs(run.measured)
@@ -112,14 +113,14 @@ def uncertainty_of(
 
 def _alone(box: GreyBox, known: Known) -> dict[str, float]:
     """RMS of half the difference between one standard uncertainty more and less, by parameter."""
-    effects = {}
-    for i, key in enumerate(known.keys):
-        sigma = float(np.sqrt(known.covariance[i, i]))
-        step = np.eye(len(known.keys))[i]
-        up = box.readings(box.start + np.log1p(sigma) * step)[0]
-        down = box.readings(box.start + np.log(max(1.0 - sigma, 0.1)) * step)[0]
-        effects[key] = float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
-    return effects
+    sigma = np.sqrt(np.diag(known.covariance))
+    more, less = np.diag(np.log1p(sigma)), np.diag(np.log(np.maximum(1.0 - sigma, 0.1)))
+    readings = [one for (one,) in box.all_readings([*(box.start + more), *(box.start + less)])]
+    n = len(known.keys)
+    return {
+        key: float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
+        for key, up, down in zip(known.keys, readings[:n], readings[n:], strict=True)
+    }
 
 
 def _at_half_the_period(box: GreyBox, run: RunData) -> Array:

@@ -78,6 +78,15 @@ def test_derivatives_are_those_of_the_variational_equation():
     np.testing.assert_allclose(found, read, atol=1e-6 * np.abs(read).max())
 
 
+def test_many_parameter_sets_at_once_read_what_each_reads_alone():
+    made = box()
+    thetas = made.start + 0.1 * np.random.default_rng(0).standard_normal((3, len(made.start)))
+    for theta, (together,) in zip(thetas, made.all_readings(thetas), strict=True):
+        [alone] = made.readings(theta)
+        assert together.tolist() == alone.tolist()
+    assert made.all_readings([]) == []
+
+
 def test_a_reading_is_late_by_its_delay_and_slow_by_its_low_pass():
     ramp = np.arange(2000) * 0.001
     # A first-order low-pass lags a ramp by its time constant; sampled as the card does it, by

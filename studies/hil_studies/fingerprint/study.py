@@ -28,6 +28,7 @@ from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.analysis import poles, stiffness_N_per_m
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import levels_N, static_gains_N
+from hil.systems.array.model.response import response
 from hil.systems.array.model.system import ArraySystem
 from hil_studies.fingerprint.effort import draw_growth, effort, growth
 from hil_studies.fingerprint.noise import checks as noise_checks
@@ -179,12 +180,8 @@ def _silicone4() -> list[dict[str, Any]]:
 
 
 def _response(system: ArraySystem, cells: NDArray[np.uint8], duration_s: float) -> Array:
-    at = system.model.outputs.index(RIGHT)
-    force_N = np.empty(round(duration_s / PERIOD_S))
-    for k in range(len(force_N)):
-        system.step(cells)
-        force_N[k] = system.y[at]
-    return force_N
+    held = np.tile(cells, (round(duration_s / PERIOD_S), 1))
+    return response(system, system.model.outputs.index(RIGHT), held)[1:]
 
 
 def _group_steps(config: Experiment, duration_s: float) -> dict[int, tuple[Array, float]]:

@@ -32,6 +32,7 @@ from hil.mechanics.sma.wire import T_A_AT, SmaWire, wire_laws
 from hil.systems.array.model import cells
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
+from hil.systems.array.model.response import response
 from hil.systems.array.model.system import ArraySystem
 from hil_studies.recruitment.plant import (
     ARRAYS,
@@ -69,21 +70,11 @@ def seconds(n_cells: int, law: WireLaw = "thermal") -> float:
 
 def probe(array: Plant | KnownArray, sensor: Transducer | None, pulses: Array) -> Array:
     """Return one reading per tick; without a transducer, the true force."""
-    n_cells = array.model.n_cells
     system = ArraySystem(array.model, array.activation, PERIOD_S)
-    output = array.model.outputs.index(RIGHT)
-    n_zero, n_each = round(ZERO_S / PERIOD_S), len(pulses)
-    on = np.zeros(n_cells, dtype=np.uint8)
-    read = np.empty(n_zero + n_cells * n_each)
-    for k in range(len(read)):
-        force_N = float(system.y[output])
-        read[k] = force_N if sensor is None else sensor.read(force_N)
-        at = k - n_zero
-        on[:] = 0
-        if at >= 0:
-            on[at // n_each] = pulses[at % n_each]
-        system.step(on)
-    return read
+    on = np.kron(np.eye(array.model.n_cells), pulses[:, None]).astype(np.uint8)
+    rest = np.zeros((round(ZERO_S / PERIOD_S), array.model.n_cells), dtype=np.uint8)
+    force_N = response(system, array.model.outputs.index(RIGHT), np.concatenate([rest, on]))[:-1]
+    return force_N if sensor is None else np.array([sensor.read(float(F)) for F in force_N])
 
 
 def pulses_of(law: WireLaw) -> Array:

@@ -16,6 +16,7 @@ from hil.control.reference import Reference
 from hil.mechanics.arrays import Array, Mask
 from hil.mechanics.sma.wire import T_A_AT, advance, wire_laws
 from hil.systems.array.model.force_levels import static_gains_N
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 from hil_studies.recruitment.plant import PERIOD_S, RIGHT, Plant
 
@@ -75,16 +76,13 @@ def simulated(truth: Plant, follow: Reference, on: Mask) -> tuple[Array, float]:
 
     Also return its wear: full cycles of transformation a second, mean over the wires.
     """
-    sub = round(GRID_S / PERIOD_S)
-    system = ArraySystem(truth.model, truth.activation, PERIOD_S)
-    output = truth.model.outputs.index(RIGHT)
-    error, turned = np.empty(len(on) * sub), 0.0
-    for k in range(len(error)):
-        before = system.wires.xi.copy()
-        system.step(on[k // sub])
-        turned += float(np.abs(system.wires.xi - before).mean())
-        error[k] = follow.at((k + 1) * PERIOD_S) - system.y[output]
-    return error, 0.5 * turned / (len(error) * PERIOD_S)
+    held = np.repeat(on, round(GRID_S / PERIOD_S), axis=0)
+    system, n = ArraySystem(truth.model, truth.activation, PERIOD_S), truth.model.n_cells
+    output = np.array([truth.model.outputs.index(RIGHT)])
+    [run] = responses([system], output, held, of_wires=n + np.arange(n))
+    turned = float(np.abs(np.diff(run[:, 1:], axis=0)).mean(axis=1).sum())
+    wanted = np.array([follow.at((k + 1) * PERIOD_S) for k in range(len(held))])
+    return wanted - run[1:, 0], 0.5 * turned / (len(held) * PERIOD_S)
 
 
 @njit(cache=True)

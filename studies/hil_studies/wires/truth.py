@@ -1,14 +1,15 @@
 """`hil study truth`: what nobody has measured, and what error it makes.
 
 Every number marked `# assumed` in a bundled rig with wires is listed with the instrument that would
-measure it. A number of the model is varied to both ends of its range while the cells are heated and
+measure it. A number of the model is varied to both ends of its range while cells are heated and
 let cool; the error is the difference of the simulated force (or displacement) from that of the rig
 as it is, over its largest value. A number of a channel changes the reading. All other numbers are
 limits, addresses and choices of the rig: they change no force.
 """
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,10 +22,11 @@ from hil.bundled_configs import root
 from hil.config.files import merge, read_toml
 from hil.config.table import Positive, Table
 from hil.errors import ModelError
-from hil.experiment.registry import system_kind
 from hil.pages.study import as_table
 from hil.platform.whole_files import write_whole
-from hil.systems.array.model.system import NO_INPUTS
+from hil.systems.array.build import build_activation, build_model
+from hil.systems.array.model.response import responses
+from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable
 
 PERIOD_S = 0.002
@@ -167,33 +169,36 @@ class Rig:
         force = (signals[0] or f"{array}.right_N") if signals else ""
         self.signal = force or moves[0]
         self.unit = "N" if force else "mm"
-        self.y = self.response(())
+        [self.y] = self.responses([()])
 
-    def response(self, change: tuple[tuple[str, float], ...]) -> NDArray[np.float64]:
-        """Force [N] or displacement [mm] over time, with these keys changed.
+    def responses(
+        self, changes: Iterable[tuple[tuple[str, float], ...]]
+    ) -> list[NDArray[np.float64]]:
+        """Force [N] or displacement [mm] over time, each with these keys changed.
 
-        Raises
-        ------
-        ValueError
-            The model refuses a value.
+        The model may refuse values, such as an A_f below A_s: that end is no wire, and left out.
         """
-        plant = merge(self.table["model"], self.table.get("plant", {}))
-        for path, value in change:
-            _set(plant, path.split(".")[1:], value)
-        try:
-            table = ModelTable.model_validate(plant)
-            kind = system_kind(table)
-            model = kind.build(table, PERIOD_S)
-        except (ValidationError, ModelError) as error:
-            raise ValueError(str(error)) from None
-        system = kind.new_system(table, model, PERIOD_S)
-        at, n = list(system.outputs).index(self.signal), len(system.cell_names)
-        v, rows = self._values, []
-        for i in range(round((REST_S + v.heat_s + v.cool_s) / PERIOD_S)):
-            on = REST_S <= i * PERIOD_S < REST_S + v.heat_s
-            system.step(np.full(n, float(on)), NO_INPUTS)
-            rows.append(system.y[at])
-        return np.array(rows) * (1.0 if self.unit == "N" else 1e3)
+        systems = []
+        for change in changes:
+            plant = merge(self.table["model"], self.table.get("plant", {}))
+            for path, value in change:
+                _set(plant, path.split(".")[1:], value)
+            with contextlib.suppress(ValidationError, ModelError):
+                table = ModelTable.model_validate(plant)
+                systems.append(ArraySystem(build_model(table), build_activation(table), PERIOD_S))
+        if not systems:
+            return []
+        times_s = PERIOD_S * np.arange(
+            round((REST_S + self._values.heat_s + self._values.cool_s) / PERIOD_S)
+        )
+        on = (times_s >= REST_S) & (times_s < REST_S + self._values.heat_s)
+        model = systems[0].model
+        first = next(iter(model.arrays.values())).topology.n_cells
+        duties = np.outer(on, np.arange(model.n_cells) < first).astype(float)
+        still_m = np.zeros((len(on), len(model.driven)))
+        at = np.array([model.outputs.index(self.signal)])
+        scale = 1.0 if self.unit == "N" else 1e3
+        return [scale * y[1:, 0] for y in responses(systems, at, duties, still_m)]
 
     def effect(self, one: Assumed) -> Effect:
         """The error of a number: of both ends of its range, the larger one."""
@@ -204,14 +209,9 @@ class Rig:
         if number is None or not one.path.startswith(("model.", "plant.")):
             return self._reading(one, number)
         rule = MODEL.get(one.key, OTHERWISE)
-        errors = [self._changed(one.path, end) for end in rule.ends(number)]
+        ends = [((one.path, end),) for end in rule.ends(number)]
+        errors = [y - self.y for y in self.responses(ends)] or [np.zeros_like(self.y)]
         return self._of(one, rule, max(errors, key=lambda e: float(np.sqrt(np.mean(e**2)))))
-
-    def _changed(self, path: str, value: float) -> NDArray[np.float64]:
-        try:
-            return self.response(((path, value),)) - self.y
-        except ValueError:  # such as an A_f below A_s: this end is no wire
-            return np.zeros_like(self.y)
 
     def _reading(self, one: Assumed, number: float | None) -> Effect:
         """The error that a number of a channel makes in its reading."""
@@ -270,7 +270,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 TITLE = "What nobody has measured, and what error it makes"
 NOTES = (
     "Ranges are judgements, from makers' tolerances and the uncertainty of usual methods.",
-    "Errors hold for all cells heated at once and let cool, and for one number changed at a time.",
+    "Errors hold for all cells of the first array heated at once and let cool, and for one number"
+    " changed at a time.",
     "A zero error of a model's number means that this run does not depend on it.",
 )
 

@@ -62,7 +62,7 @@ def test_more_voltage_heats_sooner_and_a_limit_changes_nothing():
     rig = Rig("wires4", Values(heat_s=2.5, cool_s=0.2))
     supply = Assumed("wires4", "model.arrays.muscle.activation.supply_V", "8.0")
     limit = Assumed("wires4", "guard.cell_on_max_s", "20.0")
-    more = rig.response(((supply.path, 8.16),))
+    [more] = rig.responses([((supply.path, 8.16),)])
     assert more[-150] > rig.y[-150] > 0.0
     assert rig.effect(supply).rms > 0.01
     assert (rig.effect(limit).rms, rig.effect(limit).peak) == (0.0, 0.0)

@@ -7,6 +7,7 @@ import numpy as np
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
+from hil.systems.array.model.response import response
 from hil.systems.array.model.system import ArraySystem
 
 SETTLE_S, STEP_MIN_S = 30.0, 0.01
@@ -29,12 +30,8 @@ def mean_delay_s(
     system = ArraySystem(model, activation, max(period_s, STEP_MIN_S))
     output = model.outputs.index(signal)
     n = round(SETTLE_S / system.period_s)
-    y = np.empty(2 * n)
     on = (static_gains_N(model, F_N, signal) > 0.0).astype(np.uint8)
-    off = np.zeros_like(on)
-    for k in range(2 * n):
-        system.step(on if k < n else off)
-        y[k] = system.y[output]
+    y = response(system, output, np.repeat([on, 0 * on], n, axis=0))[1:]
     settled = y[n - 1]
     left = np.concatenate(([1.0], 1.0 - y[:n] / settled)), np.concatenate(([1.0], y[n:] / settled))
     return 0.5 * sum(float(np.trapezoid(share, dx=system.period_s)) for share in left)

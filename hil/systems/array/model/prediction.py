@@ -30,6 +30,7 @@ from hil.systems.array.model.activation import (
 )
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 
 ALIKE = 0.05
@@ -131,20 +132,15 @@ def _unit_response(
     pieces = max(1, int(np.ceil(sample_s / 0.005)))  # the sigmoid is linear within a piece
     period_s = sample_s / pieces
 
-    def response(on: NDArray[np.uint8]) -> Array:
-        system = ArraySystem(model, activation, period_s)
-        at_rest = system.y[output]
-        y = np.empty(n_samples)
-        for j in range(n_samples):
-            for _ in range(pieces):
-                system.step(on)
-            y[j] = system.y[output] - at_rest
-        return y
-
-    total = float(gains_N.sum())
-    together = response(np.ones(len(gains_N), dtype=np.uint8)) / total
-    for n in _one_of_each(gains_N, activation):
-        alone = response((np.arange(len(gains_N)) == n).astype(np.uint8)) / gains_N[n]
+    kinds = _one_of_each(gains_N, activation)
+    on = np.array([np.ones(len(gains_N)), *np.eye(len(gains_N))[kinds]], dtype=np.uint8)
+    systems = [ArraySystem(model, activation, period_s) for _ in on]
+    held = [np.tile(one, (n_samples * pieces, 1)) for one in on]
+    first, *others = (y[pieces::pieces, 0] - y[0, 0]
+                      for y in responses(systems, np.array([output]), held))  # fmt: skip
+    together: Array = first / float(gains_N.sum())
+    for n, y in zip(kinds, others, strict=True):
+        alone = y / gains_N[n]
         if np.abs(alone - together).max() > ALIKE:
             raise ModelError(
                 f"cell {n + 1} responds differently from the others: planning needs cells that "
