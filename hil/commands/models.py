@@ -38,6 +38,8 @@ def add_to(group: Group) -> None:
         "--fmi", choices=(2, 3), type=int, default=3, help="version of the FMU (default: 3)"
     )
     c.flag("--board", "an FMU with the firmware of the rig's driver boards inside")
+    c.path("--bode", "FILE.png", "draw the frequency response, and print the zeros")
+    c.path("--measured", "DIR", "lay the result of 'hil test bode' over it")
     add_sets(c)
     c.value(
         "--reduce", "ORDER", "balanced reduction from cells to forces; --out writes it", type=int
@@ -108,7 +110,7 @@ def add_to(group: Group) -> None:
 
 
 def model(args: argparse.Namespace) -> int:
-    from hil.reports.model_page import described
+    from hil.reports.model_page import Wanted, described
 
     out = args.out
     if args.to is not None:
@@ -117,7 +119,12 @@ def model(args: argparse.Namespace) -> int:
             raise ConfigError(f"--to {args.to}: --out {out} has another ending: leave one out")
     if args.board and (out is None or out.suffix != ".fmu"):
         raise ConfigError("--board: the firmware goes into an FMU: add --to fmu")
-    facts, text = described(args.file, args.set, args.reduce, out, args.fmi, args.board)
+    if args.measured is not None and args.bode is None:
+        raise ConfigError("--measured: lays points over a figure: add --bode FILE.png")
+    if args.bode is not None and args.bode.suffix not in (".png", ".svg", ".pdf"):
+        raise ConfigError(f"--bode {args.bode}: unknown ending: choose .png, .svg or .pdf")
+    wanted = Wanted(args.reduce, out, args.fmi, args.board, args.bode, args.measured)
+    facts, text = described(args.file, args.set, wanted)
     show(args, facts, text)
     return DONE
 

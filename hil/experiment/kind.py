@@ -60,6 +60,8 @@ class ModelAsked:
     out : file for its matrices, or for a functional mock-up unit (.fmu)
     fmi : major version of the unit's interface
     boards : driver boards that the unit has; none: it has the model alone
+    bode : file for a figure of the frequency response
+    measured : folder of `hil test bode` whose points are laid over it
     """
 
     model: Any
@@ -69,6 +71,8 @@ class ModelAsked:
     out: Path | None = None
     fmi: int = 3
     boards: Mapping[str, CellBoardTable] = field(default_factory=dict)
+    bode: Path | None = None
+    measured: Path | None = None
 
     @property
     def forces_on_N(self) -> NDArray[np.float64]:

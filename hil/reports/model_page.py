@@ -1,6 +1,7 @@
 """`hil model`: cells, inputs and outputs of a model, and the description of its system."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hil.config.values import Figures
@@ -10,38 +11,51 @@ from hil.experiment.load import load_model, load_rig
 from hil.experiment.registry import loaded
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What `hil model` makes of an array of cells besides its description.
+
+    Attributes
+    ----------
+    order : order of a model reduction
+    out : file for the matrices or for an FMU
+    fmi : major version of the FMU's interface
+    board : whether the FMU has the firmware of the rig's boards
+    bode, measured : figure of the frequency response, and measured points to lay over it
+    """
+
+    order: int | None = None
+    out: Path | None = None
+    fmi: int = 3
+    board: bool = False
+    bode: Path | None = None
+    measured: Path | None = None
+
+
 def described(
-    path: Path,
-    sets: Sequence[str] = (),
-    order: int | None = None,
-    out: Path | None = None,
-    fmi: int = 3,
-    with_boards: bool = False,
+    path: Path, sets: Sequence[str] = (), wanted: Wanted | None = None
 ) -> tuple[dict[str, object], str]:
     """Describe the model of a file, as facts and as text.
-
-    Parameters
-    ----------
-    order : order of a model reduction; only for arrays of cells
-    out : file for the matrices or for an FMU; only for arrays of cells
-    fmi : major version of the FMU's interface
-    with_boards : whether the FMU has the firmware of the rig's boards
 
     Raises
     ------
     ConfigError
-        The file is invalid, or its model does not support `order` or `out`.
+        The file is invalid, or its model is no array of cells and something is wanted of it.
     """
-    file = load_model(path, sets)
+    file, w = load_model(path, sets), wanted or Wanted()
     kind, table = file.kind, file.tables.model
-    model = file.models[0] if order is None and out is None else file.model
-    boards = load_rig(path, sets).boards if with_boards else {}
-    if with_boards and not boards:
+    plain = w.order is None and w.out is None and w.bode is None
+    model = file.models[0] if plain else file.model
+    boards = load_rig(path, sets).boards if w.board else {}
+    if w.board and not boards:
         raise ConfigError(
             f"{path}: --board: the rig has no driver board: leave --board out, or add "
             '[devices.board] with kind = "cell_board"'
         )
-    asked = ModelAsked(model, kind.activation(table), file.period_s, order, out, fmi, boards)
+    asked = ModelAsked(
+        model, kind.activation(table), file.period_s, w.order, w.out, w.fmi, boards, w.bode,
+        w.measured,
+    )  # fmt: skip
     description = Description({}, [])
     if kind.description is not None:
         try:

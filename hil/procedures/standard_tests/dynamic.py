@@ -170,7 +170,7 @@ def analyse_bode(
             "with hysteresis is not linear: gain and bandwidth hold for this amplitude.",
         ],
         "bandwidth_Hz": width, "frequency_Hz": f, "gain": np.abs(gain),
-        "phase_rad": np.angle(gain), "coherence": gamma2,
+        "phase_rad": np.angle(gain), "coherence": gamma2, "unit": unit,
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import scipy.io
 from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
 from hil.platform.whole_files import whole
+from hil.systems.array import bode
 from hil.systems.array.fmu import build_boards
 from hil.systems.array.fmu.export import export as export_fmu
 from hil.systems.array.fmu.variables import Boards
@@ -28,6 +29,10 @@ def describe(asked: ModelAsked) -> Description:
         reduced = reduce(model, asked.order, forces)
         facts["reduction"] = describe_reduced(reduced, forces)
     lines = [as_text(facts)]
+    if asked.bode is not None:
+        measured = None if asked.measured is None else bode.read_measured(asked.measured)
+        facts["bode"] = bode.draw(model, asked.forces_on_N, asked.bode, measured)
+        lines += bode.as_text(facts["bode"], asked.bode)
     if asked.out is not None and asked.out.suffix == ".fmu":
         if reduced is not None:
             raise ConfigError("--reduce: an FMU has the whole model: leave it out")

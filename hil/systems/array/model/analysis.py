@@ -31,6 +31,11 @@ class Pole:
     damping: float
     count: int
 
+    def facts(self) -> dict[str, float]:
+        """Return what `hil model --json` prints."""
+        return {"real_per_s": self.value_per_s.real, "frequency_Hz": self.frequency_Hz,
+                "damping": self.damping, "count": self.count}  # fmt: skip
+
 
 def check_order(model: CellArray, what: str) -> None:
     """Refuse a dense analysis beyond its order."""
@@ -44,7 +49,11 @@ def check_order(model: CellArray, what: str) -> None:
 def poles(model: CellArray, *, tolerance: float = 1e-6) -> list[Pole]:
     """Poles from slow to fast, equal ones counted."""
     check_order(model, "finding the poles")
-    values = scipy.linalg.eigvals(model.A)
+    return grouped(scipy.linalg.eigvals(model.A), tolerance=tolerance)
+
+
+def grouped(values: NDArray[np.complex128], *, tolerance: float = 1e-6) -> list[Pole]:
+    """Return eigenvalues or zeros from slow to fast, equal ones counted, a complex pair once."""
     values = values[values.imag >= -tolerance * np.abs(values)]
     values = values[np.lexsort((values.imag, -values.real))]
     groups: list[list[complex]] = []
@@ -115,11 +124,7 @@ def describe(model: CellArray, force_on_N: NDArray[np.float64]) -> dict[str, Any
     }
     if len(model.states) <= ANALYSIS_ORDER_MAX:
         found = poles(model)
-        facts["poles"] = [
-            {"real_per_s": p.value_per_s.real, "frequency_Hz": p.frequency_Hz,
-             "damping": p.damping, "count": p.count}
-            for p in found
-        ]  # fmt: skip
+        facts["poles"] = [pole.facts() for pole in found]
         facts["stable"] = all(p.value_per_s.real < 1e-9 for p in found)
         facts["uncontrollable_states"] = unreachable(model.A, model.B)
         facts["unobservable_states"] = unreachable(model.A.T, model.C.T)
