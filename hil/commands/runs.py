@@ -303,6 +303,7 @@ def _run_trial(args: argparse.Namespace) -> int:
     from hil.record.append_log import read_log
     from hil.runs import session
     from hil.runs.campaign.journal import JOURNAL
+    from hil.runs.campaign.parallel import known_for
     from hil.runs.campaign.plan import load_campaign
     from hil.runs.campaign.tuned import settings_of
     from hil.runs.plan import Plan
@@ -314,8 +315,9 @@ def _run_trial(args: argparse.Namespace) -> int:
     trial = campaign.trials[args.trial - 1]
     folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
     out = folder / f"trial-{trial.number:04d}.h5"
-    tuned = settings_of(campaign, read_log(folder / JOURNAL)) if campaign.tables.tune else {}
-    campaign = replace(campaign, tuned=tuned)
+    entries = read_log(folder / JOURNAL) if (folder / JOURNAL).exists() else []
+    tuned = settings_of(campaign, entries) if campaign.tables.tune else {}
+    campaign = replace(campaign, tuned=tuned, known=known_for(campaign, trial, entries))
     plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed)
     result = session.run(plan, Output(out, force=True), session.View(progress=not args.json))
     facts = {"trial": trial.number, "of": str(trial), "drawn": dict(campaign.drawn(trial)),

@@ -8,7 +8,7 @@ are one system each.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,6 +226,30 @@ def inputs_of_system(model: Model) -> Sequence[str]:
     return model.inputs
 
 
+class Fitting(NamedTuple):
+    """What is fitted to a recording, as `hil identify` is told: parameters, and lists of values."""
+
+    recording: Path
+    free: tuple[str, ...]
+    fix: tuple[str, ...]
+    each: tuple[str, ...]
+
+
+class Fitted(NamedTuple):
+    """A model that was fitted to a recording.
+
+    Attributes
+    ----------
+    fitted : value of every fitted parameter, by its key in `[model]`
+    adequate : whether the model explains the recording
+    known : keys of the model as fitted, and of the plant as it is, which would follow the model
+    """
+
+    fitted: Mapping[str, float]
+    adequate: bool
+    known: Mapping[str, object]
+
+
 def nothing(*args: object) -> Faults:
     """Default check: yields no errors."""
     yield from ()
@@ -268,6 +292,8 @@ class SystemKind:
     sections : recording -> sections that a report adds for this system
     figure : settings -> `hil.experiment.figure.Figure` for the window
     description : `ModelAsked` -> `Description` for `hil model`
+    identified : (experiment, `Fitting`) -> None, which refuses what cannot be fitted, and the same
+        -> `Fitted`
     """
 
     kind: str
@@ -296,6 +322,7 @@ class SystemKind:
     sections: Lazy | None = None
     figure: Lazy | None = None
     description: Lazy | None = None
+    identified: tuple[Lazy, Lazy] | None = None
 
     def new_system(self, table: KindOfTable, model: Model, period_s: float) -> System:
         """A new system of this model, at rest."""

@@ -23,6 +23,7 @@ class Progress:
     waits, answers : the last ones of every trial; answers that belong to no trial are under 0
     open : attempts that have begun and not ended, by trial
     tried : settings that were tried of the controllers
+    commissioned : what was fitted to plants
     why : reason of the last stop
     """
 
@@ -34,6 +35,7 @@ class Progress:
     answers: dict[int, dict[str, object]] = field(default_factory=dict)
     open: dict[int, Entry] = field(default_factory=dict)
     tried: list[Entry] = field(default_factory=list)
+    commissioned: list[Entry] = field(default_factory=list)
     notes: list[Entry] = field(default_factory=list)
     why: str = ""
 
@@ -91,6 +93,8 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
                 p.ends[trial] = entry
             case "tried":
                 p.tried.append(entry)
+            case "commissioned":
+                p.commissioned.append(entry)
             case "skip":
                 p.settled[trial] = entry["why"]
             case "stop":

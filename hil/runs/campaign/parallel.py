@@ -18,11 +18,13 @@ from hil.experiment.loaded import Experiment
 from hil.platform.parallel import Scheduler, refuse_other, refuse_others, through_dask, workers
 from hil.platform.provenance import numerics
 from hil.platform.whole_files import write_whole
+from hil.record.append_log import Entry
 from hil.runs import session
 from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
+from hil.runs.campaign.commission import commissioned, known_of
 from hil.runs.campaign.figures import figures_in, figures_of
-from hil.runs.campaign.plan import Campaign, Trial
-from hil.runs.campaign.tables import CampaignTables
+from hil.runs.campaign.plan import Campaign, Trial, as_sets
+from hil.runs.campaign.tables import CampaignTables, CommissionTable
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.simulate import simulate
@@ -69,6 +71,7 @@ class Work(NamedTuple):
     ----------
     keep : its recording stays: `all`, if it `tripped`, `none`
     out : file for its recording
+    commissions : whether it fits the model of its plant instead
     """
 
     number: int
@@ -78,12 +81,41 @@ class Work(NamedTuple):
     keep: str = "none"
     out: str = ""
     attributes: Mapping[str, str] = {}
+    commissions: bool = False
 
 
 def work_of(campaign: Campaign, trial: Trial, number: int) -> Work:
     """A trial of a campaign as work, without a recording."""
     experiment = str((campaign.path.parent / trial.experiment).resolve())
     return Work(number, experiment, campaign.sets(trial), trial.seed)
+
+
+def commissioning_of(campaign: Campaign, trial: Trial, table: CommissionTable) -> Work:
+    """The commissioning of a trial's plant as work."""
+    experiment = str((campaign.path.parent / table.experiment).resolve())
+    sets = as_sets(campaign.drawn(trial))
+    return Work(trial.plant, experiment, sets, trial.seed, commissions=True)
+
+
+def known_for(
+    campaign: Campaign, trial: Trial, entries: Sequence[Entry]
+) -> dict[int, Mapping[str, object]]:
+    """What is known of a trial's plant, from a journal, or from its commissioning now.
+
+    Raises
+    ------
+    ConfigError
+        The plant cannot be commissioned.
+    """
+    table = campaign.tables.commission
+    known = known_of(entries)
+    if table is None or trial.plant in known:
+        return known
+    [mine] = [one for one in campaign.commissioning() if one.plant == trial.plant]
+    result = commissioned(commissioning_of(campaign, mine, table), table)
+    if result["outcome"] == "failed":
+        raise ConfigError(f"{campaign.path}: plant {trial.plant}: {result['error']}")
+    return {trial.plant: result["known"]}
 
 
 def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any]:
@@ -95,6 +127,8 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
     began_s = time.monotonic()
     facts: dict[str, Any] = {}
     try:
+        if work.commissions and tables.commission is not None:
+            return commissioned(work, tables.commission) | {"took_s": time.monotonic() - began_s}
         config = load(work.experiment, work.sets)
         facts["duration_s"] = config.tables.experiment.duration_s
         plan = Plan(config, clock="virtual", seed=work.seed, strict=strict)
@@ -221,7 +255,9 @@ class Workers:
             self._batch = partial(run_here, run=self._one)
             if self._scheduler is not None:
                 refuse_others(self._client)
-                bundle = bundle_of(self._campaign.configs.values())
+                commission = self._campaign.commission
+                more = () if commission is None else (commission,)
+                bundle = bundle_of([*self._campaign.configs.values(), *more])
                 self._batch = partial(run_batch, bundle=bundle, versions=numerics(), run=self._one)
         n_workers = max(1, len(self._client.scheduler_info()["workers"]))
         size = min(BATCH, -(-len(works) // (BATCHES * n_workers)))

@@ -5,7 +5,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from hil.config.validate import validated
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
+from hil.runs.campaign.commission import load_commission
 from hil.runs.campaign.plants import drawn_plants, extremes_of
 from hil.runs.campaign.tables import PLANTS_MAX, TAKEN, CampaignTables
 from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
@@ -69,6 +70,8 @@ class Campaign:
     tuning_plants : the same of the plants to tune on, which are numbered from PLANTS_MAX + 1
     controllers : of `[tune]`
     tuned : the setting of every combination that was tuned, by key
+    commission : the experiment that commissions plants; None if they are not
+    known : what every commissioned plant changes, by key
     """
 
     path: Path
@@ -79,6 +82,8 @@ class Campaign:
     tuning_plants: Drawn = field(default_factory=dict, repr=False)
     controllers: Sequence[Controller] = ()
     tuned: Mapping[Combination, Mapping[str, object]] = field(default_factory=dict)
+    commission: Experiment | None = field(default=None, repr=False)
+    known: Mapping[int, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
     def config(self, trial: Trial) -> Experiment:
         """The configuration of a trial; that of a drawn plant is loaded each time."""
@@ -95,7 +100,20 @@ class Campaign:
     def sets(self, trial: Trial) -> list[str]:
         """The changes of a trial to its experiment, in the form of `--set`."""
         tuned = as_sets(self.tuned.get(trial.combination, {}))
-        return _sets(self.tables, trial.combination) + tuned + as_sets(self.drawn(trial))
+        known = as_sets(self.known.get(trial.plant, {}))
+        return _sets(self.tables, trial.combination) + tuned + as_sets(self.drawn(trial)) + known
+
+    def commissioning(self) -> list[Trial]:
+        """The runs that commission every plant."""
+        if self.tables.commission is None:
+            return []
+        head, name = self.tables.campaign, self.trials[0].experiment
+        numbers = range(1, len(self.plants[name]) + 1)
+        of_tuning = range(PLANTS_MAX + 1, PLANTS_MAX + 1 + len(self.tuning_plants.get(name, ())))
+        return [
+            Trial(0, name, {}, 1, 1, _pair_seed(head.seed, plant, 0), plant)
+            for plant in (*numbers, *of_tuning)
+        ]
 
     def tuning_trials(self, controller: Controller) -> list[Trial]:
         """The runs of one of its settings: on every plant to tune on, all other levels."""
@@ -156,6 +174,8 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
+    if tables.commission is not None and not tables.spread:
+        raise ConfigError(f"{path}: commission: no plant is drawn: add [spread], or leave it out")
     _refuse_taken_names(path, tables)
     combinations = _combinations(path, tables)
     trials = _ordered(path, tables, combinations)
@@ -180,7 +200,7 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
 
     def drawn(numbers: range) -> Drawn:
         return {
-            name: drawn_plants(str(path), tables, config.tables, numbers)
+            name: drawn_plants(str(path), tables, config, numbers)
             for (name, _), config in configs.items()
         }
 
@@ -191,6 +211,10 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
         drawn(range(PLANTS_MAX + 1, PLANTS_MAX + 1 + for_tuning)) if for_tuning else {},
         controllers_of(str(path), tables, combinations),
     )  # fmt: skip
+    if tables.commission is not None:
+        named = {name: config for (name, _), config in configs.items()}
+        commission = load_commission(str(path), tables.commission, named.items())
+        campaign = replace(campaign, commission=commission)
     _try_extremes(campaign)
     _try_ranges(campaign)
     return campaign

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from hil.errors import ConfigError
+from hil.experiment.loaded import Experiment
 from hil.runs.campaign.tables import CampaignTables, SpreadTable
 
 PLANT, SIM = "plant.", ".sim."
@@ -14,7 +15,7 @@ WORST_SHOWN = 5
 
 
 def drawn_plants(
-    where: str, tables: CampaignTables, base: Any, numbers: Iterable[int]
+    where: str, tables: CampaignTables, base: Experiment, numbers: Iterable[int]
 ) -> tuple[Mapping[str, Any], ...]:
     """For the plants with these numbers the drawn value of each key in `[spread]`.
 
@@ -24,7 +25,7 @@ def drawn_plants(
     Parameters
     ----------
     where : the campaign's file, for messages
-    base : tables of an experiment, which hold the values about which is drawn
+    base : an experiment, whose tables hold the values about which is drawn
 
     Raises
     ------
@@ -38,7 +39,7 @@ def drawn_plants(
     )
 
 
-def _middle(where: str, key: str, table: SpreadTable, base: Any) -> Any:
+def _middle(where: str, key: str, table: SpreadTable, base: Experiment) -> Any:
     """The value about which is drawn, a number or a list."""
     name = f"{where}: spread.'{key}'"
     if not (key.startswith(PLANT) or (key.startswith("devices.") and SIM in key)):
@@ -48,13 +49,27 @@ def _middle(where: str, key: str, table: SpreadTable, base: Any) -> Any:
         )
     if table.distribution == "choice":
         return None
-    value = base
+    value: Any = base.tables
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
     several = value if isinstance(value, list) else [value]
     if not several or any(isinstance(v, bool) or not isinstance(v, int | float) for v in several):
         raise ConfigError(f"{name}: the rig has no number there: {value!r}: check the key")
-    return value
+    return _for_each(name, key, several, base) if table.each else value
+
+
+def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[Any]:
+    """The one value of a list as that of every cell or mass."""
+    what, _, last = key.rpartition(".")
+    arrays = getattr(base.model, "arrays", {}) if what.startswith("plant.arrays.") else {}
+    array = arrays.get(what.removeprefix("plant.arrays."))
+    if array is None or last not in ("force_on_N", "mass_kg"):
+        raise ConfigError(
+            f"{name}: each is for plant.arrays.NAME.force_on_N and plant.arrays.NAME.mass_kg"
+        )
+    topology = array.topology
+    n = topology.n_cells if last == "force_on_N" else topology.n_masses
+    return value * n if len(value) == 1 else value
 
 
 def _draw(tables: CampaignTables, number: int, key: str, middle: Any) -> Any:

@@ -16,11 +16,12 @@ from hil.record.progress import count_progress
 from hil.record.repair import describe, recover
 from hil.runs import session
 from hil.runs.campaign import waits
+from hil.runs.campaign.commission import entry_of, known_of
 from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
-from hil.runs.campaign.parallel import Workers, work_of
+from hil.runs.campaign.parallel import Workers, commissioning_of, work_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.search import Search
 from hil.runs.campaign.stream import Stream
@@ -236,8 +237,25 @@ class Runner:
         with Workers(
             self.campaign, strict=options.strict, scheduler=options.scheduler, jobs=options.jobs
         ) as workers:  # fmt: skip
+            self._commission(workers)
             self._tune(workers)
             self._run_trials(workers)
+
+    def _commission(self, workers: Workers) -> None:
+        """Fit the model of every plant that has none yet."""
+        table = self.campaign.tables.commission
+        if table is None:
+            return
+        done = known_of(self._log.entries)
+        trials = [one for one in self.campaign.commissioning() if one.plant not in done]
+        works = [commissioning_of(self.campaign, trial, table) for trial in trials]
+        with count_progress("commissioning", len(works), self.options.progress) as advance:
+            for work, result in workers.run(works, len(self.campaign.trials)):
+                if result["outcome"] == "failed":
+                    raise DeviceError(f"plant {work.number}: {result['error']}")
+                self._log.add(entry_of(work.number, result))
+                advance(1)
+        self.campaign = replace(self.campaign, known=known_of(self._log.entries))
 
     def _tune(self, workers: Workers) -> None:
         """Give every controller its best setting."""

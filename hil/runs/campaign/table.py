@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hil.config.values import Figures
 from hil.record.csv_text import as_line
+from hil.runs.campaign.commission import columns_of as fitted_columns
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.tuned import columns_of, tunings_of
 
@@ -29,7 +30,7 @@ def rows_of(p: Progress) -> list[dict[str, object]]:
             "trial": number, "experiment": plan["experiment"], **plan["levels"],
             "repeat": plan["repeat"], "block": plan["block"],
             **({"plant": plan["plant"]} if "plant" in plan else {}), **drawn_columns(plan),
-            **columns_of(tunings, plan),
+            **columns_of(tunings, plan), **fitted_columns(p.commissioned, plan.get("plant", 0)),
             "seed": str(plan["seed"]),
             "attempts": p.attempts.get(number, 0),
             "outcome": end.get("outcome") or ("left out" if verdict else "to do"),

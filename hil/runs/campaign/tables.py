@@ -228,19 +228,23 @@ class SpreadTable(Table):
 
     `relative` (of the key's value) or `absolute` is the standard deviation of a `normal` or
     `lognormal` distribution, or half the width of a `uniform` one; `choice` takes one of `choices`.
-    Each number of a list is drawn for itself.
+    Each number of a list is drawn for itself; with `each` the one value of `force_on_N` or
+    `mass_kg` is drawn for every cell or mass.
     """
 
     distribution: Literal["normal", "uniform", "lognormal", "choice"] = "normal"
     relative: Positive | None = None
     absolute: Positive | None = None
     choices: list[Any] = []
+    each: bool = False
 
     @model_validator(mode="after")
     def _has_its_width(self) -> "SpreadTable":
         if self.distribution == "choice":
             if not self.choices or self.relative is not None or self.absolute is not None:
                 raise ValueError("distribution = 'choice' takes choices alone")
+            if self.each:
+                raise ValueError("each is for numbers: a choice is one of the whole array")
         elif self.choices:
             raise ValueError("choices are for distribution = 'choice'")
         elif (self.relative is None) == (self.absolute is None):
@@ -248,6 +252,20 @@ class SpreadTable(Table):
         elif self.distribution == "lognormal" and self.relative is None:
             raise ValueError("distribution = 'lognormal' takes relative")
         return self
+
+
+class CommissionTable(Table):
+    """What is known of a drawn plant: `hil identify` fits its model to an experiment on it.
+
+    `experiment` is a schedule on the rig of the trials. `free`, `fix` and `each` are those of
+    `hil identify`: parameters to fit or to hold, and lists that get a value for each entry.
+    Controllers and twin then have the fitted model.
+    """
+
+    experiment: str
+    free: list[str] = []
+    fix: list[str] = []
+    each: list[Literal["mass_kg", "force_on_N", "cell"]] = []
 
 
 class CampaignTables(Table):
@@ -263,6 +281,7 @@ class CampaignTables(Table):
     after_trip: AfterTripTable = AfterTripTable()
     measures: dict[Name, MeasureTable] = {}
     tune: TuneTable | None = None
+    commission: CommissionTable | None = None
 
     @property
     def worst_by(self) -> str | None:

@@ -85,4 +85,8 @@ SYSTEM = SystemKind(
     recorded=_recorded,
     figure="hil.systems.array.topology.schematic:figure",
     description="hil.systems.array.description:describe",
+    identified=(
+        "hil.identification.commissioning:check",
+        "hil.identification.commissioning:fit",
+    ),
 )

@@ -1,0 +1,158 @@
+"""Plants of a campaign that are commissioned: what is fitted, who knows it, and what is refused."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.errors import ConfigError
+from hil.runs.campaign.plan import load_campaign
+from hil.runs.simulate import simulate
+
+FORCE = "plant.arrays.muscle.force_on_N"
+AS_MODELLED = """
+[spread."plant.arrays.muscle.cell.k_se_N_per_m"]
+distribution = "choice"
+choices = [386.52]
+"""
+
+
+@pytest.fixture
+def write(tmp_path, configs):
+    """A campaign of six cells whose forces are drawn, and the pulses that commission them."""
+
+    def written(more="", free="free = ['force_on_N']\neach = ['force_on_N']", rig="miga6"):
+        on = ", ".join(
+            f"{{t_s = {0.8 * n - 0.5:.1f}, on = [{n}]}}, {{t_s = {0.8 * n - 0.1:.1f}, off = [{n}]}}"
+            for n in range(1, 7)
+        )
+        (tmp_path / "pulses.toml").write_text(
+            f'rig = "{configs / rig / "rig.toml"}"\n[experiment]\nname = "pulses"\n'
+            f'duration_s = 5.2\n[controller]\nkind = "schedule"\nsteps = [{on}]\n'
+        )
+        path = tmp_path / "known.toml"
+        path.write_text(
+            f"""
+[campaign]
+name = "known"
+experiments = ["{configs / "miga6/pid.toml"}"]
+plants = 2
+keep = "none"
+seed = 3
+[commission]
+experiment = "pulses.toml"
+{free}
+[spread."{FORCE}"]
+relative = 0.1
+each = true
+{AS_MODELLED}
+[factors.duration]
+key = "experiment.duration_s"
+levels = [0.2]
+{more}
+"""
+        )
+        return path
+
+    return written
+
+
+def rows_of(folder):
+    return list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
+
+
+def test_controllers_know_what_was_fitted_and_the_plant_stays_as_it_was_drawn(
+    write, tmp_path, monkeypatch, capsys
+):
+    """The plant's masses are not the model's, so the forces are found within 3 %, not exactly."""
+    monkeypatch.chdir(tmp_path)
+    path = write()
+    assert main(["campaign", str(path), "--out", "here"]) == 0
+    assert "2 of 2 trials are complete" in capsys.readouterr().out
+    for row in rows_of(tmp_path / "here"):
+        drawn, fitted = (
+            np.array([float(row[f"{key}.arrays.muscle.force_on_N.{n}"]) for n in range(1, 7)])
+            for key in ("plant", "model")
+        )
+        assert np.ptp(drawn) > 0.1
+        assert fitted == pytest.approx(drawn, rel=0.03)
+        assert abs(fitted - 4.0).max() > 0.1
+    # The same trial again, alone: from the journal, and where there is none, commissioned anew.
+    assert main(["campaign", str(path), "--out", "here", "--trial", "2"]) == 0
+    assert main(["campaign", str(path), "--out", "new", "--trial", "2"]) == 0
+    first, second = (hil.open_run(tmp_path / one / "trial-0002.h5") for one in ("here", "new"))
+    assert first.force_measured_N.values.tobytes() == second.force_measured_N.values.tobytes()
+    assert "4.0" not in first.attrs["experiment"].split("force_on_N = ")[1].split("\n")[0]
+
+
+def test_the_plant_of_a_commissioned_trial_is_that_of_the_trial_without(write):
+    """Cells on by a schedule: what the controller knows changes the twin alone."""
+    campaign = load_campaign(write())
+    trial = campaign.trials[0]
+    steps = {"kind": "schedule", "steps": [{"t_s": 0.0, "on": "all"}]}
+    entry = {"model.arrays.muscle.force_on_N": [5.0] * 6, FORCE: [4.1, 4.2, 4.3, 3.9, 3.8, 3.7]}
+    runs = []
+    for known in ({}, {trial.plant: {FORCE: entry[FORCE]}}, {trial.plant: entry}):
+        object.__setattr__(campaign, "known", known)
+        experiment, sets = campaign.path.parent / trial.experiment, tuple(campaign.sets(trial))
+        config = hil.load(experiment, sets, controller=steps)
+        runs.append(simulate(config, trial.seed))
+    same, other = runs[1], runs[2]
+    np.testing.assert_array_equal(same.force_measured_N, other.force_measured_N)
+    assert float(abs(same.force_model_N - other.force_model_N).max()) > 0.05
+
+
+def test_a_campaign_that_was_cut_off_commissions_only_what_is_missing(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write()
+    assert main(["campaign", str(path), "--out", "here"]) == 0
+    journal = tmp_path / "here/journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    kinds = [json.loads(line)["kind"] for line in lines]
+    whole = rows_of(tmp_path / "here")
+    journal.write_text("".join(lines[: kinds.index("commissioned") + 1]))
+    assert main(["campaign", str(path), "--out", "here"]) == 0
+    kinds = [json.loads(line)["kind"] for line in journal.read_text().splitlines()]
+    assert kinds.count("commissioned") == 2
+    drop = ("started_utc",)
+    strip = [[{k: v for k, v in row.items() if k not in drop} for row in rows]
+             for rows in (whole, rows_of(tmp_path / "here"))]  # fmt: skip
+    assert strip[0] == strip[1]
+
+
+@pytest.mark.parametrize(
+    ("rig", "free", "line"),
+    [
+        ("miga6", "free = ['elasticity']", "commission.free: elasticity: no such parameter"),
+        ("miga6", "each = ['colour']", "commission.each.0"),
+        ("miga1", "", r"commission.experiment = 'pulses.toml': its \[model\] is not that of"),
+        ("none", "", r"commission.experiment: .*rig.toml"),
+    ],
+)
+def test_what_cannot_be_commissioned_is_refused_in_a_line(write, rig, free, line, configs):
+    path = write(free=free, rig=rig)
+    if rig == "miga1":
+        pulses = path.with_name("pulses.toml")
+        pulses.write_text(
+            pulses.read_text().split("steps = ")[0] + "steps = [{t_s = 0.1, on = [1]}]\n"
+        )
+    with pytest.raises(ConfigError, match=line) as error:
+        load_campaign(path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_value_for_each_is_of_forces_and_masses(write):
+    with pytest.raises(ConfigError, match="each is for plant"):
+        load_campaign(write('[spread."devices.daq.channels.force.sim.noise_rms_V"]\n'
+                            "relative = 0.1\neach = true\n"))  # fmt: skip
+
+
+def test_nothing_is_commissioned_where_no_plant_is_drawn(write):
+    path = write()
+    text = path.read_text()
+    path.write_text(text.split("[spread.")[0].replace("plants = 2\n", ""))
+    with pytest.raises(ConfigError, match="commission: no plant is drawn"):
+        load_campaign(path)
