@@ -93,6 +93,7 @@ class File:
                 settings=settings,
                 figure=drawn(settings),
                 sha256=attrs.get("configuration_sha256", ""),
+                untold=attrs.get("untold", ""),
             )
 
     @contextlib.contextmanager

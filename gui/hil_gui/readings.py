@@ -54,7 +54,14 @@ class Numbers(QWidget):
             grid.addWidget(value, row + 1, column)
             grid.setColumnStretch(column, 1)
             self._captions[key], self.values[key] = caption, value
-        grid.setRowStretch(4, 1)
+        self.untold = Label("")
+        self.untold.setProperty("role", "muted")
+        self.untold.setWordWrap(True)
+        self.untold.setMinimumHeight(2 * self.untold.fontMetrics().lineSpacing() + 2)
+        self.untold.setAccessibleName("What the twin is not told of")
+        self.untold.hide()
+        grid.addWidget(self.untold, 4, 0, 1, 3)
+        grid.setRowStretch(5, 1)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def set_theme(self, theme: Theme) -> None:
@@ -64,6 +71,9 @@ class Numbers(QWidget):
     def show_run(self, data: RunData | None, now_s: float) -> None:
         for label in self.values.values():
             label.setText("–")
+        told = f"The twin is not told of {data.about.untold}" if data and data.about.untold else ""
+        self.untold.setText(told)
+        self.untold.setVisible(bool(told))
         if data is None or data.signal is None or not data.n_rows:
             return
         row, (figures, _) = data.at(now_s), data.figures_at(now_s)

@@ -56,6 +56,8 @@ class About:
     ----------
     simulated : str
         Text about readings from simulated devices; empty if no device is simulated.
+    untold : str
+        What disturbs the simulated rig and the twin is not told of; empty if there is nothing.
     settings : mapping
         The merged configuration.
     figure : Figure or None
@@ -75,6 +77,7 @@ class About:
     settings: Mapping[str, Any]
     figure: Any = None
     sha256: str = ""
+    untold: str = ""
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

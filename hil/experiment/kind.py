@@ -294,6 +294,8 @@ class SystemKind:
     description : `ModelAsked` -> `Description` for `hil model`
     identified : (experiment, `Fitting`) -> None, which refuses what cannot be fitted, and the same
         -> `Fitted`
+    untold : (model's table, plant's table) -> what disturbs the simulated plant and the twin is not
+        told of, in words
     """
 
     kind: str
@@ -323,6 +325,7 @@ class SystemKind:
     figure: Lazy | None = None
     description: Lazy | None = None
     identified: tuple[Lazy, Lazy] | None = None
+    untold: Callable[[Any, Any], list[str]] = no_lines
 
     def new_system(self, table: KindOfTable, model: Model, period_s: float) -> System:
         """A new system of this model, at rest."""

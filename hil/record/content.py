@@ -59,7 +59,7 @@ Kind = tuple[Test, str]
 ROOT: Mapping[str, Kind] = {
     **dict.fromkeys(("backend", "clock", "experiment", "experiment_as_run", "experiment_file",
                      "experiment_name", "force_signal", "operator", "outcome", "simulated",
-                     "software", "summary", "recalibrated", "ambient_from", "imported",
+                     "software", "summary", "recalibrated", "ambient_from", "imported", "untold",
                      "configuration_sha256", "model_sha256", "plant_sha256"), TEXT),
     "created_utc": TIME,
     "seed": SEED,

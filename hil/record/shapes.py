@@ -41,6 +41,7 @@ SUMMARY = Table({
     **dict.fromkeys(("rows", "rows_lost", "loop_s", "duration_s"), NUMBER),
     "first_fault": TEXTS,
     "faults": TEXTS,
+    "untold": TEXT,
     "calibration": Table(other=TEXTS),
     "causes": List(Table({"t_s": NUMBER, "text": TEXT}, ("t_s", "text"))),
     "timing": Table({"clock": TEXT, "verdict": TEXT, "kernel": Table(other=NUMBER)}, other=NUMBER),

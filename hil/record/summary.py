@@ -90,6 +90,7 @@ def summary_of_rows(
         "duration_s": float(t_s[-1]) if n else 0.0,
         "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
         "room": room,
+        "untold": text_of(attributes_of(file).get("untold", "")),
         "clocks": clocks,
         "exchanges": exchanges,
         "force": force,
@@ -294,6 +295,7 @@ def as_text(path: Path, summary: Figures) -> str:
             if figures.get("tracking_rms") is not None:
                 text += f", over reference {figures['tracking_rms']:.3g} {unit}"
             lines.append(text)
+    lines += [f"  {line}" for line in untold_lines(summary)]
     lines += [f"  {line}" for line in calibration_lines(summary.get("calibration", {}))]
     room = summary["room"]
     if room.get("ambient_C") is not None:
@@ -320,7 +322,16 @@ def vaf_text(figures: Figures) -> str:
     """VAF as text; for a constant signal, where VAF measures only noise, the reason."""
     if figures.get("held"):  # older recordings lack this figure
         return CONSTANT
-    return "VAF –" if figures["vaf"] is None else f"VAF {100.0 * figures['vaf']:.2f} %"
+    if figures["vaf"] is None:
+        return "VAF –"
+    worse = " (worse than a constant)" if figures["vaf"] < 0.0 else ""
+    return f"VAF {100.0 * figures['vaf']:.2f} %{worse}"
+
+
+def untold_lines(summary: Figures) -> list[str]:
+    """What disturbed the simulated rig and the twin was not told of."""
+    untold = summary.get("untold")
+    return [f"the twin is not told of {untold}: it differs from then on"] if untold else []
 
 
 def fit_text(force: Figures) -> str:

@@ -38,7 +38,7 @@ from hil.pages.style import (
 )
 from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
-from hil.record.summary import calibration_lines, fit_text, summarise
+from hil.record.summary import calibration_lines, fit_text, summarise, untold_lines
 
 PIXELS = 1000  # intervals in which duties are averaged
 OUTPUTS_APART = 6  # more outputs share one panel
@@ -327,6 +327,7 @@ def page(run: xr.Dataset, png: str, path: Path, sections: Sequence[Section] = ()
         imported=_import_lines(json.loads(attrs.get("imported", "{}"))),
         faults=_causes(summary),
         failed_cells=failure_lines(summary.get("failed_cells", [])),
+        untold=untold_lines(summary),
         png=png,
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),

@@ -121,6 +121,9 @@ def contents_of(
         "gates": GATES,
         "simulated": f"SIMULATED: {', '.join(simulated)}" if simulated else "",
     }
+    alike = simulated and tables.plant.kind == tables.model.kind
+    if alike and (untold := config.kind.untold(tables.model, tables.plant)):
+        known["untold"] = "; ".join(untold)
     if config.force_signal:
         known["force_signal"] = config.force_signal
     return layout.Contents(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import hil
 from hil.experiment.load import load
 from hil.runs.assembly import build
 from hil.runs.plan import Plan
@@ -46,3 +47,12 @@ def test_every_angle_of_the_figure_is_a_column_of_the_recording(settings, config
     config = load(configs / "body/sway.toml")
     names = {column.name for column in build(Plan(config)).frame.columns}
     assert set(drawn(settings).mechanism.angles) <= names
+
+
+def test_the_readings_say_what_the_twin_is_not_told_of(opened, configs, tmp_path):
+    config = load(configs / "body/sway.toml", ("experiment.duration_s=0.1",))
+    window = opened(hil.run(config, out=tmp_path / "run.h5"))
+    told = "The twin is not told of a push of 40 N on torso.upper from 4 to 4.2 s"
+    numbers = window.numbers
+    assert numbers.untold.isVisible()
+    assert numbers.untold.text() == told

@@ -96,3 +96,10 @@ def test_the_fit_of_a_constant_signal_is_no_figure():
     assert summary.fit_text(figures) == "VAF 90.00 %, NRMSE 2835.00 %"
     figures["held"] = True
     assert summary.fit_text(figures) == "VAF not meaningful (constant signal)"
+
+
+def test_a_twin_that_explains_less_than_a_constant_is_said_to():
+    assert (
+        summary.vaf_text({"held": False, "vaf": -1.94}) == "VAF -194.00 % (worse than a constant)"
+    )
+    assert summary.vaf_text({"held": False, "vaf": 0.0}) == "VAF 0.00 %"

@@ -12,7 +12,7 @@ Movement", Mechanical Engineering Research 6(1), 2016. Each module lists the mis
 from hil.experiment.kind import SystemKind
 from hil.experiment.signal_pid import SIGNAL_PID
 from hil.experiment.twin import twin_of
-from hil.systems.bodies.build import build_bodies
+from hil.systems.bodies.build import build_bodies, untold_pushes
 from hil.systems.bodies.tables import BodiesTable
 
 SYSTEM = SystemKind(
@@ -23,4 +23,5 @@ SYSTEM = SystemKind(
     controllers=SIGNAL_PID,
     figure="hil.systems.bodies.figure:figure",
     description="hil.systems.bodies.description:describe",
+    untold=untold_pushes,
 )

@@ -87,6 +87,16 @@ def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
     )  # fmt: skip
 
 
+def untold_pushes(model: BodiesTable, plant: BodiesTable) -> list[str]:
+    """Return the pushes of the plant that its model does not have, in words."""
+    return [
+        f"a push of {np.linalg.norm(push.force_N):g} N on {push.link} from {push.from_s:g} to "
+        f"{push.to_s:g} s"
+        for push in plant.pushes
+        if push not in model.pushes
+    ]
+
+
 def _tendon(name: str, skeleton: Skeleton, table: BodyTendonTable) -> Tendon:
     joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]
     for cap in table.caps:

@@ -49,6 +49,29 @@ def test_a_body_that_lets_go_falls_and_ends_its_run(configs, tmp_path):
     assert height_m[-1] < height_m[0] - 0.05
 
 
+PUSH = "a push of 40 N on torso.upper from 4 to 4.2 s"
+
+
+def test_a_push_that_the_twin_is_not_told_of_is_said_in_recording_summary_and_report(
+    configs, tmp_path, capsys
+):
+    path = tmp_path / "run.h5"
+    words = ["--set", "experiment.duration_s=0.1", "--out", str(path)]
+    assert main(["run", str(configs / "body/sway.toml"), *words]) == 0
+    told = f"the twin is not told of {PUSH}: it differs from then on"
+    assert told in capsys.readouterr().out
+    assert hil.open_run(path).attrs["untold"] == PUSH
+    assert main(["report", str(path)]) == 0
+    assert f"The twin is not told of {PUSH}: it differs" in path.with_suffix(".html").read_text()
+
+
+def test_a_push_that_the_twin_knows_is_no_news(configs, tmp_path):
+    push = "[{link='torso.upper', force_N=[40.0, 0.0, 0.0], from_s=4.0, to_s=4.2}]"
+    config = load(configs / "body/sway.toml",
+                  (f"model.pushes={push}", "experiment.duration_s=0.1"))  # fmt: skip
+    assert "untold" not in hil.open_run(hil.run(config, out=tmp_path / "run.h5")).attrs
+
+
 @pytest.mark.slow
 def test_what_happens_to_the_body_after_the_reading_changes_no_command_of_the_tick(configs):
     """The controller sees instruments alone."""

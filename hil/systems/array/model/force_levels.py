@@ -13,7 +13,7 @@ from hil.systems.array.model.cell_array import CellArray
 
 LEVELS_MAX = 2**20
 SAME_LEVEL = 1e-9
-"""Levels closer than this fraction of the sum of all |static gains| count as one level.
+"""Levels closer than this fraction of a cell's own blocked force count as one level.
 
 Rounding leaves about 1e-15. The gains of N like cells are fractions whose common denominator is
 the number of spanning trees of the network, so their distinct levels differ by far more.
@@ -32,11 +32,16 @@ def static_gains_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDAr
     return model.static_gain(output) * F_N
 
 
-def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
+def levels_N(static_gains_N: ArrayLike, cell_N: float | None = None) -> NDArray[np.float64]:
     """Return the distinct sums of the static gains over all on/off sets, ascending, in N.
 
     Sums are built cell by cell and equal ones are merged at once, so the cost is the number of
     cells times the number of levels, not 2^N.
+
+    Parameters
+    ----------
+    cell_N : blocked force of the strongest cell by itself, by which rounding is judged; default:
+        the largest gain. An array that a broken cell has cut has gains of rounding alone.
 
     Raises
     ------
@@ -44,7 +49,8 @@ def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
         There are more than LEVELS_MAX levels.
     """
     gains_N = np.asarray(static_gains_N, dtype=float)
-    levels = _distinct_sums(gains_N, SAME_LEVEL * float(np.abs(gains_N).sum()), LEVELS_MAX)
+    own_N = float(np.abs(gains_N).max(initial=0.0)) if cell_N is None else cell_N
+    levels = _distinct_sums(gains_N, SAME_LEVEL * own_N, LEVELS_MAX)
     if not len(levels):
         raise ModelError(
             f"{len(gains_N)} cells have more than {LEVELS_MAX} force levels: too many to list"
@@ -54,7 +60,8 @@ def levels_N(static_gains_N: ArrayLike) -> NDArray[np.float64]:
 
 def force_levels_N(model: CellArray, force_on_N: ArrayLike, output: str) -> NDArray[np.float64]:
     """Return the distinct static forces at `output`, ascending; see `levels_N`."""
-    return levels_N(static_gains_N(model, force_on_N, output))
+    own_N = np.abs(model.coefficients.phi * np.asarray(force_on_N, dtype=float))
+    return levels_N(static_gains_N(model, force_on_N, output), float(own_N.max(initial=0.0)))
 
 
 def count_levels(
@@ -118,7 +125,7 @@ def _count_levels(
     n_levels = np.zeros(n_arrays, dtype=np.int64)
     smallest_step = np.zeros(n_arrays)
     for b in range(n_arrays):
-        levels = _distinct_sums(gains_N[b], same_level * np.abs(gains_N[b]).sum(), n_max)
+        levels = _distinct_sums(gains_N[b], same_level * np.abs(gains_N[b]).max(), n_max)
         n_levels[b] = len(levels)
         if len(levels) > 1:
             smallest_step[b] = np.min(np.diff(levels))

@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 
 from hil.errors import ModelError
+from hil.experiment.load import load
 from hil.systems.array.model import cells
 from hil.systems.array.model.analysis import describe, poles, stiffness_N_per_m, unreachable
 from hil.systems.array.model.cell_array import CellArray
@@ -221,3 +222,14 @@ def test_free_contraction_is_blocked_force_over_stiffness():
     assert let_go["free_points_m"]["right"] == pytest.approx(-facts["stroke_m"], rel=1e-9)
     assert facts["all_on_right_N"] == pytest.approx(float(np.dot(facts["shares"], F)))
     assert let_go["statics"]["array"]["all_on_right_N"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_array_that_a_broken_cell_has_cut_has_one_level_and_no_stiffness(configs):
+    """Gains of rounding alone are not levels: miga6 hangs on its first cell."""
+    config = load(configs / "miga6/all_on.toml", ["model.arrays.muscle.broken_cells=[1]"])
+    force_on_N = np.array([cell.force_on_N for cell in config.activation()])
+    statics = describe(config.model, force_on_N)["statics"]["muscle"]
+    assert statics["n_force_levels"] == 1
+    assert statics["smallest_step_N"] == statics["largest_step_N"] == 0.0
+    assert statics["stiffness_N_per_m"] == 0.0
+    assert "stroke_m" not in statics
