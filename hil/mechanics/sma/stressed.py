@@ -13,6 +13,8 @@ Left out of the heat balance: the mechanical work, which at 216 MPa and 4 % is 6
 heat of TCF1140.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -70,6 +72,7 @@ def knots_C(law: StressLaw, branch: Branch, stress_Pa: ArrayLike) -> Array:
     return np.asarray(law.middle_C(branch, s) + np.exp(branch.widens_per_Pa * s) * knots_K(branch))
 
 
+@lru_cache(maxsize=1024)  # cells share branches, and parameter sets too
 def knots_K(branch: Branch) -> Array:
     """How far above the middle equal fractions of a branch have transformed, without stress."""
     if isinstance(branch, LineBranch):
