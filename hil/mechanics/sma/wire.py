@@ -323,7 +323,8 @@ class SmaWires:
 
 def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
     """The constants of every wire, a row each, in the order of `_Law`."""
-    return np.array([astuple(_law(wire)) + wire.resistivity.constants for wire in wires])
+    rows = [astuple(_law(wire)) + wire.resistivity.constants for wire in wires]
+    return np.array(rows).reshape(len(wires), MOVES_AT + N_CONSTANTS)
 
 
 def _law(wire: SmaWire) -> _Law:

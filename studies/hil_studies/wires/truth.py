@@ -195,10 +195,9 @@ class Rig:
         model = systems[0].model
         first = next(iter(model.arrays.values())).topology.n_cells
         duties = np.outer(on, np.arange(model.n_cells) < first).astype(float)
-        still_m = np.zeros((len(on), len(model.driven)))
         at = np.array([model.outputs.index(self.signal)])
         scale = 1.0 if self.unit == "N" else 1e3
-        return [scale * y[1:, 0] for y in responses(systems, at, duties, still_m)]
+        return [scale * y[1:, 0] for y in responses(systems, at, duties)]
 
     def effect(self, one: Assumed) -> Effect:
         """The error of a number: of both ends of its range, the larger one."""

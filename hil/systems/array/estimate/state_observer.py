@@ -70,15 +70,15 @@ class ArrayObserver:
     def _one_kernel(self) -> tuple[Any, ...] | None:
         """Arguments of the compiled `_step`; None for wires, driven points and sparse models."""
         twin, observer = self.twin.linear, self._stepper
-        switching = self.twin.activation.arrays
-        if switching is None or self.twin.inputs or not isinstance(twin, LinearStepper):
+        now = self.twin.activation
+        if now.has_wires or self.twin.inputs or not isinstance(twin, LinearStepper):
             return None
         if not isinstance(observer, LinearStepper):
             return None
         d = twin.discrete
         states = (twin.x, twin.y, observer.x, observer.y, np.empty_like(twin.x))
         correction = (self._gain, self._gain_d, self._output, self._disturbance_N)
-        return switching, (d.columns, d.C, d.D), states, correction
+        return now.arrays, (d.columns, d.C, d.D), states, correction
 
     @property
     def activation_N(self) -> NDArray[np.float64]:

@@ -93,6 +93,7 @@ class Activation:
 
     Attributes
     ----------
+    has_wires, has_switched : whether a cell is a wire; whether one is none
     theta : (N,) array, state of the sigmoid cells
     wires : state and electrical quantities of the cells that are wires
     F_before_N, F_N : (N,) arrays
@@ -103,8 +104,8 @@ class Activation:
         self._force_on = np.array([c.force_on_N for c in cells])
         self._kind = np.array([c.code for c in cells], dtype=np.uint8)
         self._period_s = period_s
-        self._thermal = any(c.has_wire for c in cells)
-        self._switched = not all(c.has_wire for c in cells)
+        self.has_wires = any(c.has_wire for c in cells)
+        self.has_switched = not all(c.has_wire for c in cells)
         wires = [c.wire if c.has_wire else None for c in cells]
         loaded = frozenset(n for n, c in enumerate(cells) if c.loaded is not None)
         self.wires = SmaWires(wires, self._force_on, loaded)
@@ -116,17 +117,10 @@ class Activation:
         self.reset()
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...] | None:
-        """Arrays that `switched` needs; None if a cell is thermal, which needs a wire model."""
-        if self._thermal:
-            return None
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Arguments of `switched`."""
         own = (self._force_on, self._kind, self._stop, self._step)
         return (*own, self.theta, self.F_before_N, self.F_N)
-
-    @property
-    def only_wires(self) -> bool:
-        """Whether every cell is a wire, with or without stress."""
-        return not self._switched
 
     def reset(self) -> None:
         """Set all cells cold."""
@@ -143,19 +137,10 @@ class Activation:
         drive : (N,) array
             Duties 0 to 1. Heats a thermal cell proportionally; switches other cells on from 0.5.
         """
-        if self._thermal:
+        if self.has_wires:
             self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
-        if self._switched:
-            switched(
-                drive,
-                self._force_on,
-                self._kind,
-                self._stop,
-                self._step,
-                self.theta,
-                self.F_before_N,
-                self.F_N,
-            )
+        if self.has_switched:
+            switched(drive, *self.arrays)
 
 
 def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from hil.mechanics.sma.wire import step_wires
 from hil.mechanics.system import Drive
 from hil.platform.processes import cpus
 from hil.systems.array.model.activation import switched
-from hil.systems.array.model.system import NO_INPUTS, ArraySystem
+from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.model.wire_step import StressedWires, step_loaded
 
 NOTHING = np.zeros((0, 0))
@@ -38,7 +37,8 @@ def responses(
     outputs : (p,) array, of `ArraySystem.outputs`
     cells : (n, N) array, or one for every system
         Row k holds the cells that are on, or their duties, during period k.
-    moves_m : (n, P) array, row k holds where the driven points are at the end of period k
+    moves_m : (n, P) array
+        Row k holds where the driven points are at the end of period k; by default they stay at 0.
     of_wires : (w,) array, n for the temperature of cell n's wire (from 0), N + n for its austenite
     """
     every = [cells] * len(systems) if isinstance(cells, np.ndarray) and cells.ndim == 2 else cells
@@ -59,51 +59,64 @@ def _response(
     system: ArraySystem, cells: Drive, moves_m: Array, outputs: Indices, of_wires: Indices
 ) -> Array:
     rows = np.empty((len(cells) + 1, len(outputs) + len(of_wires)))
-    linear, now, still = system.linear, system.activation, not system.inputs
-    if still and isinstance(linear, LinearStepper) and (now.only_wires or now.arrays is not None):
-        columns = linear.discrete.columns_of(outputs)
-        states: tuple[Any, ...] = linear.x, np.empty_like(linear.x), linear.y[outputs]
-        if now.arrays is not None:
-            _run(cells, now.arrays, columns, states, rows)
-            return rows
+    linear, now, wires = system.linear, system.activation, system.wires
+    still = np.zeros((len(cells), len(system.inputs)))
+    moves_m = moves_m[: len(cells)] if moves_m.size else still
+    # Of several driven points within a period only ArraySystem has the rounding.
+    if isinstance(linear, LinearStepper) and (len(system.inputs) < 2 or system.steps == 1):
         loaded = NO_WIRES if system.loaded is None else system.loaded.kernel
-        wires = now.wires.arrays, system.period_s / system.steps, loaded, system.steps
-        own = now.F_before_N, now.F_N, now.wires.state
-        _run_wires(cells, wires, columns, states, own, of_wires, rows)
+        steps = system.steps, system.period_s / system.steps, now.has_switched
+        states = linear.x, np.empty_like(linear.x), linear.y[outputs], wires.state
+        columns = linear.discrete.columns_of(outputs)
+        forces = now.arrays, wires.arrays, loaded
+        linear_part = (*columns, *states)
+        motion = moves_m, system.moves, *system.u
+        _run(cells, steps, forces, linear_part, motion, of_wires, rows)
         return rows
     for k in range(len(rows)):
         if k:
-            system.step(cells[k - 1], NO_INPUTS if still else moves_m[k - 1])
+            system.step(cells[k - 1], moves_m[k - 1])
         rows[k, : len(outputs)] = system.y[outputs]
-        rows[k, len(outputs) :] = system.wires.state[:2].ravel()[of_wires]
+        rows[k, len(outputs) :] = wires.state[:2].ravel()[of_wires]
     return rows
 
 
+@njit(cache=True)
+def _move(moves, start_m, end_m, step, h):  # type: ignore[no-untyped-def]
+    """Move the driven points by a step (number, of how many), as `ArraySystem` does."""
+    for p in range(len(start_m)):
+        x_m = end_m[p]
+        if step[0] < step[1]:
+            x_m = step[0] * ((x_m - start_m[p]) / step[1]) + start_m[p]
+        before_m, moves[0, 2 * p], moves[1, 2 * p] = moves[1, 2 * p], moves[1, 2 * p], x_m
+        moves[0, 2 * p + 1] = moves[1, 2 * p + 1] = (x_m - before_m) / h
+
+
 @njit(cache=True, nogil=True)
-def _run(cells, switching, columns, states, rows):  # type: ignore[no-untyped-def]
+def _run(cells, steps, forces, linear, motion, of_wires, rows):  # type: ignore[no-untyped-def]
+    """`ArraySystem.step` for every period."""
+    n_steps, h, some_switched = steps
+    switching, unloaded, loaded = forces
     force_on, kind, stop, rate, theta, F_before, F = switching
-    Ad, B0, B1, C, D = columns
-    x, x_next, y = states
-    rows[0] = y
-    for k in range(len(cells)):
-        switched(cells[k], force_on, kind, stop, rate, theta, F_before, F)
-        advanced(Ad, B0, B1, C, D, x, x_next, F_before, F, y)
-        rows[k + 1] = y
-
-
-@njit(cache=True, nogil=True)
-def _run_wires(cells, wires, columns, states, own, of_wires, rows):  # type: ignore[no-untyped-def]
-    Ad, B0, B1, C, D = columns
-    unloaded, h, loaded, steps = wires
-    x, x_next, y = states
-    F_before, F, state = own
-    n_cells, n_outputs = len(F), len(y)
+    Ad, B0, B1, C, D, x, x_next, y, state = linear
+    moves_m, moves, u0, u1 = motion
+    n_cells, n_outputs, n_driven = len(F), len(y), moves_m.shape[1]
+    start_m = np.zeros(n_driven)
     for k in range(len(rows)):
-        for _ in range(steps if k else 0):
+        for step in range(n_steps if k else 0):
+            if n_driven:
+                if step == 0:
+                    start_m[:] = moves[1, ::2]
+                _move(moves, start_m, moves_m[k - 1], (step + 1, n_steps), h)
             step_wires(cells[k - 1], h, unloaded, F_before, F)
+            if some_switched:
+                switched(cells[k - 1], force_on, kind, stop, rate, theta, F_before, F)
             if len(loaded.own):
-                step_loaded(cells[k - 1], x, loaded, F_before, F, STILL)
-            advanced(Ad, B0, B1, C, D, x, x_next, F_before, F, y)
+                step_loaded(cells[k - 1], x, loaded, F_before, F, moves)
+            if n_driven:
+                u0[:n_cells], u0[n_cells:] = F_before, moves[0]
+                u1[:n_cells], u1[n_cells:] = F, moves[1]
+            advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y)
         rows[k, :n_outputs] = y
         for i in range(len(of_wires)):
             rows[k, n_outputs + i] = state[of_wires[i] // n_cells, of_wires[i] % n_cells]

@@ -34,6 +34,8 @@ class ArraySystem:
     ----------
     inputs : `point.x_m` for every driven point; it moves there evenly within a period
     steps : number of steps of a period
+    moves : (2, 2 P) array
+        Position and velocity of every driven point at the beginning and end of the last step.
     u : inputs of the linear model at the beginning and at the end of the last step
     path : `u` of every step of the last period
     """
@@ -64,7 +66,7 @@ class ArraySystem:
         self._rest_N = self.activation.F_N.copy()
         self.inputs = tuple(f"{name}.x_m" for name in model.driven)
         n_moves = 2 * len(self.inputs)
-        self._moves = np.zeros((2, n_moves))  # before and after: x, v of every driven point
+        self.moves = np.zeros((2, n_moves))
         self.u = self.activation.F_before_N, self.activation.F_N
         if n_moves:
             self.u = np.zeros(model.n_cells + n_moves), np.zeros(model.n_cells + n_moves)
@@ -87,7 +89,7 @@ class ArraySystem:
         rest = self._rest_N
         x0 = self.model.equilibrium(rest) if rest.any() else np.zeros(len(self.model.states))
         if len(x0) <= EXACT_ORDER_MAX:
-            at_rest = np.concatenate([rest, np.zeros(len(self._moves[0]))])
+            at_rest = np.concatenate([rest, np.zeros(len(self.moves[0]))])
             return LinearStepper(self.model.discrete(self._step_s), x0, at_rest)
         return SparseStepper(self.model, self._step_s, self.model.outputs, x0, rest)
 
@@ -114,13 +116,13 @@ class ArraySystem:
 
     def _path_m(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where the driven points are at the end of every step of a period, a row each."""
-        start_m = self._moves[1][::2]
+        start_m = self.moves[1][::2]
         end_m = inputs if len(inputs) else start_m.copy()
         return end_m[None] if self.steps == 1 else np.linspace(start_m, end_m, self.steps + 1)[1:]
 
     def _move(self, inputs: NDArray[np.float64]) -> None:
         """Move the driven points from where they are, at a constant velocity, over a step."""
-        before, after = self._moves
+        before, after = self.moves
         before[::2] = after[::2]
         after[::2] = inputs
         before[1::2] = after[1::2] = (after[::2] - before[::2]) / self._step_s
@@ -128,7 +130,7 @@ class ArraySystem:
     def _fill(self) -> None:
         """Put the cells' forces and the motion together."""
         now, n = self.activation, self.model.n_cells
-        for u, F_N, moves in zip(self.u, (now.F_before_N, now.F_N), self._moves, strict=True):
+        for u, F_N, moves in zip(self.u, (now.F_before_N, now.F_N), self.moves, strict=True):
             u[:n], u[n:] = F_N, moves
 
     def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,7 +147,7 @@ class ArraySystem:
         if self.loaded is not None:
             if isinstance(self.linear, LinearStepper):
                 own = self.loaded.kernel
-                step_loaded(drive, self.linear.x, own, now.F_before_N, now.F_N, self._moves)
+                step_loaded(drive, self.linear.x, own, now.F_before_N, now.F_N, self.moves)
                 return
             self.loaded.hold(now.F_before_N, now.F_N)
             if self.inputs:

@@ -128,9 +128,9 @@ def test_the_force_before_a_period_is_the_one_after_the_last():
 def test_a_wire_becomes_hot_and_cold_again_and_the_cells_beside_it_go_their_way():
     cells = [CellActivation(2.0, "thermal"), CellActivation(3.0), CellActivation(1.0, "sigmoid")]
     activation = Activation(cells, 0.01)
-    assert activation.arrays is None
-    assert not activation.only_wires
-    assert Activation(cells[:1], 0.01).only_wires
+    assert activation.has_wires
+    assert activation.has_switched
+    assert not Activation(cells[:1], 0.01).has_switched
     assert Activation(cells[1:], 0.01).arrays is not None
     for _ in range(1000):
         activation.step(np.ones(3))

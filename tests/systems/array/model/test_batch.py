@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from hil.experiment.load import load
 from hil.models import CellActivation, CellArray, ModelError, SmaWire, cells
 from hil.systems.array.build_wire import at_rest
+from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.model.wire_load import Loaded, stress_Pa
 from hil_studies.wires.heat import FLEXINOL
@@ -58,6 +60,25 @@ def test_every_set_has_the_numbers_of_the_loops_own_step_bit_for_bit(kinds):
             if wired:
                 assert one["array.6.wire_C"].item() == system.wires.T_C[5]
                 assert one["array.2.austenite"].item() == system.wires.xi[1]
+
+
+@pytest.mark.parametrize("period_s", [0.001, 0.01])
+def test_a_point_that_is_driven_moves_as_in_the_loop(pytestconfig, period_s):
+    config = load(pytestconfig.rootpath / "configs" / "stage" / "pull.toml")
+    model, cells_as = config.system(plant=True).model, config.system(plant=True).cells
+    n, random = round(0.4 / period_s), np.random.default_rng(2)
+    commands = np.repeat(random.choice([0.0, 1.0], (4, model.n_cells)), n // 4, axis=0)
+    moves_m = 1e-3 * np.sin(10.0 * period_s * np.arange(1, n + 1))[:, None]
+    outputs = np.arange(len(model.outputs))
+    [rows] = responses([ArraySystem(model, cells_as, period_s)], outputs, commands, moves_m)
+    [still] = responses([ArraySystem(model, cells_as, period_s)], outputs, commands)
+    system, at_0 = (ArraySystem(model, cells_as, period_s) for _ in range(2))
+    for k in range(n):
+        system.step(commands[k], moves_m[k])
+        at_0.step(commands[k])
+        assert rows[k + 1].tolist() == system.y.tolist()
+        assert still[k + 1].tolist() == at_0.y.tolist()
+    assert np.ptp(rows, axis=0).max() > 0.1
 
 
 def test_wires_heat_and_cool_as_an_ordinary_solver_says():
