@@ -141,7 +141,7 @@ def test_workers_that_die_cost_only_their_batches(write, tmp_path, monkeypatch):
     alone, there = (
         [
             {key: value for key, value in row.items() if key != "started_utc"}
-            for row in csv.DictReader((tmp_path / name / "trials.csv").open())
+            for row in csv.DictReader((tmp_path / name / "trials.csv").read_text().splitlines())
         ]
         for name in ("alone", "there")
     )
