@@ -96,7 +96,7 @@ def add_to(group: Group) -> None:
     c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
     c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
     c.path("--answers", "FILE.toml", "answers to the campaign's questions, for an unattended run")
-    c.value("--jobs", "N", "processes at most (default: one a core)", type=_count)
+    c.value("--jobs", "N", "processes at most (default: one a core)", type=int)
     add_scheduler(c)
     c.flag("--strict", STRICT)
 
@@ -169,15 +169,6 @@ def _print_usage_history(plan: Plan) -> None:
     book = logbook.logbook_of(plan.config, plan.backends)
     if book is not None:
         say(logbook.opening(book), file=sys.stderr)
-
-
-def _count(text: str) -> int:
-    """A number of at least 1."""
-    from argparse import ArgumentTypeError
-
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise ArgumentTypeError(f"'{text}' is no number of processes: give 1 or more")
 
 
 def _address(text: str) -> object:

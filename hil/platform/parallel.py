@@ -121,6 +121,8 @@ def refuse_others(client: Any) -> None:
         raise ConfigError(
             one_line(f"--scheduler: a worker has no hil-arrays {here} ({error}): install it there")
         ) from None
+    if not found:
+        say("--scheduler: it has no workers yet: waiting for one", file=sys.stderr)
     for address, versions in found.items():
         refuse_other(versions, numerics(), f"worker {address}")
 

@@ -69,6 +69,10 @@ def launch(
     if rehearsal and (asked.backend != "sim" or clock == "real"):
         raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "
         "--backend and --clock out")  # fmt: skip
+    if asked.jobs is not None and asked.scheduler is not None:
+        raise ConfigError("--jobs: a cluster has its own number of workers: leave it out")
+    if asked.jobs is not None and asked.jobs < 1:
+        raise ConfigError(f"--jobs {asked.jobs}: give 1 or more")
     on_bench = False
     for config in campaign.configs.values():
         plan = Plan(config, asked.backend, clock or "", strict=asked.strict)

@@ -74,7 +74,8 @@ class Stream:
 
     def _rows(self, trials: set[int]) -> list[dict[str, object]]:
         """The rows of these trials."""
-        entries = [e for e in self._entries if e.get("trial") in (*trials, 0, None)]
+        wanted = {*trials, 0, None}
+        entries = [e for e in self._entries if e.get("trial") in wanted]
         head = entries[0]
         plan = [one for one in head["plan"] if one["trial"] in trials]
         return rows_of(progress_of([{**head, "plan": plan}, *entries[1:]]))

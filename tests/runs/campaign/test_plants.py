@@ -233,6 +233,8 @@ def test_worst_trials_that_cannot_be_told_are_one_line(write, tmp_path, capsys, 
         (["--backend", "bench"], "[spread]"),
         (["--trial", "7"], "has 1 to 6"),
         (["--trial", "0"], "has 1 to 6"),
+        (["--jobs", "0"], "--jobs 0: give 1 or more"),
+        (["--jobs", "2", "--scheduler", "tcp://a:1"], "has its own number of workers"),
     ],
 )
 def test_what_a_drawn_plant_cannot_be_is_one_line(write, tmp_path, capsys, arguments, said):
