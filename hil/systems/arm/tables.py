@@ -61,7 +61,7 @@ class CapTable(Table):
 
 
 class TendonTable(Table):
-    """A muscle over several joints (`hil.systems.arm.actuators`).
+    """A muscle over several joints (`hil.mechanics.muscle`).
 
     With a `stiffness_N_per_m`, that of its spindles, it has an input for gamma beside alpha.
     """
