@@ -15,6 +15,8 @@ from hil.systems.array.model.force_levels import count_levels
 MIGA = miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 """Cell of the Miga NanoMuscle array. Source: MacNair & Ueda."""
 _BATCH_BYTES = 2**25
+ROUNDING, SINGULAR = 1e-12, 1e-9
+"""det(M) is a ratio of numbers of spanning trees: 0, or above 1e-6 for 16 cells."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,10 @@ def figures(
     for i, topology in enumerate(given):
         by_masses.setdefault(topology.n_masses, []).append(i)
     found: dict[int, TopologyFigures] = {}
-    for n_masses, members in by_masses.items():
+    for members in by_masses.values():
         n_cells = given[members[0]].n_cells
         n_pairs = max(1, n_cells * (n_cells - 1) // 2)
-        n_batch = max(1, _BATCH_BYTES // (8 * n_pairs * n_masses * (n_masses + n_cells)))
+        n_batch = max(1, _BATCH_BYTES // (8 * n_pairs * 6 * n_cells))
         for first in range(0, len(members), n_batch):
             batch = members[first : first + n_batch]
             rows = _figures([given[i] for i in batch], cells)
@@ -123,13 +125,12 @@ def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigure
     n_masses = batch[0].n_masses
     left = np.array([topology.left for topology in batch])
     right = np.array([topology.right for topology in batch])
-    n_arrays, n_cells = left.shape
-    whole = np.ones((n_arrays, n_cells), dtype=bool)
-    w = _strain_parts(left, right, whole, n_masses)
+    P, h = _passed_on(left, right, n_masses), (right == n_masses - 1).astype(float)
+    w = h - (P @ h[:, :, None])[:, :, 0]
     total = w.sum(axis=1)
     stiffness = (w * (right == n_masses - 1)).sum(axis=1)  # in units of one cell's K
     n_levels, smallest_step = count_levels(w)
-    one, two = (_left_when_broken(left, right, n_masses, k) / total[:, None] for k in (1, 2))
+    one, two = (_left_when_broken(left, right, P, h, k) / total[:, None] for k in (1, 2))
     largest = np.sort(w, axis=1)[:, ::-1].cumsum(axis=1)[:, :2] / total[:, None]
     return [
         TopologyFigures(
@@ -151,17 +152,47 @@ def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigure
 
 
 def _left_when_broken(
-    left: NDArray[np.int64], right: NDArray[np.int64], n_masses: int, k: int
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    P: NDArray[np.float64],
+    h: NDArray[np.float64],
+    k: int,
 ) -> NDArray[np.float64]:
-    """Return sum(w) without each set of k cells, (S, sets); of one cell alone, the set is it."""
-    n_arrays, n_cells = left.shape
-    sets = list(itertools.combinations(range(n_cells), min(k, n_cells)))
-    works = np.ones((len(sets), n_cells), dtype=bool)
-    np.put_along_axis(works, np.array(sets), False, axis=1)
-    each = np.repeat(np.arange(n_arrays), len(sets))
-    w = _strain_parts(left[each], right[each], np.tile(works, (n_arrays, 1)), n_masses)
-    left_over: NDArray[np.float64] = w.sum(axis=1).reshape(n_arrays, len(sets))
-    return left_over
+    """Return sum(w) without each set S of k cells, (S, sets); of one cell alone, the set is it.
+
+    With u = 1 for the cells that are left and v = h for those of them at the right end::
+
+        sum(w) = v u - v P u - (v P)_S M^-1 (P u)_S,   M = I - P_SS   (Woodbury)
+
+    M is singular where masses float without S; these sets are solved by themselves.
+    """
+    n_cells, n_masses = left.shape[1], int(right.max()) + 1
+    sets = np.array(list(itertools.combinations(range(n_cells), min(k, n_cells))))
+    u = np.ones((len(sets), n_cells))
+    np.put_along_axis(u, sets, 0.0, axis=1)
+    v, Pu = h[:, None, :] * u, u @ P  # (S, sets, N); P is symmetric
+    M = np.eye(sets.shape[1]) - P[:, sets[:, :, None], sets[:, None, :]]
+    floats = np.abs(np.linalg.det(M)) < SINGULAR
+    M[floats] = np.eye(sets.shape[1])
+    vP_S, Pu_S = (np.take_along_axis(x, sets[None], axis=2) for x in (v @ P, Pu))
+    coupled = np.linalg.solve(M, Pu_S[..., None])[..., 0]
+    total: NDArray[np.float64] = (v * (u - Pu)).sum(axis=2) - (vP_S * coupled).sum(axis=2)
+    array, which = np.nonzero(floats)
+    if len(array):
+        works = u[which].astype(bool)
+        total[array, which] = _strain_parts(left[array], right[array], works, n_masses).sum(axis=1)
+    total[np.abs(total) < ROUNDING] = 0.0
+    return total
+
+
+def _passed_on(
+    left: NDArray[np.int64], right: NDArray[np.int64], n_masses: int
+) -> NDArray[np.float64]:
+    """Return P = E L^-1 E^T of arrays of like cells with unit stiffness, (S, N, N)."""
+    unit = np.eye(n_masses)[:, 1:-1]
+    E = unit[right] - unit[left]
+    P: NDArray[np.float64] = E @ np.linalg.solve(np.swapaxes(E, -1, -2) @ E, np.swapaxes(E, -1, -2))
+    return P
 
 
 def _strain_parts(
