@@ -154,7 +154,7 @@ class CellArray:
         from_F = sp.vstack([sp.csr_array((n, self.n_cells)), b.delta, b.kappa], format="csr")
         tension = sp.hstack([b.T_x, b.T_v, b.T_d], format="csc")
 
-        at_left, at_right = self._ends()
+        at_left, at_right = self._ends
         sums = [at_left, at_right, self._net(at_left, at_right)]
         force_z = sp.vstack([of_cells @ tension for of_cells in sums], format="csr")
         force_F = sp.vstack([of_cells @ b.T_F for of_cells in sums], format="csr")
@@ -173,6 +173,7 @@ class CellArray:
         A = rate[:, order].tocsr()[order]
         return A, B.tocsr(), y_z[:, order].tocsr(), D.tocsr()
 
+    @cached_property
     def _ends(self) -> tuple[sp.csr_array, sp.csr_array]:
         """Matrices that sum the tensions at the first and at the last mass of every array."""
         ends = []
@@ -369,7 +370,7 @@ class CellArray:
             `output` is no force of this model: `array.left_N`, `array.right_N`, `point.net_N`.
         """
         name, _, side = output.rpartition(".")
-        at_left, at_right = self._ends()
+        at_left, at_right = self._ends
         sums = {
             "left_N": (list(self.arrays), at_left),
             "right_N": (list(self.arrays), at_right),
