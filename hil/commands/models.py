@@ -85,7 +85,7 @@ def add_to(group: Group) -> None:
         "--each",
         "LIST",
         "fit one value for every mass or cell: %(choices)s (repeatable)",
-        choices=("mass_kg", "force_on_N", "cell"),
+        choices=("mass_kg", "force_on_N", "cell", "activation"),
     )
     c.value(
         "--bootstrap",

@@ -119,14 +119,20 @@ def _with_ambient(model: dict[str, object], ambient: object) -> dict[str, object
     arrays = model.get("arrays")
     if ambient_C is None or not isinstance(arrays, dict):
         return model
-    thermal = {
-        name: {"activation": {"ambient_C": ambient_C}}
+
+    def in_air(activation: object) -> object:
+        if isinstance(activation, list):
+            return [in_air(one) for one in activation]
+        if isinstance(activation, dict) and activation.get("kind") in ("thermal", "sma"):
+            return {**activation, "ambient_C": ambient_C}
+        return activation
+
+    found = {
+        name: {"activation": in_air(array["activation"])}
         for name, array in arrays.items()
-        if isinstance(array, dict)
-        and isinstance(array.get("activation"), dict)
-        and array["activation"].get("kind") in ("thermal", "sma")
+        if isinstance(array, dict) and "activation" in array
     }
-    return merge(model, {"arrays": thermal})
+    return merge(model, {"arrays": found})
 
 
 def _read_trace(path: Path, reference: object) -> None:

@@ -40,8 +40,9 @@ def _tables(table: object, key: str) -> Iterator[TomlTable]:
 def _activations(table: dict[str, object]) -> Iterator[dict[str, object]]:
     for model in ("model", "plant"):
         for array in _tables(table.get(model), "arrays"):
-            if isinstance(activation := array.get("activation"), dict):
-                yield activation
+            activation = array.get("activation")
+            of_cells = activation if isinstance(activation, list) else [activation]
+            yield from (one for one in of_cells if isinstance(one, dict))
 
 
 def _force_channels(table: dict[str, object]) -> list[str]:

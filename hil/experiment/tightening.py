@@ -122,7 +122,9 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Faults:
             for key in row.keys:
                 for path, value, default in _places(tables, key.split(".")):
                     limit = row.limit(tables, path)
-                    text = _looser(row, value, _at(rig, path), default)
+                    rig_values = _at_all(rig, path) or [None]
+                    texts = [_looser(row, value, one, default) for one in rig_values]
+                    text = next(filter(None, texts), "")
                     if not text and limit is not None and value > limit:
                         text = f"choose at most {limit:g}: {row.because}"
                     if text:
@@ -157,6 +159,16 @@ def _at(table: Any, path: Sequence[str | int]) -> Any:
     return table
 
 
+def _at_all(table: Any, path: Sequence[str | int]) -> list[Any]:
+    """The values at a path; one table may stand for a list of them, and a list for one."""
+    for n, part in enumerate(path):
+        if isinstance(table, list) and not isinstance(part, int):
+            return [value for one in table for value in _at_all(one, path[n:])]
+        if not (isinstance(part, int) and isinstance(table, Mapping)):
+            table = _at(table, [part])
+    return [] if table is None else [table]
+
+
 def _places(
     table: Any, parts: Sequence[str], path: Place = (), default: Any = None
 ) -> Iterator[tuple[Place, Any, Any]]:
@@ -176,4 +188,4 @@ def _places(
             yield from _places(table[name], rest, (*path, name), held_s)
     elif isinstance(table, list | tuple):
         for i, item in enumerate(table):
-            yield from _places(item, parts, (*path, i), default)
+            yield from _places(item, parts, path if len(table) == 1 else (*path, i), default)

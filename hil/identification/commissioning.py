@@ -63,5 +63,10 @@ def _whole(key: str) -> str:
 def _value(tables: parameters.Tables, key: str) -> object:
     value: Any = tables
     for part in key.split("."):
-        value = value[part]
-    return value
+        value = value[0][part] if isinstance(value, list) else value[part]
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    """A value of a list; a table without the records that its fitted values depart from."""
+    return {k: v for k, v in value.items() if k != "record"} if isinstance(value, dict) else value

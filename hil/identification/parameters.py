@@ -63,12 +63,12 @@ def candidates(tables: Tables) -> list[str]:
 
 def needed(key: str) -> bool:
     """Whether no force tells this value of a wire."""
-    return key.rpartition(".activation.")[2] in NEEDED
+    return _of_table(key) in NEEDED
 
 
 def power_of_scale(key: str) -> int:
     """The power of SCALED with which a parameter changes; 0 for one that is not of them."""
-    return SCALED.get(key.rpartition(".activation.")[2], 0)
+    return SCALED.get(_of_table(key), 0)
 
 
 def limits(key: str) -> tuple[float, float]:
@@ -79,12 +79,20 @@ def limits(key: str) -> tuple[float, float]:
 
 def has_wires(tables: Tables) -> bool:
     """Whether a cell is a wire, with or without stress."""
-    return any(array["activation"]["kind"] in WIRES for array in tables["arrays"].values())
+    activations = [as_list(array["activation"]) for array in tables["arrays"].values()]
+    return any(one["kind"] in WIRES for of_array in activations for one in of_array)
+
+
+def _of_table(key: str) -> str:
+    """A key as the table of its cell or activation has it, without its number."""
+    suffix = key.rpartition(".cell.")[2].rpartition(".activation.")[2]
+    number, _, rest = suffix.partition(".")
+    return rest if number.isdigit() else suffix
 
 
 def rank(key: str) -> int:
     """Place of a key in PREFERENCE."""
-    suffix = key.rpartition(".cell.")[2].rpartition(".activation.")[2]
+    suffix = _of_table(key)
     return next(i for i, part in enumerate(PREFERENCE) if part in suffix)
 
 
@@ -96,8 +104,10 @@ def _of_array(path: str, array: Tables) -> Iterator[str]:
         for key, value in law.items():
             if isinstance(value, float) and key.startswith(("k_", "b_")):
                 yield f"{path}.cell.{n}.{key}" if len(laws) > 1 else f"{path}.cell.{key}"
-    activation = array["activation"]
-    yield from (f"{path}.activation.{key}" for key in _of_activation(activation))
+    kinds = as_list(array["activation"])
+    for n, kind in enumerate(kinds, start=1):
+        at = f"{path}.activation.{n}" if len(kinds) > 1 else f"{path}.activation"
+        yield from (f"{at}.{key}" for key in _of_activation(kind))
 
 
 def _of_activation(table: Tables) -> Iterator[str]:
@@ -130,13 +140,15 @@ def expanded(tables: Tables, keys: Iterable[str]) -> Tables:
             if key in ("mass_kg", "force_on_N"):
                 values = as_list(array[key])
                 array[key] = values * n if len(values) == 1 else values
-            elif key == "cell":
-                laws = as_list(array[key])
-                array[key] = [dict(laws[0]) for _ in range(n)] if len(laws) == 1 else laws
+            elif key in ("cell", "activation"):
+                kinds = as_list(array[key])
+                array[key] = (
+                    [copy.deepcopy(kinds[0]) for _ in range(n)] if len(kinds) == 1 else kinds
+                )
             else:
                 raise ConfigError(
-                    f"--each {one_line(key)}: choose mass_kg, force_on_N or cell ({name} has no "
-                    "other list)"
+                    f"--each {one_line(key)}: choose mass_kg, force_on_N, cell or activation "
+                    f"({name} has no other list)"
                 )
     return made
 

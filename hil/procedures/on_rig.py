@@ -257,7 +257,7 @@ def plant_truth(kind: str, config: Experiment) -> dict[str, float]:
     if config.kind.force_signal is not None and kind in ("damping", "activation", "cell_force"):
         plant = cast(ModelTable, config.tables.plant)
         (array,) = plant.arrays.values()
-        for table in (array.cell[0], array.activation, array):
+        for table in (array.cell[0], array.activation[0], array):
             for key, value in table.model_dump().items():
                 truth[key] = value[0] if isinstance(value, list) and len(value) == 1 else value
         for key in ("rate_per_s", "delay_s"):

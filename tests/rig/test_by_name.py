@@ -39,6 +39,7 @@ EXPERIMENTS = {  # of every shipped rig one, with feedback where it has any
     "soft_finger": "bend",
     "spring_bias": "pulse",
     "stage": "pull",
+    "antagonist": "steps",
     "wires4": "follow",
 }
 # A model's states and inputs have the order of these tables, and its sums their rounding.

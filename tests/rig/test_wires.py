@@ -122,7 +122,7 @@ def settles_at_C(wire):
 
 def test_the_shipped_wires_contract_and_settle_below_what_their_board_allows():
     config = load("configs/wires4/hold.toml")
-    limit_C = config.tables.model.arrays["muscle"].activation.temperature_max_C
+    limit_C = config.tables.model.arrays["muscle"].activation[0].temperature_max_C
     for wires in (config.activation(), config.activation(plant=True)):
         for activation in wires:
             assert activation.wire.A_f_C < settles_at_C(activation.wire) < limit_C

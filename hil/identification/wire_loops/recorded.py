@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from scipy.constants import g
 
+from hil.config.table import as_list
 from hil.errors import ConfigError, ModelError
 from hil.experiment.loaded import Experiment
 from hil.identification.wire_loops.loops import Loop, loop_of, read
@@ -85,7 +86,8 @@ def _weight_of(model: Mapping[str, Any]) -> str | None:
     """The free point, without a spring, that one array of wires carries; None if there is none."""
     if model.get("kind") != "cell_array":
         return None
-    kinds = [array.get("activation", {}).get("kind") for array in model["arrays"].values()]
+    activations = [as_list(one.get("activation", {})) for one in model["arrays"].values()]
+    kinds = [kind.get("kind") for of_array in activations for kind in of_array]
     free = [name for name, point in model["points"].items() if point["support"] == "free"]
     if kinds != ["sma"] or len(free) != 1 or model["points"][free[0]].get("spring_N_per_m"):
         return None
@@ -104,7 +106,7 @@ def _of_weight(path: Path, run: xr.Dataset) -> Array:
     config = config_of(path, run)
     model = cast(ModelTable, config.tables.model)
     [array] = model.arrays.values()
-    wire = cast(SmaTable, array.activation)
+    wire = cast(SmaTable, array.activation[0])
     if len(config.model.cell_names) != 1:
         raise ModelError(f"{path}: its array has several cells: give runs of one cell")
     moved_m = _reading(path, run, config, f"{point}.x_m")

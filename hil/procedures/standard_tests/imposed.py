@@ -109,7 +109,7 @@ def _stage(subject: Subject, stroke_m: float, speed_m_per_s: float, key: str) ->
 def _air(temperatures_C: Sequence[float], subject: Subject) -> dict[str, object]:
     """A campaign's factor of the air around the wires."""
     table = subject.config.tables.model
-    wired = [n for n, a in table.arrays.items() if hasattr(a.activation, "ambient_C")]
+    wired = [n for n, a in table.arrays.items() if hasattr(a.activation[0], "ambient_C")]
     if not wired:
         raise ConfigError(f"{subject.rig}: temperatures_C: the rig has no wires: leave it out")
     if len(set(temperatures_C)) < len(temperatures_C):

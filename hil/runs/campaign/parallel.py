@@ -24,6 +24,7 @@ from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
 from hil.runs.campaign.commission import commissioned, known_of
 from hil.runs.campaign.figures import figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial, as_sets
+from hil.runs.campaign.plants import in_tables
 from hil.runs.campaign.tables import CampaignTables, CommissionTable
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -93,7 +94,8 @@ def work_of(campaign: Campaign, trial: Trial, number: int) -> Work:
 def commissioning_of(campaign: Campaign, trial: Trial, table: CommissionTable) -> Work:
     """The commissioning of a trial's plant as work."""
     experiment = str((campaign.path.parent / table.experiment).resolve())
-    sets = as_sets(campaign.drawn(trial))
+    assert campaign.commission is not None
+    sets = as_sets(in_tables(campaign.drawn(trial), campaign.commission))
     return Work(trial.plant, experiment, sets, trial.seed, commissions=True)
 
 

@@ -16,7 +16,7 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.commission import load_commission
-from hil.runs.campaign.plants import drawn_plants, extremes_of
+from hil.runs.campaign.plants import drawn_plants, extremes_of, in_tables
 from hil.runs.campaign.tables import PLANTS_MAX, TAKEN, CampaignTables
 from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
 
@@ -101,7 +101,8 @@ class Campaign:
         """The changes of a trial to its experiment, in the form of `--set`."""
         tuned = as_sets(self.tuned.get(trial.combination, {}))
         known = as_sets(self.known.get(trial.plant, {}))
-        return _sets(self.tables, trial.combination) + tuned + as_sets(self.drawn(trial)) + known
+        drawn = as_sets(in_tables(self.drawn(trial), self.configs[trial.combination]))
+        return _sets(self.tables, trial.combination) + tuned + drawn + known
 
     def commissioning(self) -> list[Trial]:
         """The runs that commission every plant."""
@@ -231,7 +232,8 @@ def _try_extremes(campaign: Campaign) -> None:
         drawn = [plant[key] for plant in every]
         for i in extremes_of(table, drawn):
             try:
-                load(campaign.path.parent / experiment, [*sets, *as_sets({key: drawn[i]})])
+                change = in_tables({key: drawn[i]}, campaign.configs[first.combination])
+                load(campaign.path.parent / experiment, [*sets, *as_sets(change)])
             except ConfigError as error:
                 line = str(error).splitlines()[0]
                 number = i + 1 if i < len(plants) else PLANTS_MAX + i + 1 - len(plants)

@@ -1,11 +1,14 @@
 """Random plants of a campaign: what each draws, and what a figure is over all of them."""
 
+import copy
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from hil.config.table import Table
 from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.tables import CampaignTables, SpreadTable
@@ -51,25 +54,77 @@ def _middle(where: str, key: str, table: SpreadTable, base: Experiment) -> Any:
         return None
     value: Any = base.tables
     for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+        value = [_below(one, part) for one in value] if of_cells(value) else _below(value, part)
     several = value if isinstance(value, list) else [value]
     if not several or any(isinstance(v, bool) or not isinstance(v, int | float) for v in several):
         raise ConfigError(f"{name}: the rig has no number there: {value!r}: check the key")
-    return _for_each(name, key, several, base) if table.each else value
+    if table.each:
+        return _for_each(name, key, several, base)
+    return several[0] if of_table(key) and len(several) == 1 else value
+
+
+def _below(value: Any, part: str) -> Any:
+    return value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+
+
+def of_cells(value: object) -> bool:
+    """Whether this is a list of tables, such as those of cells."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Table)
+
+
+def of_table(key: str) -> tuple[str, str, str] | None:
+    """Array, table and the key in it, of a key of an array's `cell` or `activation`."""
+    found = re.fullmatch(r"plant\.arrays\.([^.]+)\.(cell|activation)\.(.+)", key)
+    return None if found is None else (found[1], found[2], found[3])
 
 
 def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[Any]:
-    """The one value of a list as that of every cell or mass."""
-    what, _, last = key.rpartition(".")
-    arrays = getattr(base.model, "arrays", {}) if what.startswith("plant.arrays.") else {}
-    array = arrays.get(what.removeprefix("plant.arrays."))
-    if array is None or last not in ("force_on_N", "mass_kg"):
+    """The one value as that of every cell or mass."""
+    array, _, last = key.removeprefix("plant.arrays.").partition(".")
+    arrays = getattr(base.model, "arrays", {})
+    if array not in arrays or not (of_table(key) or last in ("force_on_N", "mass_kg")):
         raise ConfigError(
-            f"{name}: each is for plant.arrays.NAME.force_on_N and plant.arrays.NAME.mass_kg"
+            f"{name}: each is for the cells of an array: plant.arrays.NAME.force_on_N, mass_kg, "
+            "cell.KEY or activation.KEY"
         )
-    topology = array.topology
-    n = topology.n_cells if last == "force_on_N" else topology.n_masses
+    topology = arrays[array].topology
+    n = topology.n_masses if last == "mass_kg" else topology.n_cells
     return value * n if len(value) == 1 else value
+
+
+def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:
+    """Keys to set for what a plant draws; a value for each cell takes a whole list of tables."""
+    parts = {key: found for key in drawn if (found := of_table(key))}
+    lists = {parts[key][:2] for key in parts if isinstance(drawn[key], list)}
+    made: dict[str, object] = {}
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for key, value in drawn.items():
+        if key not in parts or parts[key][:2] not in lists:
+            made[key] = value
+            continue
+        array, kind, rest = parts[key]
+        whole = f"{PLANT}arrays.{array}.{kind}"
+        if whole not in tables:
+            tables[whole] = _dumped(getattr(base.tables.plant.arrays[array], kind))
+            if len(tables[whole]) == 1:
+                n_cells = base.model.arrays[array].topology.n_cells
+                tables[whole] = [copy.deepcopy(tables[whole][0]) for _ in range(n_cells)]
+        values = value if isinstance(value, list) else [value] * len(tables[whole])
+        for table, one in zip(tables[whole], values, strict=True):
+            _put(table, rest, one)
+    return made | tables
+
+
+def _dumped(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    """Tables as plain values, without the records that their drawn values depart from."""
+    return [one.model_dump(by_alias=True, exclude_none=True, exclude={"record"}) for one in tables]
+
+
+def _put(table: dict[str, Any], key: str, value: object) -> None:
+    *path, last = key.split(".")
+    for part in path:
+        table = table[part]
+    table[last] = value
 
 
 def _draw(tables: CampaignTables, number: int, key: str, middle: Any) -> Any:

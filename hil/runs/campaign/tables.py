@@ -228,8 +228,8 @@ class SpreadTable(Table):
 
     `relative` (of the key's value) or `absolute` is the standard deviation of a `normal` or
     `lognormal` distribution, or half the width of a `uniform` one; `choice` takes one of `choices`.
-    Each number of a list is drawn for itself; with `each` the one value of `force_on_N` or
-    `mass_kg` is drawn for every cell or mass.
+    Each number of a list is drawn for itself; with `each` the one value of an array's `force_on_N`,
+    `mass_kg`, `cell` or `activation` is drawn for every cell or mass.
     """
 
     distribution: Literal["normal", "uniform", "lognormal", "choice"] = "normal"
@@ -265,7 +265,7 @@ class CommissionTable(Table):
     experiment: str
     free: list[str] = []
     fix: list[str] = []
-    each: list[Literal["mass_kg", "force_on_N", "cell"]] = []
+    each: list[Literal["mass_kg", "force_on_N", "cell", "activation"]] = []
 
 
 class CampaignTables(Table):

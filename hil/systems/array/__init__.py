@@ -43,12 +43,12 @@ def _inputs(model: CellArray) -> Sequence[str]:
 
 def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
     """Supply voltage of every array whose cells are wires, by configuration key."""
-    found = []
-    for name, array in table.arrays.items():
-        supply_V = getattr(array.activation, "supply_V", None)
-        if supply_V is not None:
-            found.append((f"model.arrays.{name}.activation.supply_V", supply_V))
-    return found
+    return [
+        (f"model.arrays.{name}.activation.supply_V", supply_V)
+        for name, array in table.arrays.items()
+        for supply_V in dict.fromkeys(getattr(one, "supply_V", None) for one in array.activation)
+        if supply_V is not None
+    ]
 
 
 def _recorded(table: ModelTable, model: CellArray) -> dict[str, Any]:

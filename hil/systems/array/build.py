@@ -17,6 +17,7 @@ from hil.systems.array.model.cell_kinds import cell_kinds
 from hil.systems.array.model.fingerprint import FingerprintError
 from hil.systems.array.model.network import Array, Point
 from hil.systems.array.tables import (
+    ActivationTable,
     ArrayTable,
     CellArraysTable,
     SigmoidTable,
@@ -84,45 +85,47 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             f"arrays.{name}.force_on_N: {len(forces)} forces given, the fingerprint has "
             f"{n_cells} cells: give one number for all or a list of {n_cells}"
         )
-    shape: dict[str, Any] = {}
-    if isinstance(table.activation, SmaTable):
-        return _loaded(name, table, table.activation, forces)
-    match table.activation:
-        case SigmoidTable() as a:
-            shape = a.model_dump(exclude={"kind", "record"})
-        case ThermalTable() as a:
-            try:
-                wire = build_wire(a)
-            except ValueError as error:
-                raise ModelError(f"arrays.{name}.activation: {error}") from None
-            shape = {"wire": wire}
-    return [CellActivation(force, table.activation.kind, **shape) for force in forces]
-
-
-def _loaded(
-    name: str, table: ArrayTable, own: SmaTable, forces: Sequence[float]
-) -> list[CellActivation]:
-    """Cells whose wires are under stress."""
-    kinds = table.cell * len(forces) if len(table.cell) == 1 else table.cell
-    found = []
-    for force_on_N, cell in zip(forces, kinds, strict=True):
+    kinds = activation_tables(table)
+    if len(kinds) != n_cells:
+        raise ModelError(
+            f"arrays.{name}.activation: {len(kinds)} tables given, the fingerprint has {n_cells} "
+            f"cells: give one table for all or a list of {n_cells}"
+        )
+    laws = table.cell * n_cells if len(table.cell) == 1 else table.cell
+    built = []
+    for n, (force_on_N, kind, cell) in enumerate(zip(forces, kinds, laws, strict=True), start=1):
         try:
-            wire, loaded = loaded_wire(own, build_wire(own), cell, force_on_N)
+            built.append(_activation(force_on_N, kind, cell))
         except ValueError as error:
-            raise ModelError(f"arrays.{name}.activation: {error}") from None
-        found.append(CellActivation(force_on_N, "sma", wire=wire, loaded=loaded))
-    return found
+            which = f" {n}" if len(table.activation) > 1 else ""
+            raise ModelError(f"arrays.{name}.activation{which}: {error}") from None
+    return built
+
+
+def activation_tables(table: ArrayTable) -> Sequence[ActivationTable]:
+    """The activation of every cell; one table is that of all cells."""
+    n_cells = fingerprint.parse(table.fingerprint).n_cells
+    return table.activation * n_cells if len(table.activation) == 1 else table.activation
+
+
+def _activation(force_on_N: float, table: ActivationTable, cell: Any) -> CellActivation:
+    """A cell's activation; ValueError if its values are invalid."""
+    if isinstance(table, SmaTable):
+        wire, loaded = loaded_wire(table, build_wire(table), cell, force_on_N)
+        return CellActivation(force_on_N, "sma", wire=wire, loaded=loaded)
+    shape: dict[str, Any] = {}
+    if isinstance(table, SigmoidTable):
+        shape = table.model_dump(exclude={"kind", "record"})
+    elif isinstance(table, ThermalTable):
+        shape = {"wire": build_wire(table)}
+    return CellActivation(force_on_N, table.kind, **shape)
 
 
 def cell_wires(
     table: CellArraysTable, cell_names: Sequence[str], branches: Sequence[CellBranches | None]
 ) -> dict[str, CellWire]:
     """Return the wires of the cells that have one, by name of the cell."""
-    kinds = [
-        array.activation
-        for array in table.arrays.values()
-        for _ in range(fingerprint.parse(array.fingerprint).n_cells)
-    ]
+    kinds = [kind for array in table.arrays.values() for kind in activation_tables(array)]
     return {
         name: CellWire(name, one.wire, kind.temperature_max_C, own)
         for name, kind, one, own in zip(

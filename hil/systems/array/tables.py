@@ -174,7 +174,9 @@ class ArrayTable(Table):
     dead_cells: list[int] = []
     broken_cells: list[int] = []
     cell: Annotated[list[CellTable], BeforeValidator(as_list), Field(min_length=1)]
-    activation: ActivationTable = StepTable(kind="step")
+    activation: Annotated[list[ActivationTable], BeforeValidator(as_list), Field(min_length=1)] = [
+        StepTable(kind="step")
+    ]
     record: Records = None
 
 

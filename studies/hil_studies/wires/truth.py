@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from hil.bundled_configs import root
 from hil.config.files import merge, read_toml
-from hil.config.table import Positive, Table
+from hil.config.table import Positive, Table, as_list
 from hil.errors import ModelError
 from hil.pages.study import as_table
 from hil.platform.whole_files import write_whole
@@ -139,7 +139,8 @@ def rigs_with_wires() -> dict[str, str]:
     for path in sorted((root() / "configs").glob("*/rig.toml")):
         table = read_toml(path)
         arrays = table.get("model", {}).get("arrays", {})
-        kinds = {array.get("activation", {}).get("kind") for array in arrays.values()}
+        activations = [as_list(array.get("activation", {})) for array in arrays.values()]
+        kinds = {one.get("kind") for of_array in activations for one in of_array}
         if table["model"]["kind"] == "cell_array" and kinds & {"thermal", "sma"}:
             found[path.parent.name] = path.read_text(encoding="utf-8")
     return found

@@ -112,7 +112,7 @@ def test_tangents_of_a_simulated_wire_are_the_temperatures_of_its_law(configs):
         ("latent_heat_J_per_kg", 24.2e3))]  # fmt: skip
     config = load(configs / "isotonic" / "pulse.toml", lines)
     [wire] = config.tables.model.arrays.values()
-    plain = wire.activation.model_copy(update={"heating": None, "cooling": None})
+    plain = [wire.activation[0].model_copy(update={"heating": None, "cooling": None})]
     table = config.tables.model.model_copy(
         update={"arrays": {"wire": wire.model_copy(update={"activation": plain})}}
     )

@@ -145,7 +145,7 @@ def test_what_cannot_be_commissioned_is_refused_in_a_line(write, rig, free, line
 
 
 def test_a_value_for_each_is_of_forces_and_masses(write):
-    with pytest.raises(ConfigError, match="each is for plant"):
+    with pytest.raises(ConfigError, match="each is for the cells of an array"):
         load_campaign(write('[spread."devices.daq.channels.force.sim.noise_rms_V"]\n'
                             "relative = 0.1\neach = true\n"))  # fmt: skip
 
@@ -156,3 +156,95 @@ def test_nothing_is_commissioned_where_no_plant_is_drawn(write):
     path.write_text(text.split("[spread.")[0].replace("plants = 2\n", ""))
     with pytest.raises(ConfigError, match="commission: no plant is drawn"):
         load_campaign(path)
+
+
+def test_a_value_of_each_cells_wire_is_drawn_fitted_and_run(configs, tmp_path):
+    """Stiffness and convection of every cell; what the wires have in common is in every table."""
+    path = tmp_path / "each.toml"
+    path.write_text(f"""
+[campaign]
+name = "each"
+experiments = ["{configs / "wires4/pulse.toml"}"]
+plants = 3
+[spread."plant.arrays.muscle.cell.k_se_N_per_m"]
+relative = 0.05
+each = true
+[spread."plant.arrays.muscle.activation.convection_W_per_m2_K"]
+relative = 0.1
+each = true
+[spread."plant.arrays.muscle.activation.ambient_C"]
+absolute = 1.0
+[spread."plant.arrays.muscle.activation.heating.middle_C"]
+absolute = 2.0
+each = true
+""")
+    campaign = load_campaign(path)
+    for trial in campaign.trials:
+        drawn = campaign.drawn(trial)
+        array = campaign.config(trial).tables.plant.arrays["muscle"]
+        wires = array.activation
+        assert [one.convection_W_per_m2_K for one in wires] == drawn[
+            "plant.arrays.muscle.activation.convection_W_per_m2_K"
+        ]
+        assert len({one.convection_W_per_m2_K for one in wires}) == 4
+        assert {one.ambient_C for one in wires} == {
+            drawn["plant.arrays.muscle.activation.ambient_C"]
+        }
+        assert [one.heating.middle_C for one in wires] == drawn[
+            "plant.arrays.muscle.activation.heating.middle_C"
+        ]
+        assert [one.cooling.middle_C for one in wires] == [56.3] * 4
+        assert [one.k_se_N_per_m for one in array.cell] == drawn[
+            "plant.arrays.muscle.cell.k_se_N_per_m"
+        ]
+        # The model is the rig's file's: the controller knows of none of it.
+        model = campaign.config(trial).tables.model
+        assert model == campaign.configs[trial.combination].tables.model
+
+
+def test_cells_with_wires_of_their_own_are_those_of_arrays_with_each_of_them(configs):
+    """In parallel between fixed ends each cell pulls as in an array of cells like it."""
+    one, other = {"convection_W_per_m2_K": 100.0}, {"convection_W_per_m2_K": 150.0}
+    sets = ("experiment.duration_s=1.5", "plant={}")
+    file = configs / "wires4/pulse.toml"
+    plain = (
+        hil.load(file, sets)
+        .tables.model.arrays["muscle"]
+        .activation[0]
+        .model_dump(exclude_none=True, exclude={"record"})
+    )
+    forces_N = []
+    for tables in ([one] * 4, [other] * 4, [one, one, other, other]):
+        whole = [{**plain, **more} for more in tables]
+        config = hil.load(file, sets, model={"arrays": {"muscle": {"activation": whole}}})
+        system = config.system(plant=False)
+        for _ in range(1500):
+            system.step(np.ones(4))
+        forces_N.append(system.y[1])
+    assert forces_N[2] == pytest.approx(0.5 * (forces_N[0] + forces_N[1]), rel=1e-9)
+    assert abs(forces_N[0] - forces_N[1]) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("activation", "line"),
+    [
+        ("[{kind='step'}, {kind='step'}]",
+         "arrays.muscle.activation: 2 tables given, the fingerprint has 6 cells"),
+        ("[]", "model.arrays.muscle.activation"),
+        ("[{kind='thermal', A_s_C=99.0}, {kind='step'}, {kind='step'}, {kind='step'}, "
+         "{kind='step'}, {kind='step'}]", "activation 1: A_s_C must be below A_f_C"),
+    ],
+)  # fmt: skip
+def test_activations_that_are_no_cells_are_refused_in_a_line(configs, activation, line):
+    with pytest.raises(ConfigError, match=line):
+        hil.load(configs / "miga6/pid.toml", (f"model.arrays.muscle.activation={activation}",))
+
+
+def test_no_experiment_loosens_the_limit_of_one_cell(configs):
+    """The rig has one table for all four; an experiment gives each its own."""
+    table = hil.load(configs / "wires4/pulse.toml").merged.table["model"]["arrays"]["muscle"]
+    loose = [dict(table["activation"]) for _ in range(4)]
+    loose[2]["temperature_max_C"] = 181.0
+    changed = {"arrays": {"muscle": {"activation": loose}}}
+    with pytest.raises(ConfigError, match=r"activation.2.temperature_max_C = 181: looser than"):
+        hil.load(configs / "wires4/pulse.toml", model=changed)
