@@ -6,6 +6,7 @@ TLS, with credentials that are in memory alone and last for one command.
 
 import logging
 import os
+import pickle
 import signal
 import ssl
 import sys
@@ -93,7 +94,7 @@ def through_dask(
     """
     from distributed import KilledWorker, as_completed
 
-    futures = [client.submit(work, *item, pure=False) for item in items]
+    futures = [client.submit(pickle.loads, _sealed(work, *item), pure=False) for item in items]
     item_of = dict(zip((f.key for f in futures), items, strict=True))
     try:
         for future, rows in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
@@ -106,6 +107,27 @@ def through_dask(
         client.cancel(futures)
 
 
+class _Call:
+    """A call that is made when its pickle is loaded."""
+
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
+        self._call = (function, arguments)
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self._call
+
+
+def _sealed(function: Callable[..., object], *arguments: object) -> bytes:
+    """A call as bytes, which a scheduler passes on to a worker without any code of the call.
+
+    `pickle.loads` makes it, in the process that has the code.
+    """
+    from distributed.protocol.pickle import dumps
+
+    sealed: bytes = dumps(_Call(function, *arguments))  # type: ignore[no-untyped-call]
+    return sealed
+
+
 def refuse_others(client: Any) -> None:
     """Refuse workers with other versions than those of this program.
 
@@ -115,7 +137,7 @@ def refuse_others(client: Any) -> None:
         One line about the first such worker.
     """
     try:
-        found: dict[str, dict[str, str]] = client.run(numerics)
+        found: dict[str, dict[str, str]] = client.run(pickle.loads, _sealed(numerics))
     except (ImportError, AttributeError) as error:
         here = numerics()["hil-arrays"]
         raise ConfigError(

@@ -87,13 +87,13 @@ class Work(NamedTuple):
 
 def work_of(campaign: Campaign, trial: Trial, number: int) -> Work:
     """A trial of a campaign as work, without a recording."""
-    experiment = str((campaign.path.parent / trial.experiment).resolve())
+    experiment = os.path.abspath(campaign.path.parent / trial.experiment)
     return Work(number, experiment, campaign.sets(trial), trial.seed)
 
 
 def commissioning_of(campaign: Campaign, trial: Trial, table: CommissionTable) -> Work:
     """The commissioning of a trial's plant as work."""
-    experiment = str((campaign.path.parent / table.experiment).resolve())
+    experiment = os.path.abspath(campaign.path.parent / table.experiment)
     assert campaign.commission is not None
     sets = as_sets(in_tables(campaign.drawn(trial), campaign.commission))
     return Work(trial.plant, experiment, sets, trial.seed, commissions=True)

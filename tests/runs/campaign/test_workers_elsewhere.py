@@ -71,7 +71,8 @@ def write(tmp_path, configs):
         (folder / "rigs/miga6/own/mine.py").write_text(MINE)
         (folder / "rigs/miga6/mine.toml").write_text(EXPERIMENT)
         (folder / "elsewhere.toml").write_text(CAMPAIGN.format(plants=plants))
-        return folder / "elsewhere.toml"
+        (tmp_path / "link").symlink_to(folder, target_is_directory=True)
+        return tmp_path / "link/elsewhere.toml"
 
     return written
 
@@ -86,12 +87,12 @@ def test_all_that_loading_reads_travels_with_the_work(write):
     bundle = bundle_of(campaign.configs.values())
     assert "rigs/miga6/own/mine.py" in bundle.files
     assert any(name.startswith("calibration/") for name in bundle.files)
-    shutil.rmtree(path.parent)
+    shutil.rmtree(path.parent.resolve())
     there = run_batch(works, bundle, numerics(), run)
     recording = there[1].pop("recording")
     assert [r["figures"] for r in there] == [r["figures"] for r in here]
     assert [r["outcome"] for r in there] == ["complete", "complete"]
-    kept = path.parent.with_suffix(".h5")
+    kept = path.parent.with_name("kept.h5")
     kept.write_bytes(recording)
     assert np.mean(hil.open_run(kept).force_model_N.values) == here[1]["figures"]["force_N"]
     assert unpacked(bundle) == unpacked(bundle), "once a process"
@@ -104,14 +105,14 @@ def test_a_worker_of_another_version_is_refused_in_one_line(write):
         run_batch([], bundle, {**numerics(), "numpy": "1.0"}, lambda work: {})
     assert "\n" not in str(no.value)
     older = {**numerics(), "hil-arrays": "0.0.9 (12345678)"}
-    client = SimpleNamespace(run=lambda function: {"tcp://a:1": numerics(), "tcp://b:2": older})
+    client = SimpleNamespace(run=lambda *call: {"tcp://a:1": numerics(), "tcp://b:2": older})
     with pytest.raises(ConfigError, match=r"worker tcp://b:2: hil-arrays 0\.0\.9 \(12345678\)"):
         refuse_others(client)
     refuse_other(numerics(), numerics(), "worker")
 
 
 def test_a_worker_without_hil_is_refused_in_one_line():
-    def run(function):
+    def run(function, call):
         raise ModuleNotFoundError("No module named 'hil'")
 
     with pytest.raises(ConfigError, match=r"a worker has no hil-arrays .*: install it there") as no:
