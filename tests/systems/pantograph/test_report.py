@@ -61,6 +61,22 @@ def test_the_page_has_both_tables_the_figures_and_what_is_not_reproduced(reporte
 
 
 @pytest.mark.slow
+def test_the_asymmetric_page_has_what_is_known_of_tables_v_and_vi(configs, tmp_path):
+    sets = ("controller.gamma_deg=[-7.58, 0.0]", "controller.repeats=1",
+            "controller.travel_s=0.4", "experiment.duration_s=2.2")  # fmt: skip
+    config = load(configs / "pantograph/impact_asymmetric.toml", sets)
+    session.run(Plan(config), Output(out=tmp_path / "run.h5"))
+    assert main(["report", str(tmp_path / "run.h5")]) == 0
+    page = (tmp_path / "run.html").read_text()
+    printed = [row for row in page.split("<tr>") if ">printed<" in row]
+    assert len(printed) == 3  # case 5 of Table V; cases 5 and 6 of Table VI
+    for row, texts in zip(printed, ((">10<", ">1<"), (">109.6<",), (">105.9<", ">1.40<")),
+                          strict=True):  # fmt: skip
+        assert all(text in row for text in texts)
+    assert "3.5 % below to 6.2 % above" in page
+
+
+@pytest.mark.slow
 def test_a_run_that_met_nothing_is_reported_with_the_reason(configs, tmp_path):
     sets = ("controller.gamma_deg=[0.0]", "experiment.duration_s=2.0", "controller.repeats=1",
             "plant.plate.y_m=0.26")  # fmt: skip
