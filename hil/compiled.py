@@ -14,9 +14,17 @@ NO_CACHE = (
 uncached: list[str] = []  # kernels for which there is no folder
 if TYPE_CHECKING:
     from numba import njit as njit
+
+    def borrowed(arrays: Any) -> Any:
+        """The same array, or tuple of arrays, whose views are not counted.
+
+        A count is an atomic operation, which costs more than an exponential. For kernels, whose
+        caller holds the arrays.
+        """
 else:
     try:
         import numba
+        import numba.extending
     except ImportError:
         MISSING = (
             "Numba is not installed: models run 4 to 30 times slower, too slow for most runs on "
@@ -40,3 +48,27 @@ else:
                     raise
                 uncached.append(function.__name__)
                 return numba.njit(**options | {"cache": False})(function)
+
+    if MISSING or numba.config.DISABLE_JIT:
+
+        def borrowed(arrays: Any) -> Any:
+            return arrays
+
+    else:
+
+        @numba.extending.intrinsic
+        def borrowed(_context: Any, arrays: Any) -> Any:
+            def bare(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+                if isinstance(kind, numba.types.BaseTuple):
+                    parts = [builder.extract_value(value, i) for i in range(len(kind))]
+                    bared = [bare(context, builder, *one) for one in zip(kind, parts, strict=True)]
+                    return context.make_tuple(builder, kind, bared)
+                if not isinstance(kind, numba.types.Array):
+                    return value
+                whole = context.make_array(kind)(context, builder, value)
+                whole.meminfo, whole.parent = whole.meminfo.type(None), whole.parent.type(None)
+                return whole._getvalue()
+
+            return arrays(arrays), lambda context, builder, _, values: bare(
+                context, builder, arrays, values[0]
+            )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hil
+from hil import compiled
 from hil.platform import provenance
 
 CONFIGS = Path(hil.__file__).resolve().parents[1] / "configs"
@@ -42,6 +43,24 @@ def test_a_run_without_numba_warns_and_gives_the_same_rows(tmp_path):
         assert json.loads(one.attrs["software"])["processor"] == platform.machine()
         for name in ("t_s", "force_measured_N", "force_model_N", "cells_commanded"):
             assert np.array_equal(one["ticks"][name][()], other["ticks"][name][()]), name
+
+
+@compiled.njit
+def doubled(arrays):
+    """Twice the rows of the first array, in place, and the second one's sum."""
+    first, (second, scale) = compiled.borrowed(arrays)
+    for row in first:
+        row *= scale
+    return second.sum()
+
+
+def test_borrowed_arrays_are_the_callers_own_and_are_not_counted():
+    one, other = np.arange(6.0).reshape(2, 3), np.ones(4, dtype=np.int64)
+    before = sys.getrefcount(one), sys.getrefcount(other)
+    for _ in range(5):
+        assert doubled((one, (other, 2.0))) == 4
+    assert one.tolist() == [[0.0, 32.0, 64.0], [96.0, 128.0, 160.0]]
+    assert (sys.getrefcount(one), sys.getrefcount(other)) == before
 
 
 def test_a_recording_names_a_package_that_was_not_installed(monkeypatch):

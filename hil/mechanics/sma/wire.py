@@ -55,7 +55,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.compiled import njit
+from hil.compiled import borrowed, njit
 from hil.mechanics.sma.resistance import N_CONSTANTS, Resistivity, ohm_per_m
 
 MAKERS_CURRENT_A = 0.2
@@ -368,7 +368,7 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
     """Advance the wires whose transitions do not depend on stress by one period."""
-    own, where, laws, force_on, T, xi, current, resistance = arrays
+    own, where, laws, force_on, T, xi, current, resistance = borrowed(arrays)
     for k in own:
         n = where[k]
         law = laws[k]

@@ -96,6 +96,7 @@ class Activation:
     has_wires, has_switched : whether a cell is a wire; whether one is none
     theta : (N,) array, state of the sigmoid cells
     wires : state and electrical quantities of the cells that are wires
+    arrays : arguments of `switched`
     F_before_N, F_N : (N,) arrays
         Activation forces at the start (after switching) and at the end of the last period.
     """
@@ -114,13 +115,9 @@ class Activation:
         self.theta = np.empty(len(cells))
         self.F_before_N = np.empty(len(cells))
         self.F_N = np.empty(len(cells))
-        self.reset()
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Arguments of `switched`."""
         own = (self._force_on, self._kind, self._stop, self._step)
-        return (*own, self.theta, self.F_before_N, self.F_N)
+        self.arrays: tuple[NDArray[Any], ...] = (*own, self.theta, self.F_before_N, self.F_N)
+        self.reset()
 
     def reset(self) -> None:
         """Set all cells cold."""

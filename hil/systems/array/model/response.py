@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Array, Indices
 from hil.mechanics.discrete import LinearStepper, advanced
 from hil.mechanics.sma.wire import step_wires
@@ -96,7 +96,8 @@ def _move(moves, start_m, end_m, step, h):  # type: ignore[no-untyped-def]
 def _run(cells, steps, forces, linear, motion, of_wires, rows):  # type: ignore[no-untyped-def]
     """`ArraySystem.step` for every period."""
     n_steps, h, some_switched = steps
-    switching, unloaded, loaded = forces
+    cells, motion, linear = borrowed(cells), borrowed(motion), borrowed(linear)
+    switching, unloaded, loaded = borrowed(forces)
     force_on, kind, stop, rate, theta, F_before, F = switching
     Ad, B0, B1, C, D, x, x_next, y, state = linear
     moves_m, moves, u0, u1 = motion

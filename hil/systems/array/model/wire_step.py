@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.compiled import njit
+from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stressed import N_CONSTANTS, advance, moves, places, settled, stroke
 from hil.mechanics.sma.wire import (
@@ -87,9 +87,10 @@ def step_loaded(drive, x, wires, F_before, F, motion):  # type: ignore[no-untype
     `motion` has position and velocity of every driven point, before and after the step. F_before
     and F (N,) are the cells' forces.
     """
+    wires = borrowed(wires)
     at, free, per = wires.at, wires.free, wires.stretch_per
-    for n in at[0]:
-        F_before[n] = F[n]
+    for i in range(len(free)):
+        F_before[at[0, i]] = F[at[0, i]]
     free[:] = 0.0
     _add(per, len(F), x, free)
     _add(per, len(F) + len(x), F_before, free)
@@ -105,6 +106,7 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
 
     F becomes that after the step.
     """
+    wires = borrowed(wires)
     at, own, loads, free, per = wires.at, wires.own, wires.loads, wires.free, wires.stretch_per
     state, laws = wires.state, wires.laws
     for i in range(len(own)):
