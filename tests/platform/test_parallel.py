@@ -1,15 +1,18 @@
 """Who may connect to parallel work: holders of its credentials, on this computer."""
 
+import os
+import pickle
 import socket
 import ssl
 from contextlib import closing
 
+import dask
 import psutil
 import pytest
 from distributed import Client, LocalCluster, Security
 
-from hil.errors import ConfigError
-from hil.platform.parallel import Scheduler, scheduler_of, through_dask, workers
+from hil.errors import ConfigError, DeviceError
+from hil.platform.parallel import Scheduler, _sealed, scheduler_of, through_dask, workers
 
 ITEMS = [(n,) for n in range(2)]
 
@@ -116,6 +119,23 @@ def test_a_scheduler_without_credentials_is_warned_of(capsys):
         assert dict(_results(Scheduler(address)))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"warning: --scheduler {address}: no credentials: whoever reaches it")
+
+
+@pytest.mark.slow
+def test_work_that_ends_every_worker_is_one_line():
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        workers(None, jobs=1) as client,
+        pytest.raises(DeviceError, match="several workers died at the same work") as ended,
+    ):
+        list(through_dask([(9,)], os._exit, client))
+    assert "\n" not in str(ended.value)
+
+
+def test_a_scheduler_gets_bytes_that_make_the_call_where_they_are_loaded():
+    sealed = _sealed(divmod, 7, 2)
+    assert isinstance(sealed, bytes)
+    assert pickle.loads(sealed) == (3, 1)
 
 
 @pytest.mark.parametrize(

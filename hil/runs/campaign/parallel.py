@@ -32,8 +32,9 @@ from hil.runs.simulate import simulate
 
 BATCH = 8  # trials at most that go to a worker, and are lost with it, at once
 BATCHES = 4  # for each worker at least, so that none waits long for the last
-START_S = 12.0
-"""Time until new processes have loaded all code; they must save more than that."""
+START_S, FIRST_S = 12.0, 1.5
+"""New processes must save START_S, the time until they have loaded all code, where the first trial
+of this process takes FIRST_S; both are longer on a slower or busier computer."""
 
 
 def check_apart(
@@ -222,7 +223,7 @@ class Workers:
         self._one = partial(run_apart, tables=campaign.tables, strict=strict)
         self._campaign, self._scheduler = campaign, scheduler
         self._n = jobs or os.cpu_count() or 1
-        self._least_s, self._n_run = inf, 0
+        self._first_s, self._least_s = 0.0, inf
         self._stack = ExitStack()
         self._client: Any = None
 
@@ -243,9 +244,9 @@ class Workers:
         while left and not self._parallel(len(left) + later):
             work = left.pop(0)
             result = self._one(work)
-            if self._n_run:  # the first one loads and compiles
+            if self._first_s:
                 self._least_s = min(self._least_s, result["took_s"])
-            self._n_run += 1
+            self._first_s = self._first_s or result["took_s"]  # it loads and compiles
             yield work, result
         if left:
             yield from self._through_dask(left)
@@ -276,4 +277,4 @@ class Workers:
         if self._client is not None or self._scheduler is not None:
             return True
         saved_s = n_left * self._least_s * (1.0 - 1.0 / self._n)
-        return isfinite(self._least_s) and saved_s > START_S
+        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
