@@ -1,7 +1,7 @@
 """Validates TOML tables; every error is one line with file, key, value and remedy."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
@@ -83,7 +83,7 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
         case "extra_forbidden":
             name = str(path[-1])
             if name in _known_keys():
-                text = f"unknown key of this table{_belongs(merged.table, name)}"
+                text = f"unknown key of this table{_belongs(merged.table, path)}"
             else:
                 text = f"unknown key{did_you_mean(name, _known_keys()) or ': remove it'}"
             shown = ""
@@ -117,13 +117,30 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
     return one_line(f"{where}: {key}{shown}: {text}")
 
 
-def _belongs(table: Any, name: str) -> str:
+def _belongs(table: Any, path: Sequence[str | int]) -> str:
     """Where a key that stands in the wrong table belongs, as the end of a line."""
+    name, wrong = str(path[-1]), ".".join(map(str, path))
     originals = {key: value for key, value in table.items() if key != "plant"}  # a copy of [model]
-    places = [".".join(place) for place in _places(originals, name) if len(place) > 1]
-    if len(places) == 1:
-        return f": did you mean '{places[0]}'?"
-    return ", but known in another: move it"
+    places = {".".join(place) for place in _places(originals, name) if len(place) > 1}
+    if not places - {wrong}:
+        places |= set(_fields(name))
+    places.discard(wrong)
+    if not places:
+        return ": remove it"
+    return (
+        f": did you mean '{places.pop()}'?"
+        if len(places) == 1
+        else (", but known in another: move it")
+    )
+
+
+def _fields(name: str) -> Iterator[str]:
+    """The keys of this name in the tables of a file, one level down."""
+    for tables in _every_table():
+        for field, info in tables.model_fields.items() if "loop" in tables.model_fields else ():
+            kind = info.annotation
+            if isinstance(kind, type) and issubclass(kind, Table) and name in kind.model_fields:
+                yield f"{field}.{name}"
 
 
 def _places(table: object, name: str) -> list[tuple[str, ...]]:
@@ -153,10 +170,14 @@ def _short(value: object) -> str:
 @cache
 def _known_keys() -> list[str]:
     """Every key of every table."""
-    keys: set[str] = set()
+    return sorted({info.alias or name for table in _every_table()
+                   for name, info in table.model_fields.items()})  # fmt: skip
+
+
+def _every_table() -> Iterator[type[Table]]:
+    """Every kind of table that is loaded."""
     todo = list(Table.__subclasses__())
     while todo:
         table = todo.pop()
         todo += table.__subclasses__()
-        keys |= {info.alias or name for name, info in table.model_fields.items()}
-    return sorted(keys)
+        yield table

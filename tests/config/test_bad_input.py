@@ -316,6 +316,23 @@ def test_a_key_set_outside_its_table_is_named_with_its_table(configs, capsys):
     assert "did you mean 'controller.k_p'?" in line
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("loop.force_max_N=1", "guard.force_max_N"), ("guard.duration_s=1", "experiment.duration_s"),
+     ("controller.flush_s=1", "record.flush_s")],
+)  # fmt: skip
+def test_a_key_in_the_wrong_table_is_named_with_its_own(given, meant, configs, capsys):
+    """Also where the rig does not have it: configs/arm has no `guard.force_max_N`."""
+    line = refused(capsys, "check", configs / "arm/reach.toml", "--set", given)
+    assert f"did you mean '{meant}'?" in line
+
+
+def test_a_key_is_never_answered_with_its_own_name(configs, capsys):
+    """`steps` is a key of another kind of controller."""
+    line = refused(capsys, "check", configs / "miga6/pid.toml", "--set", "controller.steps=[]")
+    assert line.endswith("controller.steps: unknown key of this table: remove it")
+
+
 def test_a_key_that_several_tables_have_names_none_of_them(configs, capsys):
     line = refused(capsys, "check", configs / "miga6/pid.toml", "--set", "kind='pid'")
     assert line.endswith("known in another: move it")
