@@ -9,7 +9,7 @@ from typing import TypeVar
 from hil.config.values import TomlTable
 from hil.devices.board import protocol
 from hil.devices.board.scan import scan_s
-from hil.devices.switch_tables import build_wire
+from hil.devices.switch_tables import BoardWireTable, build_wire
 from hil.devices.tables import BoardResistanceTable, CellBoardTable
 from hil.errors import ConfigError, one_line
 from hil.experiment import board_resistance
@@ -164,10 +164,7 @@ def protections(tables: RigTables, model: Model) -> list[Protection]:
     thermal = thermal_cells(tables.model, model)
     boards = []
     for name, board in boards_of(tables.devices).items():
-        cells = {cell: thermal[cell] for cell in board.cells if cell in thermal}
-        if board.wire is not None:
-            one, highest_C = build_wire(board.wire), board.wire.temperature_max_C
-            cells = {cell: CellWire(cell, one, highest_C) for cell in board.cells} | cells
+        cells = wires_at(board.cells, thermal, board.wire)
         known = [cells[cell] for cell in board.cells if cell in cells]
         unknown = [cell for cell in board.cells if cell not in cells]
         limits = protocol.default_limits() | board.limits
@@ -269,6 +266,20 @@ def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:
 
 def _current_max_mA(board: CellBoardTable) -> int:
     return (protocol.default_limits() | board.limits)["current_max_mA"]
+
+
+def wires_at(
+    names: Sequence[str], modelled: Mapping[str, CellWire], table: BoardWireTable | None
+) -> dict[str, CellWire]:
+    """Wires of a device's cells: the model's, else the device's; of two maxima the lower."""
+    if table is None:
+        return {name: modelled[name] for name in names if name in modelled}
+    one, most_C = build_wire(table), table.temperature_max_C
+    wires = {name: modelled.get(name, CellWire(name, one, most_C)) for name in names}
+    return {
+        name: replace(wire, temperature_max_C=min(wire.temperature_max_C, most_C))
+        for name, wire in wires.items()
+    }
 
 
 def thermal_cells(table: KindOfTable, model: Model) -> dict[str, CellWire]:

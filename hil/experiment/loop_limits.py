@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 
-from hil.devices.switch_tables import build_wire
 from hil.devices.tables import NidaqTable
-from hil.experiment.board_limits import thermal_cells
+from hil.experiment.board_limits import thermal_cells, wires_at
 from hil.experiment.kind import Model
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import CellWire
@@ -71,10 +70,7 @@ def protections(tables: RigTables, model: Model) -> list[LoopProtection]:
         table = device.switches
         is_card = isinstance(device, NidaqTable)
         dead_man_s = device.watchdog_s if is_card else table.dead_man_s
-        wires = {cell: thermal[cell] for cell in table.names if cell in thermal}
-        if table.wire is not None:
-            one, most_C = build_wire(table.wire), table.wire.temperature_max_C
-            wires = {cell: CellWire(cell, one, most_C) for cell in table.names} | wires
+        wires = wires_at(table.names, thermal, table.wire)
         cold_C, warm_C = table.ambient_range_C
         volts = [s.voltage_V for s in supplies] or [wire.wire.cell_V for wire in wires.values()]
         limits_A = [supply.current_A for supply in supplies]

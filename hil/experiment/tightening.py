@@ -160,13 +160,16 @@ def _at(table: Any, path: Sequence[str | int]) -> Any:
 
 
 def _at_all(table: Any, path: Sequence[str | int]) -> list[Any]:
-    """The values at a path; one table may stand for a list of them, and a list for one."""
+    """The values at a path, None for a missing one.
+
+    One table may stand for a list of them, and a list for one.
+    """
     for n, part in enumerate(path):
         if isinstance(table, list) and not isinstance(part, int):
             return [value for one in table for value in _at_all(one, path[n:])]
         if not (isinstance(part, int) and isinstance(table, Mapping)):
             table = _at(table, [part])
-    return [] if table is None else [table]
+    return [table]
 
 
 def _places(

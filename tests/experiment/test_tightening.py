@@ -359,3 +359,39 @@ def test_the_time_that_a_cell_may_be_on_too_long_counts_to_its_board_s_limit(hil
     assert "guard.cell_on_max_s = 10: board 'board' switches a cell off after 10 s" in err
     path.write_text(path.read_text().replace("cell_on_max_s = 10.0", "cell_on_max_s = 9.9"))
     assert hil("check", path)[0] == 0
+
+
+def test_one_table_for_all_cells_is_no_looser_than_the_default_of_a_cell_without_a_limit():
+    """The rig gives one cell of two a limit above the default of 180; the other keeps 180."""
+    own = [{"kind": "thermal", "temperature_max_C": 300.0}, {"kind": "thermal"}]
+    table = put(RIGS["wires4"], "model.arrays.muscle.activation", own)
+    table = put(table, "model.arrays.muscle.fingerprint", "-:2 | &F:-1")
+    for change in (own[0], [own[0]], [own[0], own[0]]):
+        refused = found(table, put({}, "model.arrays.muscle.activation", change))
+        assert [text.partition(":")[0] for text in refused.values()] == [
+            "looser than the default 180"
+        ]
+    tighter = put({}, "model.arrays.muscle.activation", {"temperature_max_C": 180.0} | own[1])
+    assert not found(table, tighter)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "lines"),
+    [
+        ("miga6_lines/all_on.toml", "devices.daq.switches.wire", "loop_protections"),
+        ("miga6/all_on.toml", "devices.board.wire", "protections"),
+    ],
+)
+def test_a_wire_in_the_model_does_not_lift_the_maximum_of_the_device_s_wire(
+    name, place, lines, rigs
+):
+    """The rig says 150; an experiment that describes wires in the model has the default of 180."""
+    sets = [f"{place}.temperature_max_C=150.0"]
+    if "board" in place:
+        keys = ("diameter_m=1e-4, length_m=0.1, supply_V=2.0, martensite_Ohm_per_m=125.0, "
+                "austenite_Ohm_per_m=113.0, convection_W_per_m2_K=125.0")  # fmt: skip
+        sets = [f"{place}={{{keys}, temperature_max_C=150.0}}"]
+    own = "model.arrays.muscle.activation={kind='thermal', supply_V=2.0}"
+    (one,) = getattr(load(rigs / name, [*sets, own]), lines)
+    wires = one.wires.values() if "loop" in lines else one.cells
+    assert [wire.temperature_max_C for wire in wires] == [150.0] * 6
