@@ -291,6 +291,7 @@ def _run_trial(args: argparse.Namespace) -> int:
     """Run one trial of a campaign on its own: the same bits as in the campaign."""
     from dataclasses import replace
 
+    from hil.devices.injection import Injection
     from hil.record.append_log import read_log
     from hil.runs import session
     from hil.runs.campaign.journal import JOURNAL
@@ -309,11 +310,13 @@ def _run_trial(args: argparse.Namespace) -> int:
     entries = read_log(folder / JOURNAL) if (folder / JOURNAL).exists() else []
     tuned = settings_of(campaign, entries) if campaign.tables.tune else {}
     campaign = replace(campaign, tuned=tuned, known=known_for(campaign, trial, entries))
-    plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed)
+    faults = campaign.faults(trial)
+    injection = Injection(faults) if faults else None
+    plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed, injection)
     result = session.run(plan, Output(out, force=True), session.View(progress=not args.json))
-    facts = {"trial": trial.number, "of": str(trial), "drawn": dict(campaign.drawn(trial)),
+    facts = {"trial": trial.number, "of": str(trial), "drawn": campaign.listed(trial),
              "outcome": result.outcome, "file": str(result.path)}  # fmt: skip
-    values = {**tuned.get(trial.combination, {}), **campaign.drawn(trial)}
+    values = {**tuned.get(trial.combination, {}), **campaign.listed(trial)}
     drawn = [f"  {key} = {value}" for key, value in values.items()]
     text = f"trial {trial.number} ({trial}): {result.outcome}: {result.path}"
     show(args, facts, "\n".join([text, *drawn]))

@@ -51,7 +51,7 @@ def attributes_of(
     facts = {
         "name": campaign.tables.campaign.name, "trial": trial.number, "attempt": attempt,
         "levels": dict(trial.levels), "repeat": trial.repeat, "block": trial.block,
-        **({"plant": trial.plant, "drawn": campaign.drawn(trial)} if trial.plant else {}),
+        **({"plant": trial.plant, "drawn": campaign.listed(trial)} if trial.plant else {}),
         "tuned": dict(campaign.tuned.get(trial.combination, {})),
         "answers": progress.answers.get(0, {}) | progress.answers.get(trial.number, {}),
         "waited": progress.waits.get(trial.number),

@@ -7,14 +7,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
-from hil.experiment.loaded import Experiment
 from hil.platform.parallel import Scheduler, refuse_other, refuse_others, through_dask, workers
 from hil.platform.provenance import numerics
 from hil.platform.whole_files import write_whole
@@ -74,6 +76,7 @@ class Work(NamedTuple):
     keep : its recording stays: `all`, if it `tripped`, `none`
     out : file for its recording
     commissions : whether it fits the model of its plant instead
+    faults : are injected into the rig
     """
 
     number: int
@@ -84,12 +87,14 @@ class Work(NamedTuple):
     out: str = ""
     attributes: Mapping[str, str] = {}
     commissions: bool = False
+    faults: Sequence[FaultTable] = ()
 
 
 def work_of(campaign: Campaign, trial: Trial, number: int) -> Work:
     """A trial of a campaign as work, without a recording."""
     experiment = os.path.abspath(campaign.path.parent / trial.experiment)
-    return Work(number, experiment, campaign.sets(trial), trial.seed)
+    faults = campaign.faults(trial)
+    return Work(number, experiment, campaign.sets(trial), trial.seed, faults=faults)
 
 
 def commissioning_of(campaign: Campaign, trial: Trial, table: CommissionTable) -> Work:
@@ -134,19 +139,21 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
             return commissioned(work, tables.commission) | {"took_s": time.monotonic() - began_s}
         config = load(work.experiment, work.sets)
         facts["duration_s"] = config.tables.experiment.duration_s
-        plan = Plan(config, clock="virtual", seed=work.seed, strict=strict)
-        result = {} if work.keep == "all" else _in_memory(config, work.seed, tables)
+        injection = Injection(work.faults) if work.faults else None
+        plan = Plan(config, clock="virtual", seed=work.seed, injection=injection, strict=strict)
+        result = {} if work.keep == "all" else _in_memory(plan, tables)
         if work.keep == "all" or (work.keep == "tripped" and result["outcome"] == "tripped"):
             output = Output(work.out, force=True, attributes=work.attributes)
-            result = _recorded(plan, output, tables)
+            again = replace(plan, injection=Injection(work.faults) if work.faults else None)
+            result = _recorded(again, output, tables)
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**facts, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}
     return {**facts, **result, "took_s": time.monotonic() - began_s}
 
 
-def _in_memory(config: Experiment, seed: int, tables: CampaignTables) -> dict[str, Any]:
-    run = simulate(config, seed)
+def _in_memory(plan: Plan, tables: CampaignTables) -> dict[str, Any]:
+    run = simulate(plan.config, plan.seed, injection=plan.injection)
     summary = json.loads(run.attrs["summary"])
     columns = {m.column: run[m.column].values for m in tables.measures.values()}
     figures = figures_in(columns | {"t_s": run.t_s.values}, summary, tables.measures)

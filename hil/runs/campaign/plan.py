@@ -12,11 +12,12 @@ import numpy as np
 
 from hil.config.files import Merged, read_toml
 from hil.config.validate import validated
+from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.commission import load_commission
-from hil.runs.campaign.plants import drawn_plants, extremes_of, in_tables
+from hil.runs.campaign.plants import drawn_plants, extremes_of, in_tables, opened_wires
 from hil.runs.campaign.tables import PLANTS_MAX, TAKEN, CampaignTables
 from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
 
@@ -97,6 +98,20 @@ class Campaign:
             return self.tuning_plants[trial.experiment][trial.plant - PLANTS_MAX - 1]
         return self.plants[trial.experiment][trial.plant - 1] if trial.plant else {}
 
+    def faults(self, trial: Trial) -> list[FaultTable]:
+        """The wires that open in the trial, as on every trial with its plant."""
+        table, head = self.tables.wires_open, self.tables.campaign
+        if table is None:
+            return []
+        devices = self.configs[trial.combination].tables.devices
+        return opened_wires(table, head.seed, trial.plant, devices)
+
+    def listed(self, trial: Trial) -> dict[str, object]:
+        """What the trial's plant draws, with its wires that open, for a row of a table."""
+        opened = [f"{one.device} {one.cell}: {one.at_s:.3f} s" for one in self.faults(trial)]
+        wires = {} if self.tables.wires_open is None else {"wires_open": ", ".join(opened)}
+        return {**self.drawn(trial), **wires}
+
     def sets(self, trial: Trial) -> list[str]:
         """The changes of a trial to its experiment, in the form of `--set`."""
         tuned = as_sets(self.tuned.get(trial.combination, {}))
@@ -143,7 +158,7 @@ class Campaign:
         text_of = {c: config.to_toml() for c, config in self.configs.items()}
         what = [self.tables.model_dump_json()]
         what += [
-            f"{t} {t.seed} {text_of[t.combination]} {self.drawn(t) if t.plant else ''}".rstrip(" ")
+            f"{t} {t.seed} {text_of[t.combination]} {self.listed(t) if t.plant else ''}".rstrip(" ")
             for t in self.trials
         ]
         return hashlib.sha256("\n".join(what).encode()).hexdigest()
@@ -175,8 +190,9 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
-    if tables.commission is not None and not tables.spread:
-        raise ConfigError(f"{path}: commission: no plant is drawn: add [spread], or leave it out")
+    for key in ("commission", "wires_open"):
+        if getattr(tables, key) is not None and not tables.spread:
+            raise ConfigError(f"{path}: {key}: no plant is drawn: add [spread], or leave it out")
     _refuse_taken_names(path, tables)
     combinations = _combinations(path, tables)
     trials = _ordered(path, tables, combinations)

@@ -9,9 +9,11 @@ import numpy as np
 from scipy import stats
 
 from hil.config.table import Table
+from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
-from hil.runs.campaign.tables import CampaignTables, SpreadTable
+from hil.rig.instruments import boards_of
+from hil.runs.campaign.tables import CampaignTables, OpenedTable, SpreadTable
 
 PLANT, SIM = "plant.", ".sim."
 WORST_SHOWN = 5
@@ -90,6 +92,20 @@ def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[A
     topology = arrays[array].topology
     n = topology.n_masses if last == "mass_kg" else topology.n_cells
     return value * n if len(value) == 1 else value
+
+
+def opened_wires(
+    table: OpenedTable, seed: int, number: int, devices: Mapping[str, Any]
+) -> list[FaultTable]:
+    """The wires that open on the plant with this number, as faults of a run."""
+    rng = np.random.default_rng([seed, number, *b"wires_open"])
+    opened = []
+    for name, board in boards_of(devices).items():
+        for cell in range(1, len(board.cells) + 1):
+            chance, at_s = rng.random(), rng.uniform(table.from_s, table.to_s)
+            if chance < table.probability:
+                opened.append(FaultTable(kind="wire_open", at_s=at_s, cell=cell, device=name))
+    return opened
 
 
 def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:

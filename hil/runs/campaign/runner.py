@@ -168,7 +168,7 @@ class Runner:
                     "trial": t.number, "experiment": t.experiment, "levels": dict(t.levels),
                     "repeat": t.repeat, "block": t.block, "seed": t.seed,
                     "duration_s": campaign.duration_of(t),
-                    **({"plant": t.plant, "drawn": campaign.drawn(t)} if t.plant else {}),
+                    **({"plant": t.plant, "drawn": campaign.listed(t)} if t.plant else {}),
                 }
                 for t in campaign.trials
             ]  # fmt: skip

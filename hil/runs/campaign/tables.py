@@ -254,6 +254,24 @@ class SpreadTable(Table):
         return self
 
 
+class OpenedTable(Table):
+    """Wires that open: each cell's with this probability, at a time that is drawn evenly.
+
+    A cell whose wire is open is electrically dead. One that is dead or broken from the start is a
+    choice of `plant.arrays.NAME.dead_cells` or `broken_cells` in `[spread]`.
+    """
+
+    probability: Annotated[float, Field(gt=0.0, le=1.0)]
+    from_s: NotNegative = 0.0
+    to_s: NotNegative
+
+    @model_validator(mode="after")
+    def _ends_after_start(self) -> "OpenedTable":
+        if self.to_s < self.from_s:
+            raise ValueError(f"to_s = {self.to_s:g} is before from_s = {self.from_s:g}")
+        return self
+
+
 class CommissionTable(Table):
     """What is known of a drawn plant: `hil identify` fits its model to an experiment on it.
 
@@ -282,6 +300,7 @@ class CampaignTables(Table):
     measures: dict[Name, MeasureTable] = {}
     tune: TuneTable | None = None
     commission: CommissionTable | None = None
+    wires_open: OpenedTable | None = None
 
     @property
     def worst_by(self) -> str | None:

@@ -244,3 +244,53 @@ def test_what_a_drawn_plant_cannot_be_is_one_line(write, tmp_path, capsys, argum
     assert said in heard
     assert "\n" not in heard
     assert not (tmp_path / "out").exists()
+
+
+OPENS = "[wires_open]\nprobability = 0.5\nfrom_s = 0.05\nto_s = 0.15\n"
+
+
+def test_wires_open_at_random_times_on_the_same_plants_for_every_controller(write):
+    path = write(of(FORCE, "relative = 0.05"), more=OPENS, plants=40)
+    campaign = load_campaign(path)
+    faults = {(t.plant, t.levels["k_p"]): campaign.faults(t) for t in campaign.trials}
+    for plant in range(1, 41):
+        assert faults[plant, 0.5] == faults[plant, 2.0]
+    every = [fault for t in campaign.trials for fault in campaign.faults(t)]
+    assert {fault.kind for fault in every} == {"wire_open"}
+    assert {fault.cell for fault in every} == {1, 2, 3, 4, 5, 6}
+    # 240 cells at one half: 120, with a standard deviation of 7.7
+    assert len(every) / 2 == pytest.approx(120, abs=4 * 7.7)
+    times = [fault.at_s for fault in every]
+    assert 0.05 <= min(times) < 0.06
+    assert 0.14 < max(times) <= 0.15
+
+
+def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp_path):
+    """The board latches the current that is missing, so that the run trips."""
+    always = OPENS.replace("0.5", "1.0").replace("0.15", "0.05")
+    always += (
+        '[factors.early]\nkey = "reference.t_s"\nlevels = [[0.0, 3.0, 5.5]]\nnames = ["now"]\n'
+    )
+    path = write(of(FORCE, "relative = 0.05"), more=always, plants=1, head='keep = "all"')
+    path.write_text(path.read_text().replace("levels = [0.2]", "levels = [0.4]"))
+    assert main(["campaign", str(path), "--out", str(tmp_path / "runs")]) == 3
+    [row, *_] = rows_of(tmp_path / "runs")
+    assert row["outcome"] == "tripped"
+    assert row["wires_open"].startswith("board 1: 0.050 s, board 2: 0.050 s")
+    assert main(["campaign", str(path), "--out", str(tmp_path / "runs"), "--trial", "1"]) == 3
+    kept, again = (hil.open_run(tmp_path / "runs" / one)
+                   for one in (row["file"], "trial-0001.h5"))  # fmt: skip
+    assert kept.force_measured_N.values.tobytes() == again.force_measured_N.values.tobytes()
+    assert kept.fault_bits.values.any()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (OPENS.replace("0.15", "0.01"), "to_s = 0.01 is before from_s = 0.05"),
+        (OPENS.replace("0.5", "1.5"), "wires_open.probability = 1.5"),
+    ],
+)
+def test_wires_that_cannot_open_so_are_refused(write, text, line):
+    with pytest.raises(ConfigError, match=line):
+        load_campaign(write(of(FORCE, "relative = 0.05"), more=text))
