@@ -24,14 +24,11 @@ choices = [386.52]
 def write(tmp_path, configs):
     """A campaign of six cells whose forces are drawn, and the pulses that commission them."""
 
-    def written(more="", free="free = ['force_on_N']\neach = ['force_on_N']", rig="miga6"):
-        on = ", ".join(
-            f"{{t_s = {0.8 * n - 0.5:.1f}, on = [{n}]}}, {{t_s = {0.8 * n - 0.1:.1f}, off = [{n}]}}"
-            for n in range(1, 7)
-        )
+    def written(more="", free="free = ['force_on_N']", rig="miga6"):
         (tmp_path / "pulses.toml").write_text(
             f'rig = "{configs / rig / "rig.toml"}"\n[experiment]\nname = "pulses"\n'
-            f'duration_s = 5.2\n[controller]\nkind = "schedule"\nsteps = [{on}]\n'
+            'duration_s = 1.6\n[controller]\nkind = "schedule"\n'
+            "steps = [{t_s = 0.2, on = [1]}, {t_s = 0.9, off = [1]}]\n"
         )
         path = tmp_path / "known.toml"
         path.write_text(
@@ -47,7 +44,6 @@ experiment = "pulses.toml"
 {free}
 [spread."{FORCE}"]
 relative = 0.1
-each = true
 {AS_MODELLED}
 [factors.duration]
 key = "experiment.duration_s"
@@ -73,19 +69,16 @@ def test_controllers_know_what_was_fitted_and_the_plant_stays_as_it_was_drawn(
     assert main(["campaign", str(path), "--out", "here"]) == 0
     assert "2 of 2 trials are complete" in capsys.readouterr().out
     for row in rows_of(tmp_path / "here"):
-        drawn, fitted = (
-            np.array([float(row[f"{key}.arrays.muscle.force_on_N.{n}"]) for n in range(1, 7)])
-            for key in ("plant", "model")
-        )
-        assert np.ptp(drawn) > 0.1
+        drawn = float(row["plant.arrays.muscle.force_on_N.1"])
+        fitted = float(row["model.arrays.muscle.force_on_N"])
         assert fitted == pytest.approx(drawn, rel=0.03)
-        assert abs(fitted - 4.0).max() > 0.1
+        assert abs(drawn - 4.0) > 0.1
     # The same trial again, alone: from the journal, and where there is none, commissioned anew.
     assert main(["campaign", str(path), "--out", "here", "--trial", "2"]) == 0
     assert main(["campaign", str(path), "--out", "new", "--trial", "2"]) == 0
     first, second = (hil.open_run(tmp_path / one / "trial-0002.h5") for one in ("here", "new"))
     assert first.force_measured_N.values.tobytes() == second.force_measured_N.values.tobytes()
-    assert "4.0" not in first.attrs["experiment"].split("force_on_N = ")[1].split("\n")[0]
+    assert f"force_on_N = [\n    {fitted!r}" in first.attrs["experiment"]
 
 
 def test_the_plant_of_a_commissioned_trial_is_that_of_the_trial_without(write):
@@ -105,6 +98,7 @@ def test_the_plant_of_a_commissioned_trial_is_that_of_the_trial_without(write):
     assert float(abs(same.force_model_N - other.force_model_N).max()) > 0.05
 
 
+@pytest.mark.slow
 def test_a_campaign_that_was_cut_off_commissions_only_what_is_missing(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write()
@@ -205,7 +199,7 @@ each = true
 def test_cells_with_wires_of_their_own_are_those_of_arrays_with_each_of_them(configs):
     """In parallel between fixed ends each cell pulls as in an array of cells like it."""
     one, other = {"convection_W_per_m2_K": 100.0}, {"convection_W_per_m2_K": 150.0}
-    sets = ("experiment.duration_s=1.5", "plant={}")
+    sets = ("experiment.duration_s=1.2", "plant={}")
     file = configs / "wires4/pulse.toml"
     plain = (
         hil.load(file, sets)
@@ -218,7 +212,7 @@ def test_cells_with_wires_of_their_own_are_those_of_arrays_with_each_of_them(con
         whole = [{**plain, **more} for more in tables]
         config = hil.load(file, sets, model={"arrays": {"muscle": {"activation": whole}}})
         system = config.system(plant=False)
-        for _ in range(1500):
+        for _ in range(1200):
             system.step(np.ones(4))
         forces_N.append(system.y[1])
     assert forces_N[2] == pytest.approx(0.5 * (forces_N[0] + forces_N[1]), rel=1e-9)
