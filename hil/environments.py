@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 import hil
 from hil import bundled_configs
+from hil.config.values import Figures
 from hil.devices.board import protocol
 from hil.devices.tables import CellBoardTable
 from hil.errors import ConfigError
@@ -48,7 +49,7 @@ HOLDS_S = (0.5, 3.0)  # between two steps of the set point
 COLUMNS = ("t_s", "force_measured_N", "force_reference_N")
 BEYOND = 10.0  # ranges of the set point; an observed force is clipped there
 ENDED = object()
-BUNDLED: dict[str, dict[str, Any]] = {
+BUNDLED: dict[str, Figures] = {
     "Array6-v0": {"config": "configs/miga6/pid.toml", "range_N": (0.0, 1.4)},
     "Array14-v0": {"config": "configs/array14/pid.toml", "range_N": (0.0, 3.6)},
     "Wires4-v0": {"config": "configs/wires4/hold.toml", "range_N": (0.0, 1.4), "duties": True},
@@ -80,7 +81,7 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         The rig has no force or no cells, or an argument is refused.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 as Gymnasium declares it
+    metadata: Figures = {"render_modes": []}  # noqa: RUF012 as Gymnasium declares it
 
     def __init__(
         self,
@@ -118,8 +119,8 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         )
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Figures | None = None
+    ) -> tuple[Array, Figures]:
         """Begin an episode: another noise and other set points, which follow from the seed."""
         super().reset(seed=seed)
         self.close()
@@ -135,7 +136,7 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         self._take(1)
         return self._observation(), self._info()
 
-    def step(self, action: NDArray[Any]) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[Any]) -> tuple[Array, float, bool, bool, Figures]:
         """Hold an action for a step; see the module for what is returned."""
         if self._simulation is None:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
@@ -178,7 +179,7 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         self._dataset = simulation.dataset()
         simulation.close()
 
-    def _experiment(self, steps: dict[str, Any]) -> Experiment:
+    def _experiment(self, steps: Figures) -> Experiment:
         agent = _agent(getattr(self, "_commands", np.zeros(0)), self._duties)
         return hil.load(
             self._path, self._sets, controller=agent, reference={"kind": "steps", **steps}
@@ -207,7 +208,7 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         forces = (np.array([self._force_N, set_point_N]) - self._low_N) / self._span_N
         return np.append(np.clip(np.nan_to_num(forces), -BEYOND, BEYOND), self._commands)
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> Figures:
         t_s, _, set_point_N = (float(self._row[at]) for at in self._at)
         faults = guard.names_of(self._guard.fault_bits)
         return {
@@ -221,7 +222,7 @@ def _agent(commands: NDArray[np.float64], in_duties: bool) -> type:
     class Agent:
         duties = in_duties
 
-        def __init__(self, facts: Facts, values: dict[str, Any]) -> None:
+        def __init__(self, facts: Facts, values: Figures) -> None:
             pass
 
         def step(self, now: Now) -> NDArray[np.float64]:

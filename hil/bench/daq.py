@@ -3,14 +3,19 @@
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hil.bench.table import as_table
 from hil.config.values import Figures
 from hil.devices.nidaq.simdaq_border import simdaq_errors
+from hil.mechanics.arrays import Array
+
+if TYPE_CHECKING:
+    from simdaq import System
 
 TICKS = 3000
 MINUTE_S = 60.0
@@ -43,7 +48,13 @@ def as_text(figures: Figures) -> str:
     return as_table(rows)
 
 
-def _system() -> Any:
+def _numbered_V(channel: int, period: int, t_s: Array) -> Array:
+    """Volts that tell the number of a sample: 1 mV each, from -1 V for every channel on."""
+    volts: Array = np.round(t_s * RATE_HZ) % period * 1e-3 - channel
+    return volts
+
+
+def _system() -> "System":
     from simdaq import System
 
     system = System("held")
@@ -107,7 +118,7 @@ def _minute() -> Figures:
 
     system, period = _system(), 10_000
     for i in range(CHANNELS):
-        system.feed(f"Dev1/ai{i}", lambda t_s, i=i: np.round(t_s * RATE_HZ) % period * 1e-3 - i)
+        system.feed(f"Dev1/ai{i}", partial(_numbered_V, i, period))
     install(system)
     right, tolerance_V = 0, 20.0 / 2**16
     block_V = np.empty((CHANNELS, BLOCK))

@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
-    from typing import Any
 
+    from hil.config.values import Figures
     from hil.devices.injection import Injection
     from hil.runs.plan import Plan
 
@@ -213,7 +213,7 @@ def check(args: argparse.Namespace) -> int:
     for path in args.files:
         try:
             kind, content = check_file(path, args.set)
-            entry: dict[str, Any] = {"file": str(path), "kind": kind}
+            entry: Figures = {"file": str(path), "kind": kind}
             if args.strict:
                 lines = [
                     f"{path}: {line}"

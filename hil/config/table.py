@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     PlainValidator,
 )
 
+T = TypeVar("T")
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Delay = Annotated[float, Field(ge=0.0, le=10.0)]
@@ -24,7 +25,7 @@ Celsius = Annotated[float, Field(ge=-273.0, le=1000.0)]
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
-def as_list(value: Any) -> Any:
+def as_list(value: T | list[T]) -> list[T]:
     return value if isinstance(value, list) else [value]
 
 
@@ -57,9 +58,6 @@ Address = Annotated[str, Field(min_length=1), AfterValidator(_title)]  # of a de
 # Paths of the calibrations that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None
 Cells = Annotated[Literal["all"] | list[int | str], PlainValidator(_cells)]
-
-
-T = TypeVar("T")
 
 
 def same_named(kind: Callable[..., T], table: BaseModel) -> T:

@@ -4,12 +4,15 @@ A reading has the age of its sample: the time since the last byte of its line ar
 indicator's own filter comes on top.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hil.devices.indicator import LINE_MAX, Lines, templates
 from hil.devices.latest import LatestReading, now_s
 from hil.devices.sensor_tables import IndicatorTable
 from hil.errors import DeviceError
+
+if TYPE_CHECKING:
+    import serial
 
 POLL_S = 0.05  # longest wait of the reader, after which it looks whether to end
 
@@ -23,7 +26,7 @@ class SerialIndicator(LatestReading[IndicatorTable]):
         self._request = (template["request"] if table.request is None else table.request).encode()
         pattern = table.pattern or template["pattern"]
         self._lines = Lines(pattern, table.unit, begins_whole=bool(self._request))
-        self._port: Any = None
+        self._port: serial.SerialBase | None = None
 
     def _connect(self) -> None:
         import serial
@@ -35,6 +38,7 @@ class SerialIndicator(LatestReading[IndicatorTable]):
         )  # fmt: skip
 
     def _poll(self) -> None:
+        assert self._port is not None
         if self._request:
             self._port.write(self._request)
         self._lines.take(self._port.read_until(b"\n", LINE_MAX), now_s())

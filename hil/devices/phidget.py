@@ -6,10 +6,13 @@ up to one data interval older, over which the Phidget measures.
 
 from functools import partial
 from math import isfinite, nan
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hil.devices.latest import LatestReading, now_s
 from hil.devices.sensor_tables import PhidgetTable
+
+if TYPE_CHECKING:
+    from Phidget22.Devices.VoltageRatioInput import VoltageRatioInput
 
 ATTACH_MS = 2000
 MV_PER_V = 1e3
@@ -21,7 +24,7 @@ class PhidgetBridge(LatestReading[PhidgetTable]):
     def __init__(self, table: PhidgetTable) -> None:
         address = f"Phidget {table.serial}" if table.serial is not None else "Phidget"
         super().__init__(table, address, "check its bridge with Phidgets' Control Panel")
-        self._open_inputs: list[Any] = []
+        self._open_inputs: list[VoltageRatioInput] = []
         self._ratios = [nan] * len(table.channels)
         self._at_s = [0.0] * len(table.channels)
 

@@ -67,6 +67,6 @@ def _value(tables: parameters.Tables, key: str) -> object:
     return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of a list; a table without the records that its fitted values depart from."""
     return {k: v for k, v in value.items() if k != "record"} if isinstance(value, dict) else value

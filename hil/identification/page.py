@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hil.config.values import Figures
 from hil.errors import writing
 from hil.identification.adequacy import COARSE_S, FALSE_ALARM, UNSEEN
 from hil.identification.identifiability import short
@@ -34,7 +34,7 @@ SOURCES = {
 }
 
 
-def as_dict(recorded: Sequence[Recorded], model: Identified) -> dict[str, Any]:
+def as_dict(recorded: Sequence[Recorded], model: Identified) -> Figures:
     """The result for `--json`."""
     adequacy, noise = model.adequacy, model.noise
     return dict(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hil.config.table import as_list
+from hil.config.values import TomlTable
 from hil.errors import ConfigError, one_line
 from hil.systems.array.model import fingerprint
 from hil.systems.array.model.activation import WIRES
@@ -42,7 +43,7 @@ OF_STRESS = ("C_A_MPa_per_K", "C_M_MPa_per_K")
 OF_BRANCH = ("middle_C", "core_K", "core_share", "shoulder_ratio")
 OF_LINES = {"heating": ("A_s_C", "A_f_C"), "cooling": ("M_s_C", "M_f_C")}
 
-Tables = dict[str, Any]
+Tables = TomlTable
 
 
 def tables_of(model: ModelTable) -> Tables:

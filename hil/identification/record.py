@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from hil.calibration.files import Record, Source
 from hil.calibration.write import raw_table, values_table, write_record
+from hil.config.values import TomlTable
 from hil.errors import ConfigError
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified
@@ -59,7 +60,7 @@ def write(
     array = arrays.pop()
     first = recorded[0]
     held = ", ".join(f"{short(key)} = {value:.9g}" for key, value in model.held.items())
-    table: dict[str, Any] = {
+    table: TomlTable = {
         "kind": "parameters",
         "status": "simulated" if any(r.simulated for r in recorded) else "measured",
         "article": {"name": f"array {array} of {first.rig}", "serial": session.serial},
@@ -101,7 +102,7 @@ def write_wire(
         The file exists.
     """
     stresses = ", ".join(f"{loop.stress_Pa / 1e6:.0f}" for loop in wire.loops)
-    table: dict[str, Any] = {
+    table: TomlTable = {
         "kind": "parameters",
         "status": "simulated" if is_simulated(files) else "measured",
         "article": {"name": "wire under stress", "serial": session.serial},
@@ -126,7 +127,7 @@ def write_wire(
 
 def _act(
     session: Session, today: datetime.date, method: str, supersedes: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> TomlTable:
     return {
         "by": session.by,
         "date": today,

@@ -3,13 +3,14 @@
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration, Source, parse_any, transducers_of
+from hil.config.values import Attributes
 from hil.errors import ConfigError, one_line
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY, require_columns, valid_rows
@@ -121,7 +122,7 @@ class Recorded:
     path: Path
     run: xr.Dataset
     config: Experiment
-    calibrations: dict[str, dict[str, Any]]
+    calibrations: dict[str, Attributes]
     data: RunData
 
     @property

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from hil.config.values import Figures
 from hil.errors import writing
 from hil.identification.wire_loops import figures
 from hil.identification.wires import Estimate, IdentifiedWire
@@ -15,7 +15,7 @@ NOT_TOLD = "not identified: a prior, from NiTiCo, NiTiHf and print"
 COLUMNS = ("", "value", "95 % interval", "determined by")
 
 
-def as_dict(wire: IdentifiedWire) -> dict[str, Any]:
+def as_dict(wire: IdentifiedWire) -> Figures:
     """The result for `--json`."""
     return dict(
         plain(

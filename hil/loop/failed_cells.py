@@ -1,10 +1,11 @@
 """Failed cells of a recording: which, when, and how they were detected."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hil.config.values import Figures
 
 OPEN_WIRE = "electrically dead: open wire, found by its board"
 BY_FORCE = "failed, found by the force"
@@ -16,7 +17,7 @@ def failed_cells(
     names: Sequence[str],
     cells_open: NDArray[np.uint8] | None,
     cells_failed: NDArray[np.uint8] | None,
-) -> list[dict[str, Any]]:
+) -> list[Figures]:
     """List the failed cells in order of time, each as a dict of `cell`, `t_s` and `found`.
 
     Parameters
@@ -36,6 +37,6 @@ def failed_cells(
     return sorted(entries, key=lambda entry: entry["t_s"])
 
 
-def failure_lines(entries: Sequence[dict[str, Any]]) -> list[str]:
+def failure_lines(entries: Sequence[Figures]) -> list[str]:
     """Format the entries of `failed_cells`, one line for each cell."""
     return [f"{f['cell']}: {f['found']} at {f['t_s']:.3f} s" for f in entries]

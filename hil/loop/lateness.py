@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+
+from hil.config.values import Figures
 
 EVENTS_MAX = 100
 EVENTS_APART_S = 0.02
@@ -125,6 +126,6 @@ class LatenessCauses:
         self._last, self._last_t_s = now, t_s
         self._n_events += 1
 
-    def total(self) -> dict[str, Any]:
+    def total(self) -> Figures:
         """Counts since the run started."""
         return asdict(counts().since(self._first))

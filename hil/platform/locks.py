@@ -5,7 +5,7 @@ locked part of a file, so there the lock is a byte far beyond the end. See decis
 """
 
 import sys
-from typing import IO, Any
+from typing import IO
 
 if sys.platform == "win32":
     import msvcrt
@@ -15,7 +15,9 @@ if sys.platform == "win32":
     BEYOND_THE_END = 0x7FFF_FFFE  # of every file that hil locks
     POLL_S = 0.05
 
-    def acquire(file: int | IO[Any], *, wait: bool = False, shared: bool = False) -> None:
+    def acquire(
+        file: int | IO[bytes] | IO[str], *, wait: bool = False, shared: bool = False
+    ) -> None:
         """Lock an open file or descriptor; BlockingIOError where another process holds it.
 
         There are no shared locks here: `shared` asks for one that nobody else may hold.
@@ -41,7 +43,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def acquire(file: int | IO[Any], *, wait: bool = False, shared: bool = False) -> None:
+    def acquire(
+        file: int | IO[bytes] | IO[str], *, wait: bool = False, shared: bool = False
+    ) -> None:
         """Lock an open file or descriptor; BlockingIOError where another process holds it.
 
         Any number of processes may hold a shared lock of the same file.

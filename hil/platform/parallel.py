@@ -16,18 +16,21 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hil.errors import ConfigError, DeviceError, one_line
 from hil.platform.provenance import numerics
 from hil.platform.scratch import Scratch
 from hil.platform.terminal import say
 
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
 LOOPBACK = "127.0.0.1"
 FOLDER = "hil-dask-"  # beginning of the names of workers' folders
 TLS = "tls://"
 CREDENTIALS = ("ca", "cert", "key")  # keys of a security file, each a PEM file beside it
-Item = TypeVar("Item", bound=tuple[Any, ...])
+Item = TypeVar("Item", bound=tuple[object, ...])
 R = TypeVar("R")
 
 
@@ -46,7 +49,7 @@ def scheduler_of(address: str | None, security: Path | None) -> Scheduler | None
 
 
 @contextmanager
-def workers(scheduler: Scheduler | None, jobs: int | None = None) -> Iterator[Any]:
+def workers(scheduler: Scheduler | None, jobs: int | None = None) -> "Iterator[Client]":
     """A client of Dask for `through_dask`.
 
     Parameters
@@ -77,7 +80,7 @@ def workers(scheduler: Scheduler | None, jobs: int | None = None) -> Iterator[An
 
 
 def through_dask(
-    items: Sequence[Item], work: Callable[..., R], client: Any
+    items: Sequence[Item], work: Callable[..., R], client: "Client"
 ) -> Generator[tuple[Item, R]]:
     """Yield each item with the result of `work(*item)`, in the order in which they finish.
 
@@ -104,7 +107,7 @@ def through_dask(
         text = one_line(f"--scheduler: several workers died at the same work: {error}")
         raise DeviceError(text) from None
     finally:
-        client.cancel(futures)
+        client.cancel(futures)  # type: ignore[no-untyped-call]
 
 
 class _Call:
@@ -128,7 +131,7 @@ def _sealed(function: Callable[..., object], *arguments: object) -> bytes:
     return sealed
 
 
-def refuse_others(client: Any) -> None:
+def refuse_others(client: "Client") -> None:
     """Refuse workers with other versions than those of this program.
 
     Raises
@@ -159,7 +162,7 @@ def refuse_other(there: Mapping[str, str], here: Mapping[str, str], who: str) ->
             )
 
 
-def _local_cluster(folder: Path, jobs: int | None) -> Any:
+def _local_cluster(folder: Path, jobs: int | None) -> "LocalCluster":
     """A cluster that listens on loopback, to holders of its credentials, without a dashboard."""
     import dask
     from distributed import LocalCluster, Security
@@ -182,7 +185,7 @@ def _local_cluster(folder: Path, jobs: int | None) -> Any:
         )
 
 
-def _client_of(scheduler: Scheduler) -> Any:
+def _client_of(scheduler: Scheduler) -> "Client":
     from distributed import Client, Security
 
     address, file = scheduler

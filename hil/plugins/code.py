@@ -156,7 +156,7 @@ class Used:
         self.plugin = plugin
         self.made = made
 
-    def call(self, method: str, *args: Any) -> Any:
+    def call(self, method: str, *args: object) -> Any:
         """What its method gives; PluginError where it raises or does not return.
 
         A DeviceError of it passes: its message is about the device, not about the code.
@@ -186,7 +186,7 @@ class Used:
             self.plugin.refuse(method, f"{method}() gives {values[at]} as number {at + 1} of {n}")
         return values
 
-    def number(self, method: str, *args: Any) -> float:
+    def number(self, method: str, *args: object) -> float:
         """Call a method that must return one finite number."""
         answer = self.call(method, *args)
         try:

@@ -7,6 +7,7 @@
 """
 
 import tomllib
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -66,7 +67,7 @@ def read_session(path: Path | None, template: str, kind: type[A], sets: list[str
         raise missing_file(path, f"create it with --template > {path}")
     table = tomllib.loads(template) if path is None else read_toml(path)
     name = "the template" if path is None else str(path)
-    sources: list[tuple[str, Any]] = [(name, table)]
+    sources: list[tuple[str, Mapping[str, object]]] = [(name, table)]
     for text in sets:
         change = parse_set(text)
         sources.append((f"--set {text}", change))

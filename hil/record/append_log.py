@@ -10,12 +10,13 @@ import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, one_line, writing
 from hil.platform import locks
 
-Entry = dict[str, Any]
+Entry = Figures
 
 
 class HeldError(ConfigError):

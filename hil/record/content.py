@@ -8,7 +8,6 @@ this version pass unchecked.
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -39,10 +38,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value: object) -> bool:
     try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except (TypeError, ValueError):
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
         return False
 
 
@@ -123,7 +122,7 @@ def _names(file: h5py.File, attributes: dict[str, dict[str, object]]) -> Iterato
                 yield f"attribute '{key}' of '{name}' is not a text, a number or a list of them"
 
 
-def _attributes(item: Any) -> Attributes:
+def _attributes(item: h5py.Group | h5py.Dataset) -> Attributes:
     """All but those that a killed process left half written, lists as such."""
     attributes = {}
     for key in item.attrs:
@@ -259,12 +258,12 @@ def _needs_of_channel(kept: Mapping[str, object]) -> tuple[str, ...]:
     return ("terminal", "zero_V", slope, *of_record)
 
 
-def _inside(file: h5py.File, folder: str) -> list[tuple[str, Any]]:
+def _inside(file: h5py.File, folder: str) -> list[tuple[str, h5py.Group | h5py.Dataset]]:
     group = file.get(folder)
     return list(group.items()) if isinstance(group, h5py.Group) else []
 
 
-def _is_list(item: Any, kinds: str) -> bool:
+def _is_list(item: object, kinds: str) -> bool:
     return isinstance(item, h5py.Dataset) and item.ndim == 1 and item.dtype.kind in kinds
 
 

@@ -32,14 +32,18 @@ from datetime import datetime
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column
 from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import ServerConnection
 
 LOOPBACK = "127.0.0.1"
 PORT = 8765  # Foxglove's own default
@@ -182,7 +186,7 @@ class _Viewer:
     lost : messages that it was too slow for
     """
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: "ServerConnection") -> None:
         self.connection = connection
         self.subscriptions: dict[int, int] = {}
         self.lost = 0
@@ -223,7 +227,7 @@ class _Viewer:
 class _Feed:
     """Sends what the tap has to those who have subscribed."""
 
-    def __init__(self, tap: taps.Tap, facts: Mapping[str, Any]) -> None:
+    def __init__(self, tap: taps.Tap, facts: Figures) -> None:
         columns = [Column(**{**c, "flags": tuple(c["flags"])}) for c in facts["columns"]]
         self._tap = tap
         self._start_ns = round(datetime.fromisoformat(facts["created_utc"]).timestamp() * 1e9)
@@ -329,7 +333,7 @@ def _host_of(text: str) -> str | None:
     return match and (match["v6"] or match["name"])
 
 
-async def _serve(tap: taps.Tap, address: Address, facts: Mapping[str, object], parent: int) -> None:
+async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -> None:
     """Serve a run until its end; OSError if the address cannot be used."""
     from websockets.asyncio.server import ServerConnection, serve
     from websockets.exceptions import ConnectionClosed

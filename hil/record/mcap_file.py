@@ -8,14 +8,18 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
+from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.loop.frame import Column
 from hil.record import messages
+
+if TYPE_CHECKING:
+    from mcap.writer import Writer
 
 TIME_MAX_NS = 2.0**62
 
@@ -40,7 +44,7 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
                               "check it with hil verify")  # fmt: skip
     times_ns = start_ns + np.rint(1e9 * run.t_s.values).astype(np.int64)
     with part.open("wb") as file:
-        writer: Any = Writer(file)
+        writer = Writer(file)
         writer.start(profile="", library="hil-arrays")
         attributes = {key: str(run.attrs[key]) for key in run.attrs if key[0].islower()}
         cells = [str(cell) for cell in run.cell.values] if "cell" in run.coords else []
@@ -58,7 +62,7 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
                 progress(1000)
         _write_events(writer, run, start_ns)
         _write_inputs(writer, run, start_ns)
-        writer.finish()
+        writer.finish()  # type: ignore[no-untyped-call]
 
 
 def _column(run: xr.Dataset, name: str) -> Column | None:
@@ -82,12 +86,12 @@ def _column(run: xr.Dataset, name: str) -> Column | None:
     )
 
 
-def _register(writer: Any, topic: str, schema: dict[str, Any]) -> int:
+def _register(writer: "Writer", topic: str, schema: Figures) -> int:
     number = writer.register_schema(schema["title"], "jsonschema", json.dumps(schema).encode())
     return int(writer.register_channel(topic, "json", number))
 
 
-def _write_events(writer: Any, run: xr.Dataset, start_ns: int) -> None:
+def _write_events(writer: "Writer", run: xr.Dataset, start_ns: int) -> None:
     number = _register(writer, "/events", messages.EVENTS_SCHEMA)
     columns = (
         run[f"event_{field}"].values.tolist() for field in ("t_s", "level", "source", "text")
@@ -97,7 +101,7 @@ def _write_events(writer: Any, run: xr.Dataset, start_ns: int) -> None:
         writer.add_message(number, time_ns, messages.event(time_ns, *event), time_ns, i)
 
 
-def _write_inputs(writer: Any, run: xr.Dataset, start_ns: int) -> None:
+def _write_inputs(writer: "Writer", run: xr.Dataset, start_ns: int) -> None:
     number = _register(writer, "/inputs", messages.INPUTS_SCHEMA)
     fields = ("t_s", *messages.INPUTS_SCHEMA["properties"])
     columns = (run[f"input_{field}"].values.tolist() for field in fields)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.loop.channels import signals_in
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.states import NUMBERS
@@ -53,7 +54,7 @@ INPUTS_SCHEMA = {
     },
 }
 
-Content = dict[str, Any]
+Content = Figures
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Topic:
     """
 
     name: str
-    schema: dict[str, Any]
+    schema: Figures
     columns: tuple[str, ...]
     content: Callable[[Sequence[Any]], Content]
 

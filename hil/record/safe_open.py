@@ -8,7 +8,6 @@ itself, each under one name, with every row stored.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -113,7 +112,7 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, object]]:
     """Every group and dataset with its name, hard links only; others are refused."""
     links: list[tuple[bytes, int]] = []
 
-    def note(name: bytes, info: Any) -> int | None:
+    def note(name: bytes, info: h5py.h5l.LinkInfo) -> int | None:
         links.append((name, info.type))
         return 1 if len(links) > OBJECTS_MAX else None
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 DEPTH_MAX = 16
 
@@ -88,7 +88,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a JSON value")
 
 
-def _fault(value: Any, shape: Any, where: str, depth: int) -> str:
+def _fault(value: object, shape: object, where: str, depth: int) -> str:
     if depth > DEPTH_MAX:
         return "is nested too deeply"
     at = f": '{where}'" if where else ""
@@ -102,7 +102,9 @@ def _fault(value: Any, shape: Any, where: str, depth: int) -> str:
         return next((said for said in items if said), "")
     if shape is None:
         return _fault_of_depth(value, depth)
-    return "" if _is(value, shape) else f"has another shape than a run writes{at} is not {shape}"
+    return (
+        "" if _is(value, str(shape)) else f"has another shape than a run writes{at} is not {shape}"
+    )
 
 
 def _fault_of_table(value: dict[str, object], shape: Table, where: str, depth: int) -> str:

@@ -13,7 +13,7 @@ import re
 import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hil.config.values import Attributes
@@ -25,6 +25,10 @@ from hil.reports.citation import Author, Citation
 from hil.reports.run_report import write_report
 from hil.runs.campaign.journal import JOURNAL, read_progress
 from hil.runs.campaign.page import CSV, NETCDF, PAGE, write_all
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rocrate.rocrate import ROCrate
 
 ENDING = ".crate.zip"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -90,7 +94,7 @@ class _Crate:
     operator : of all runs; by default that of each recording
     """
 
-    def __init__(self, crate: Any, folder: Path, operator: str) -> None:
+    def __init__(self, crate: "ROCrate", folder: Path, operator: str) -> None:
         self._crate, self._folder, self._operator = crate, folder, operator
         self._runs: list[Attributes] = []
         self._specimens: dict[str, str] = {}
@@ -157,7 +161,7 @@ class _Crate:
         self._runs.append({"title": title, "text": _of_run(attrs, summary), "operator": operator,
                            "created": created.date().isoformat()})  # fmt: skip
 
-    def _calibration(self, where: str, kept: Attributes) -> list[Any]:
+    def _calibration(self, where: str, kept: Attributes) -> list[object]:
         if not kept.get("record"):  # of the first versions, or a value that is typed in the rig
             return []
         # The name comes from the recording: it must not become a path.
@@ -167,7 +171,7 @@ class _Crate:
         known = self._crate.get(target)
         return [known or self._made(target, kept["record"], text)]
 
-    def _quantity(self, run: Any, name: str) -> Any:
+    def _quantity(self, run: "xr.Dataset", name: str) -> object:
         """A column as a property with its unit."""
         facts = run[name].attrs
         return self._entity(
@@ -262,7 +266,7 @@ def _local(kind: str, name: str) -> str:
     return f"#{kind}-{quote(name, safe='')}"
 
 
-def _columns(run: Any) -> list[str]:
+def _columns(run: "xr.Dataset") -> list[str]:
     return [str(name) for name in run.data_vars if run[name].dims[0] == "tick"]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.kinds import Built, DeviceInputs, keeping_alive, stream
 from hil.rig.run_tables import RigConfig
 
+if TYPE_CHECKING:
+    from simdaq.terminals import Fault
+
 COUNTS_MAX = float(2**31 - 1)
 
 
@@ -71,6 +75,11 @@ def build(inputs: DeviceInputs) -> Built:
     return card, inputs.divider(indices)
 
 
+SENSOR_FAULTS: "tuple[tuple[str, Fault], ...]" = (
+    ("sensor_stuck", "stuck"), ("sensor_rail", "high rail"),
+)  # fmt: skip
+
+
 def _emulated_card(inputs: DeviceInputs, place: Place) -> EmulatedDaq:
     bench, injection = inputs.bench, inputs.injection
     card = _on_emulated_bench(inputs)
@@ -80,7 +89,7 @@ def _emulated_card(inputs: DeviceInputs, place: Place) -> EmulatedDaq:
     if injection is not None:
         for channel in card.plan.inputs:
             terminal = card.plan.physical(channel.terminal)
-            for kind, fault in (("sensor_stuck", "stuck"), ("sensor_rail", "high rail")):
+            for kind, fault in SENSOR_FAULTS:
                 injection.at_start(kind, partial(_break, bench, terminal, fault))
         for line in card.plan.lines_in:
             if line.kind == "estop":
@@ -119,7 +128,7 @@ def build_plant_card(
     return PlantCard(table.card, table.gates, played, table.range_V, system, bench, lock=not shared)
 
 
-def _break(bench: EmulatedBench, terminal: str, fault: str) -> None:
+def _break(bench: EmulatedBench, terminal: str, fault: "Fault") -> None:
     bench.system.inject(terminal, fault)
 
 

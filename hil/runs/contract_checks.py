@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from hil.loop.duty import STEPS
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
 from hil.runs import rehearsal
+
+if TYPE_CHECKING:
+    from hil.plugins.system import PluginSystem
 
 Check = Callable[[], object]
 N_TICKS = 500
@@ -295,7 +298,7 @@ def _of_model(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
     ]
 
 
-def _system(plugin: Plugin) -> Any:
+def _system(plugin: Plugin) -> "PluginSystem":
     from hil.plugins.system import PluginSystem
 
     return PluginSystem(plugin, PERIOD_S)

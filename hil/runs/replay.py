@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -126,7 +125,9 @@ class _ComparingSink(assembly.NoSink):
         self.disk_low = self._refused.get(row, "")
         return row not in self._refused
 
-    def _same(self, name: str, recorded: Any, replayed: Any) -> bool:
+    def _same(
+        self, name: str, recorded: NDArray[np.generic], replayed: NDArray[np.generic]
+    ) -> bool:
         if recorded.tobytes() == replayed.tobytes():
             return True  # bit for bit, as most values are: found ten times as fast
         if name not in self._margin:

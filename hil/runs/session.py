@@ -1,10 +1,11 @@
 """One run from configuration to recording; leaves the rig safe on every exit path."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
 from hil.loop.lateness import LatenessCauses
@@ -46,7 +47,7 @@ class View:
     foxglove: live.Address | None = None
 
 
-def from_options(config: Experiment, options: Mapping[str, Any]) -> tuple[Plan, Output, View]:
+def from_options(config: Experiment, options: Figures) -> tuple[Plan, Output, View]:
     """The arguments of `run` from the names of all their attributes.
 
     Raises

@@ -3,8 +3,6 @@
 pyserial looks a scheme up as a module `protocol_SCHEME` with a class `Serial`.
 """
 
-from typing import Any
-
 from serial import SerialBase, SerialException
 
 from hil.devices.board.emulated import BOARDS, EmulatedBoard
@@ -33,7 +31,7 @@ class Serial(SerialBase):  # type: ignore[misc]
     def read(self, size: int = 1) -> bytes:
         return self._board.read(size, self._timeout or 0.0)
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes) -> int:
         self._board.write(bytes(data))
         return len(data)
 

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput, device_of
 from hil.devices.nidaq.errors import said_by
 from hil.errors import DeviceError
+
+if TYPE_CHECKING:
+    from nidaqmx.system import Device
 
 RATE_TOLERANCE = 1e-4
 
@@ -28,7 +31,7 @@ def check(name: str, plan: CardPlan) -> None:
         _clocks(name, plan, devices)
 
 
-def devices_of(name: str, plan: CardPlan) -> dict[str, Any]:
+def devices_of(name: str, plan: CardPlan) -> "dict[str, Device]":
     """The plan's card and every other device that its terminals name, by name.
 
     Raises
@@ -39,7 +42,7 @@ def devices_of(name: str, plan: CardPlan) -> dict[str, Any]:
     return {device: find(name, device) for device in (plan.card, *sorted(plan.elsewhere))}
 
 
-def owner_of(device: Any) -> Any:
+def owner_of(device: "Device") -> "Device":
     """The device with the timing engines and the watchdog: a module's chassis, or the card."""
     from nidaqmx.constants import ProductCategory
 
@@ -48,7 +51,7 @@ def owner_of(device: Any) -> Any:
     return device
 
 
-def is_chassis(device: Any) -> bool:
+def is_chassis(device: "Device") -> bool:
     """Whether a watchdog that has expired there holds all outputs until the device is reset."""
     from nidaqmx.constants import ProductCategory
 
@@ -56,7 +59,7 @@ def is_chassis(device: Any) -> bool:
     return bool(device.product_category in chassis)
 
 
-def find(name: str, card: str) -> Any:
+def find(name: str, card: str) -> "Device":
     """Find the card of this name; the error lists the cards that exist."""
     from nidaqmx.system import System
 
@@ -69,12 +72,12 @@ def find(name: str, card: str) -> Any:
     return System.local().devices[card]
 
 
-def describe(card: Any) -> str:
+def describe(card: "Device") -> str:
     """Its product and serial number."""
     return f"{card.product_type} {card.serial_num:X}"
 
 
-def _terminals(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+def _terminals(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
     asked = plan.physicals()
     for what, names in asked.items():
         for device_name, device in devices.items():
@@ -97,7 +100,7 @@ def _terminals(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
         raise DeviceError(f"{name}: '{twice[0]}' is requested twice")
 
 
-def _names(device: Any, what: str) -> list[str]:
+def _names(device: "Device", what: str) -> list[str]:
     group = {
         "analogue input": "ai_physical_chans",
         "counter": "ci_physical_chans",
@@ -108,7 +111,7 @@ def _names(device: Any, what: str) -> list[str]:
     return list(getattr(device, group).channel_names)
 
 
-def _ranges(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+def _ranges(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
     for channel in plan.analog:
         device = devices[device_of(plan.physical(channel.terminal))]
         if channel.bridge is None:
@@ -132,7 +135,7 @@ def _ranges(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
             )
 
 
-def _rate(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+def _rate(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
     """Check the sample rate: all inputs have one clock, each device converts its own channels."""
     if plan.acquisition.kind == "on_demand":
         return
@@ -159,7 +162,7 @@ def _rate(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
             )
 
 
-def _clocks(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
+def _clocks(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
     from nidaqmx.constants import AcquisitionType
 
     kind = plan.acquisition.kind
@@ -188,8 +191,8 @@ def _clocks(name: str, plan: CardPlan, devices: dict[str, Any]) -> None:
 
 
 def _each_of(
-    plan: CardPlan, channels: Sequence[AnalogInput | EncoderInput], devices: dict[str, Any]
-) -> list[Any]:
+    plan: CardPlan, channels: Sequence[AnalogInput | EncoderInput], devices: "dict[str, Device]"
+) -> "list[Device]":
     names = dict.fromkeys(device_of(plan.physical(c.terminal)) for c in channels)
     return [devices[name] for name in names]
 

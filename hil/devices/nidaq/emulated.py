@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,12 @@ from hil.errors import DeviceError
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
+from hil.mechanics.arrays import Array
 from hil.record.raw_samples import RawSamples
+
+if TYPE_CHECKING:
+    import simdaq
+    from simdaq.terminals import Times
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class EmulatedBench:
         self._extra: list[tuple[str, str]] = []
         self._cables: list[Cable] = []
         self._levels: list[tuple[str, int]] = []
-        self._system: Any = None
+        self._system: simdaq.System | None = None
         self._wires: list[_Wire] = []
         self._start_s: float | None = None
         self._n = 0
@@ -141,9 +146,9 @@ class EmulatedBench:
         products = {card.plan.card: card.product, **card.others}
         chassis = [name for name, product in products.items() if catalog.model(product).slots]
         for name in sorted(products, key=lambda name: name not in chassis):
-            if name not in self._system.cards:
+            if name not in self.system.cards:
                 inside = next((c for c in chassis if name.startswith(c) and name != c), None)
-                self._system.add(products[name], name, chassis=inside)
+                self.system.add(products[name], name, chassis=inside)
 
     def pass_s(self, duration_s: float) -> None:
         """Let the cards' time pass before the run."""
@@ -154,28 +159,28 @@ class EmulatedBench:
         """The lines as they stand let the cells have power and switch them, or do not."""
         for card in self._cards:
             for line in card.plan.lines_out:
-                high = self._system.output(card.plan.physical(line.terminal)) > 0.5
+                high = self.system.output(card.plan.physical(line.terminal)) > 0.5
                 high = high and not _stuck_low(self._injection, line.name)
                 self._plant.enable(f"{card.plan.card}/{line.name}", high)
             lines = self._gates[card.plan.card].lines
             for i, cell in enumerate(card.plan.cells):
-                lines[i] = self._system.output(card.plan.physical(cell.terminal)) > 0.5
+                lines[i] = self.system.output(card.plan.physical(cell.terminal)) > 0.5
 
-    def _gate(self, card: EmulatedCard, cell: str) -> Callable[[Any], Any]:
+    def _gate(self, card: EmulatedCard, cell: str) -> "Callable[[Times], Array]":
         """Level of a cell's gate, for the line that reads it back."""
         gates = self._gates[card.plan.card]
         i = [line.cell for line in card.plan.cells].index(cell)
         return lambda t_s: np.full(np.shape(t_s), float(gates.levels()[i]))
 
-    def _level(self, output: int, t_s: Any) -> Any:
+    def _level(self, output: int, t_s: "Times") -> Array:
         return np.full(np.shape(t_s), self._plant.output(output))
 
-    def _carried(self, cable: Cable, t_s: Any) -> Any:
+    def _carried(self, cable: Cable, t_s: "Times") -> Array:
         noise_V = cable.noise_rms_V * cable.rng.standard_normal(np.shape(t_s))
-        return self._system.output(cable.source) + noise_V
+        return self.system.output(cable.source) + noise_V
 
     @property
-    def system(self) -> Any:
+    def system(self) -> "simdaq.System":
         """The simulated cards, for faults to be put on them."""
         if self._system is None:
             raise DeviceError("the emulated cards are not open")
@@ -184,7 +189,7 @@ class EmulatedBench:
     def advance(self, t_s: float) -> None:
         """Bring plant and cards to t_s of the run, in whole periods."""
         if self._start_s is None:
-            self._start_s = self._system.now_s
+            self._start_s = self.system.now_s
         n = round(t_s / self._period_s)
         while self._n < n:
             self._n += 1
@@ -193,7 +198,7 @@ class EmulatedBench:
             now_s = self._start_s + self._n * self._period_s
             for wire in self._wires:
                 wire.put(now_s)
-            self._system.advance_to(now_s)
+            self.system.advance_to(now_s)
 
     def report(self, readings: Readings) -> None:
         """What the boards report at this tick, before the plant comes to it."""
@@ -203,7 +208,7 @@ class EmulatedBench:
         """The outputs as they stand act on the plant over the coming period."""
         for card in self._cards:
             for output, index in zip(card.plan.outputs, card.driven, strict=True):
-                volts = self._system.output(card.plan.physical(output.terminal))
+                volts = self.system.output(card.plan.physical(output.terminal))
                 self._plant.inputs[index] = output.units_per_V * volts
         self.follow_lines()
 
@@ -243,9 +248,9 @@ class _Wire:
         self._filtered = late + self._keep * (self._filtered - late)
         self._track.put(t_s, self._filtered)
 
-    def __call__(self, t_s: Any) -> Any:
+    def __call__(self, t_s: "Times") -> Array:
         """The signal at a time or an array of times."""
-        clean = self._track(t_s)
+        clean: Array = self._track(t_s)
         rms = self._signal.noise_rms_raw
         if not rms:
             return clean

@@ -6,8 +6,8 @@ nothing here could switch them off.
 """
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from hil.devices.latest import LatestReading, now_s
 from hil.devices.nidaq.errors import described, first_line
 from hil.devices.sensor_tables import RemoteNidaqTable
 from hil.errors import DeviceError
+
+if TYPE_CHECKING:
+    import grpc
+    from nidaqmx import Task
+    from nidaqmx.stream_readers import AnalogMultiChannelReader
+
+    Call = Callable[[grpc.ClientCallDetails, object], object]
 
 ANSWER_S = 2.0  # longest wait for an answer of the server
 WIRINGS = {
@@ -31,9 +38,9 @@ class RemoteCard(LatestReading[RemoteNidaqTable]):
     def __init__(self, table: RemoteNidaqTable) -> None:
         address = f"{table.card} at {table.server}"
         super().__init__(table, address, "look at the card in NI MAX on that computer")
-        self._channel: Any = None
-        self._task: Any = None
-        self._reader: Any = None
+        self._channel: grpc.Channel | None = None
+        self._task: Task | None = None
+        self._reader: AnalogMultiChannelReader | None = None
         self._volts = np.empty(len(table.channels))
 
     def _connect(self) -> None:
@@ -69,6 +76,7 @@ class RemoteCard(LatestReading[RemoteNidaqTable]):
             self._task.start()
 
     def _poll(self) -> None:
+        assert self._reader is not None
         asked_s = now_s()
         with _said():
             self._reader.read_one_sample(self._volts, timeout=ANSWER_S)
@@ -100,12 +108,14 @@ def _said() -> Iterator[None]:
         ) from None
 
 
-def _with_deadline(channel: Any) -> Any:
+def _with_deadline(channel: "grpc.Channel") -> "grpc.Channel":
     """The channel with a limit of the time of every call, which `nidaqmx` leaves unlimited."""
     import grpc
 
     class Deadline(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]
-        def intercept_unary_unary(self, call: Any, details: Any, request: Any) -> Any:
+        def intercept_unary_unary(
+            self, call: "Call", details: grpc.ClientCallDetails, request: object
+        ) -> object:
             return call(details._replace(timeout=ANSWER_S), request)
 
     return grpc.intercept_channel(channel, Deadline())

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,12 @@ from hil.devices.nidaq import abilities
 from hil.devices.nidaq.channels import AnalogInput, CardPlan, EncoderInput, device_of
 from hil.devices.nidaq.errors import SAMPLES_NOT_YET_AVAILABLE
 
+if TYPE_CHECKING:
+    from nidaqmx import Task
+    from nidaqmx.system.watchdog import WatchdogTask
+
 BUFFER_S = 2.0
+Sample = TypeVar("Sample", np.float64, np.uint32)
 
 
 class AnalogReader:
@@ -28,7 +33,7 @@ class AnalogReader:
         from nidaqmx import Task
         from nidaqmx.stream_readers import AnalogMultiChannelReader
 
-        self.task: Any = Task()
+        self.task = Task()
         try:
             for channel in plan.analog:
                 _add_analog(self.task, plan, channel)
@@ -39,7 +44,7 @@ class AnalogReader:
             raise
         self._reader = AnalogMultiChannelReader(self.task.in_stream)
         self._reader.verify_array_shape = False
-        self._buffer = _Buffer(len(plan.analog), np.dtype(np.float64))
+        self._buffer = _Buffer(len(plan.analog), np.float64)
         self._one = np.empty(len(plan.analog))
 
     def follow(self, name: str, plan: CardPlan) -> None:
@@ -77,7 +82,7 @@ class CounterReader:
         from nidaqmx.constants import AngleUnits, EncoderType, EncoderZIndexPhase
         from nidaqmx.stream_readers import CounterReader as Reader
 
-        self.task: Any = Task()
+        self.task = Task()
         try:
             a, b = channel.index_phase.split("_")
             counter = self.task.ci_channels.add_ci_ang_encoder_chan(
@@ -101,7 +106,7 @@ class CounterReader:
             raise
         self._reader = Reader(self.task.in_stream)
         self._reader.verify_array_shape = False
-        self._buffer = _Buffer(1, np.dtype(np.uint32))
+        self._buffer = _Buffer(1, np.uint32)
         self._encoder = channel.encoder
 
     def block(self, n: int, timeout_s: float) -> NDArray[np.uint32] | None:
@@ -127,7 +132,7 @@ class LineReader:
         from nidaqmx.constants import LineGrouping
         from nidaqmx.stream_readers import DigitalMultiChannelReader
 
-        self.task: Any = Task()
+        self.task = Task()
         try:
             for line in plan.lines_in:
                 self.task.di_channels.add_di_chan(
@@ -158,17 +163,17 @@ class LineReader:
         return self._levels
 
 
-class _Buffer:
+class _Buffer(Generic[Sample]):
     """Memory for blocks of any length, taken once and seen as (C, n) without a copy.
 
     A read that finds fewer samples than asked takes those there are all the same, in the first
     columns. They wait here for the rest of their block.
     """
 
-    def __init__(self, n_channels: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_channels: int, dtype: type[Sample]) -> None:
         self._n_channels = n_channels
-        self._memory = np.empty(0, dtype=dtype)
-        self._views: dict[int, NDArray[Any]] = {}
+        self._memory: NDArray[Sample] = np.empty(0, dtype=dtype)
+        self._views: dict[int, NDArray[Sample]] = {}
         self.restart()
 
     @property
@@ -176,9 +181,9 @@ class _Buffer:
         return int(self._waiting.shape[1])
 
     def restart(self) -> None:
-        self._waiting = np.empty((self._n_channels, 0), dtype=self._memory.dtype)
+        self._waiting: NDArray[Sample] = np.empty((self._n_channels, 0), dtype=self._memory.dtype)
 
-    def read(self, read: Callable[..., Any], n: int, timeout_s: float) -> NDArray[Any] | None:
+    def read(self, read: Callable[..., object], n: int, timeout_s: float) -> NDArray[Sample] | None:
         """A block of n samples by a stream reader's method; None where it is not whole yet."""
         from nidaqmx.errors import DaqError
 
@@ -197,7 +202,7 @@ class _Buffer:
             self.restart()
         return block
 
-    def view(self, n: int) -> NDArray[Any]:
+    def view(self, n: int) -> NDArray[Sample]:
         """Room for n samples of every channel."""
         view = self._views.get(n)
         if view is None:
@@ -216,7 +221,7 @@ def _filtered_lines(channel: EncoderInput) -> str:
     return "ab" if channel.index_count is None else "abz"
 
 
-def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:
+def _add_analog(task: "Task", plan: CardPlan, channel: AnalogInput) -> None:
     from nidaqmx.constants import BridgeConfiguration, BridgeUnits, TerminalConfiguration
 
     wiring = {
@@ -243,7 +248,7 @@ def _add_analog(task: Any, plan: CardPlan, channel: AnalogInput) -> None:
         )
 
 
-def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
+def _time(name: str, task: "Task", plan: CardPlan, *, source: str) -> None:
     from nidaqmx.constants import AcquisitionType
 
     acquisition = plan.acquisition
@@ -262,7 +267,7 @@ def _time(name: str, task: Any, plan: CardPlan, *, source: str) -> None:
         abilities.check_clock(name, acquisition.rate_Hz, task.timing.samp_clk_rate)
 
 
-def _converters(task: Any, plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
+def _converters(task: "Task", plan: CardPlan) -> tuple[list[tuple[float, float]], list[float]]:
     """Rails and steps of the ranges that the card has chosen."""
     ends, steps = [], []
     for channel, converter in zip(plan.analog, task.ai_channels, strict=True):
@@ -284,7 +289,7 @@ def _timing_owner(name: str, device: str) -> str:
     return str(abilities.owner_of(abilities.find(name, device)).name)
 
 
-def close_all(tasks: Sequence[Any]) -> None:
+def close_all(tasks: Sequence["Task | WatchdogTask"]) -> None:
     """Close every task, whichever fail: a lost card cannot even be let go."""
     from nidaqmx.errors import DaqError
 

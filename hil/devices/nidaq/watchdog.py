@@ -7,7 +7,7 @@ expired, the chassis does nothing until it is reset. Source: NI, cDAQ-9185/9189 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hil.devices.nidaq import abilities
 from hil.devices.nidaq.channels import AnalogOutput, CardPlan, CellLine, Line, device_of
@@ -15,6 +15,9 @@ from hil.devices.nidaq.errors import describe
 from hil.devices.nidaq.tasks import close_all
 from hil.errors import DeviceError
 from hil.loop.stages import Message
+
+if TYPE_CHECKING:
+    from nidaqmx.system.watchdog import WatchdogTask
 
 UNWATCHED = "outputs stay as they are if the program is killed"
 
@@ -29,7 +32,7 @@ class Watchdogs:
 
     def __init__(self, name: str, plan: CardPlan) -> None:
         self._name, self._plan = name, plan
-        self._running: dict[str, Any] = {}
+        self._running: dict[str, WatchdogTask] = {}
         self.started = False
 
     def _owners(self) -> dict[str, tuple[list[Line | CellLine], list[AnalogOutput]]]:
@@ -62,7 +65,7 @@ class Watchdogs:
         if self._plan.watchdog != "required":
             return
         for owner, (lines, voltages) in self._owners().items():
-            made: list[Any] = []
+            made: list[WatchdogTask] = []
             try:
                 self._make(owner, lines, voltages, made)
                 made[0].control(TaskMode.TASK_VERIFY)
@@ -91,7 +94,7 @@ class Watchdogs:
             return [Message("warning", f"watchdog off: {UNWATCHED}")]
         messages = []
         for owner, (lines, voltages) in self._owners().items():
-            made: list[Any] = []
+            made: list[WatchdogTask] = []
             try:
                 said = self._make(owner, lines, voltages, made)
                 made[0].start()
@@ -119,7 +122,7 @@ class Watchdogs:
         owner: str,
         lines: Sequence[Line | CellLine],
         voltages: Sequence[AnalogOutput],
-        made: list[object],
+        made: "list[WatchdogTask]",
     ) -> list[Message]:
         """A watchdog with its states, which is added to `made`; what it covers."""
         from nidaqmx.constants import Level, WatchdogAOExpirState

@@ -5,7 +5,6 @@ program could take its terminals.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ class LineWriter:
         from nidaqmx.constants import LineGrouping
         from nidaqmx.stream_writers import DigitalMultiChannelWriter
 
-        self.task: Any = Task()
+        self.task = Task()
         try:
             for terminal in terminals:
                 self.task.do_channels.add_do_chan(
@@ -55,7 +54,7 @@ class AnalogWriter:
         from nidaqmx import Task
         from nidaqmx.stream_writers import AnalogMultiChannelWriter
 
-        self.task: Any = Task()
+        self.task = Task()
         try:
             for output in outputs:
                 self.task.ao_channels.add_ao_voltage_chan(

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from hil.errors import one_line
 from hil.loop.clock import SleepMeter
 from hil.platform import shared_memory
 from hil.platform.processes import STOP_SIGNALS
+
+if TYPE_CHECKING:
+    from pyvisa.resources import MessageBasedResource
 
 ALIVE_S = 0.5
 LOOK_S = 0.005
@@ -73,7 +76,7 @@ class Scpi:
     session : an open VISA session with `write` and `query`
     """
 
-    def __init__(self, session: Any, dialect: str, channel: int) -> None:
+    def __init__(self, session: "MessageBasedResource", dialect: str, channel: int) -> None:
         self._session = session
         self._dialect = DIALECTS[dialect]
         self._n = channel

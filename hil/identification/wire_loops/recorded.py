@@ -7,15 +7,15 @@ is the point's displacement over the wire's length, the stress is the weight ove
 wires. Both take the point's support as rigid, and the motion as slow.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import xarray as xr
 from scipy.constants import g
 
 from hil.config.table import as_list
+from hil.config.values import TomlTable
 from hil.errors import ConfigError, ModelError
 from hil.experiment.loaded import Experiment
 from hil.identification.wire_loops.loops import Loop, loop_of, read
@@ -82,7 +82,7 @@ def _factor(path: Path, unit: str) -> float:
     return factors[unit]
 
 
-def _weight_of(model: Mapping[str, Any]) -> str | None:
+def _weight_of(model: TomlTable) -> str | None:
     """The free point, without a spring, that one array of wires carries; None if there is none."""
     if model.get("kind") != "cell_array":
         return None

@@ -8,7 +8,8 @@ import io
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -19,6 +20,9 @@ from hil.record.layout import text_of
 from hil.runs.imports.source import Series, by_full_name, package
 from hil.runs.imports.tables import TextTable
 
+if TYPE_CHECKING:
+    from nptdms import TdmsFile
+
 COLUMNS_MAX = 4096  # of a matrix: the longer side is time
 
 
@@ -28,7 +32,7 @@ def read_tdms(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     return "TDMS", by_full_name(_tdms(nptdms.TdmsFile.read(path)))
 
 
-def _tdms(file: Any) -> Iterator[tuple[str, Series]]:
+def _tdms(file: TdmsFile) -> Iterator[tuple[str, Series]]:
     for group in file.groups():
         for channel in group.channels():
             values, times = _floats(channel[:]), None
@@ -77,7 +81,7 @@ def read_mdf(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     return "MDF", by_full_name(columns)
 
 
-def _mdf(asammdf: Any, content: bytes) -> list[tuple[str, Series]]:
+def _mdf(asammdf: ModuleType, content: bytes) -> list[tuple[str, Series]]:
     columns = []
     with asammdf.MDF(io.BytesIO(content)) as file:
         for channel in (channel for group in file.groups for channel in group.channels):
@@ -155,7 +159,7 @@ def read_parquet(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     return "Parquet", by_full_name(columns)
 
 
-def _columns(name: str, values: NDArray[Any], unit: str) -> Iterator[tuple[str, Series]]:
+def _columns(name: str, values: NDArray[np.generic], unit: str) -> Iterator[tuple[str, Series]]:
     """A vector, or the columns of a matrix along its longer side."""
     numbers = _floats(np.squeeze(values)) if values.ndim == 2 else _floats(values)
     if numbers is None or numbers.ndim == 0 or not numbers.size:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class Source:
         return series
 
 
-def _is_number(text: Any) -> bool:
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except (TypeError, ValueError):
@@ -113,7 +114,7 @@ def by_full_name(items: Iterable[tuple[str, Series]]) -> dict[str, Series]:
     return columns
 
 
-def package(name: str, what: str) -> Any:
+def package(name: str, what: str) -> ModuleType:
     """An optional package; ConfigError with the remedy if it is not installed.
 
     Its log is silenced: what is wrong with a file becomes one line here.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pint
 
 # What instruments write and pint reads otherwise: to it C is coulomb, and F is farad.
 SPELLED = {"C": "degC", "deg C": "degC", "°C": "degC", "ºC": "degC", "° C": "degC", "K": "kelvin",
@@ -22,7 +25,7 @@ SUFFIXES = {"N": "N", "mN": "mN", "kN": "kN", "V": "V", "mV": "mV", "s": "s", "m
 
 
 @cache
-def _registry() -> Any:
+def _registry() -> pint.UnitRegistry[float]:
     try:
         import pint
     except ImportError:
@@ -30,7 +33,7 @@ def _registry() -> Any:
     return pint.UnitRegistry(cache_folder=None)
 
 
-def parsed(unit: str) -> Any | None:
+def parsed(unit: str) -> pint.Unit | None:
     """The unit of this text; None if it is no unit."""
     text = SPELLED.get(unit.strip(), unit.strip())
     if len(text) > 40 or (text[:1].isdigit() and text != "1"):

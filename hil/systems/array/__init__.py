@@ -1,8 +1,8 @@
 """Cellular arrays: SMA cells between nodes and points, after MacNair & Ueda."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from hil.config.values import Attributes
 from hil.experiment.kind import SystemKind
 from hil.rig.instruments import AMBIENT
 from hil.rig.run_tables import RunTables
@@ -51,7 +51,7 @@ def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
     ]
 
 
-def _recorded(table: ModelTable, model: CellArray) -> dict[str, Any]:
+def _recorded(table: ModelTable, model: CellArray) -> Attributes:
     return {
         "A": model.A,
         "B": model.B,

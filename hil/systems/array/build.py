@@ -5,8 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hil.config.values import TomlTable
 from hil.devices.switch_tables import build_wire
 from hil.errors import ModelError
+from hil.experiment.kind import KindOfTable
 from hil.mechanics.sma.limits import CellBranches, CellWire
 from hil.systems.array.build_recruitment import indices
 from hil.systems.array.build_wire import loaded_wire
@@ -108,12 +110,12 @@ def activation_tables(table: ArrayTable) -> Sequence[ActivationTable]:
     return table.activation * n_cells if len(table.activation) == 1 else table.activation
 
 
-def _activation(force_on_N: float, table: ActivationTable, cell: Any) -> CellActivation:
+def _activation(force_on_N: float, table: ActivationTable, cell: KindOfTable) -> CellActivation:
     """A cell's activation; ValueError if its values are invalid."""
     if isinstance(table, SmaTable):
         wire, loaded = loaded_wire(table, build_wire(table), cell, force_on_N)
         return CellActivation(force_on_N, "sma", wire=wire, loaded=loaded)
-    shape: dict[str, Any] = {}
+    shape: TomlTable = {}
     if isinstance(table, SigmoidTable):
         shape = table.model_dump(exclude={"kind", "record"})
     elif isinstance(table, ThermalTable):

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from hil.experiment.kind import KindOfTable
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
 from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array.model.wire_load import Loaded, stress_Pa
@@ -17,7 +17,7 @@ REST_SHARES = (0.05, 0.95)  # where a branch begins and ends for laws that take 
 
 
 def loaded_wire(
-    table: SmaTable, wire: SmaWire, cell: Any, force_on_N: float
+    table: SmaTable, wire: SmaWire, cell: KindOfTable, force_on_N: float
 ) -> tuple[SmaWire, Loaded]:
     """The wire with its branches at the stress of rest, and its law.
 

@@ -1,11 +1,11 @@
 """`hil model` for an array: its figures as text, its reduction, and its matrices as files."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.io
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, writing
 from hil.experiment.kind import Description, ModelAsked
 from hil.platform.whole_files import whole
@@ -59,7 +59,7 @@ def boards_of(asked: ModelAsked) -> Boards | None:
     return build_boards.build(asked.boards, names, wires, asked.period_s)
 
 
-def describe_reduced(reduced: Reduced, outputs: list[str]) -> dict[str, Any]:
+def describe_reduced(reduced: Reduced, outputs: list[str]) -> Figures:
     """Return order, error bound and Hankel singular values of a balanced reduction."""
     return {
         "order": len(reduced.A),
@@ -97,7 +97,7 @@ def export(model: CellArray, path: Path, reduced: Reduced | None = None) -> None
             raise ConfigError(f"{path}: unknown ending '{path.suffix}': choose .npz, .mat or .fmu")
 
 
-def as_text(facts: dict[str, Any]) -> str:
+def as_text(facts: Figures) -> str:
     """Return the figures as plain text."""
     lines = [
         f"order {facts['order']}: {facts['n_cells']} cells, {facts['n_inputs']} inputs, "

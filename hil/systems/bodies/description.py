@@ -1,9 +1,8 @@
 """`hil model` for a skeleton: its links, and stiffness and viscosity of its joints."""
 
-from typing import Any
-
 import numpy as np
 
+from hil.config.values import Figures
 from hil.experiment.kind import Description, ModelAsked
 from hil.systems.bodies.system import BodySystem
 
@@ -14,7 +13,7 @@ def describe(asked: ModelAsked) -> Description:
     return Description(facts, _skeleton_lines(facts))
 
 
-def _skeleton(system: BodySystem) -> dict[str, Any]:
+def _skeleton(system: BodySystem) -> Figures:
     """Return links, and stiffness and viscosity of the joints at the rig's co-activation."""
     motion, s = system.motion, system.motion.skeleton
     stiffness, viscosity = motion.gains(motion.c)
@@ -42,7 +41,7 @@ def _skeleton(system: BodySystem) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _skeleton_lines(facts: dict[str, Any]) -> list[str]:
+def _skeleton_lines(facts: Figures) -> list[str]:
     sizes = ", ".join(f"{n} ({what})" for what, n in facts["dimensions"].items())
     width = max(len(link["name"]) for link in facts["links"])
     lines = [

@@ -1,11 +1,9 @@
 """Stick figure of a skeleton of rigid bodies."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import TomlTable
 from hil.experiment.figure import Figure
 from hil.mechanics.rotations import attitude
 from hil.systems.bodies.build import build_bodies
@@ -14,7 +12,7 @@ from hil.systems.bodies.tables import BodiesTable
 PICTURE_PERIOD_S = 0.001  # period of a model that is built only for drawing
 
 
-def figure(settings: Mapping[str, Any]) -> Figure:
+def figure(settings: TomlTable) -> Figure:
     """Return the skeleton of a configuration."""
     return Figure(mechanism=BodyPicture(settings["model"]))
 
@@ -30,7 +28,7 @@ class BodyPicture:
     muscles: tuple[str, ...] = ()
     activations: tuple[str, ...] = ()
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
+    def __init__(self, table: TomlTable) -> None:
         system = build_bodies(BodiesTable.model_validate(dict(table)), PICTURE_PERIOD_S)
         self._skeleton = system.motion.skeleton
         shown = system.shown

@@ -8,11 +8,14 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hil.errors import ConfigError, ModelError, did_you_mean, one_line
 from hil.loop.frame import unit_suffix, units
 from hil.systems.fmu import archive
+
+if TYPE_CHECKING:
+    from fmpy.model_description import BaseUnit, ModelDescription, ScalarVariable
 
 #: Exponents of SI base units, and the offset, of the units that names in hil end with.
 SI = {
@@ -117,7 +120,7 @@ def described(table: Any, period_s: float) -> UnitModel:
     )  # fmt: skip
 
 
-def parsed(description: bytes) -> Any:
+def parsed(description: bytes) -> "ModelDescription":
     """FMPy's form of a description, and of nothing else that the unit has."""
     from fmpy import read_model_description
 
@@ -132,7 +135,7 @@ def _packed(files: Mapping[str, bytes]) -> io.BytesIO:
     return content
 
 
-def _read(file: Path) -> tuple[archive.Archive, Any]:
+def _read(file: Path) -> "tuple[archive.Archive, ModelDescription]":
     """A unit that has a binary for this computer, and its description."""
     try:
         from fmpy import platform_tuple, supported_platforms
@@ -158,7 +161,7 @@ def _read(file: Path) -> tuple[archive.Archive, Any]:
     return content, description
 
 
-def _interface(description: Any, asked: str | None, period_s: float) -> bool:
+def _interface(description: "ModelDescription", asked: str | None, period_s: float) -> bool:
     """Whether to use model exchange; checks the step of co-simulation."""
     has = {
         "co_simulation": description.coSimulation is not None,
@@ -185,7 +188,7 @@ def _interface(description: Any, asked: str | None, period_s: float) -> bool:
     return False
 
 
-def _refuse_unmapped(description: Any, mapped: set[str]) -> None:
+def _refuse_unmapped(description: "ModelDescription", mapped: set[str]) -> None:
     """Refuse inputs of the unit that nothing sets and that have no start value."""
     for variable in description.modelVariables:
         if variable.causality != "input" or variable.name in mapped or variable.start is not None:
@@ -194,7 +197,7 @@ def _refuse_unmapped(description: Any, mapped: set[str]) -> None:
 
 
 def _conversion(
-    place: str, variable: Any, unit_of: Mapping[str, Any], wanted: str
+    place: str, variable: "ScalarVariable", unit_of: "Mapping[str, BaseUnit]", wanted: str
 ) -> tuple[float, float]:
     """Factor and offset from the variable's unit to that of the name."""
     declared = variable.unit or getattr(variable.declaredType, "unit", None)

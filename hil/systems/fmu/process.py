@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _serve(job: dict[str, Any], orders: Any, answers: Any) -> None:
+def _serve(job: dict[str, Any], orders: BinaryIO, answers: BinaryIO) -> None:
     folder = archive.unpack(Path(job["file"]), job["sha256"], Path(job["folder"]))
     description = parsed((folder / archive.DESCRIPTION).read_bytes())
     unit = RunningUnit(description, str(folder), job["exchange"], job["start"], job["tolerance"])

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from fmpy.model_description import ModelDescription
 
 OK, FAILED = b"o", b"f"  # first byte of an answer
 SMALL_S = 1e-12  # shorter than any step
@@ -23,7 +26,7 @@ class RunningUnit:
 
     def __init__(
         self,
-        description: Any,
+        description: "ModelDescription",
         folder: str,
         exchange: bool,
         start: Sequence[Sequence[float]],
@@ -86,7 +89,9 @@ class RunningUnit:
 class _Solver:
     """Model exchange: CVode between events. Source: FMI 2.0.4, 3.2; FMI 3.0.2, 3.1."""
 
-    def __init__(self, unit: RunningUnit, description: Any, tolerance: float) -> None:
+    def __init__(
+        self, unit: RunningUnit, description: "ModelDescription", tolerance: float
+    ) -> None:
         from fmpy.sundials import CVodeSolver
 
         self._fmu, self._is_3 = unit.fmu, unit._is_3

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.config.values import TomlTable
 from hil.experiment.figure import Figure
 from hil.systems.leg import minimal
 from hil.systems.leg.build import build_limb
 from hil.systems.leg.tables import LimbTable
 
 
-def figure(settings: Mapping[str, Any]) -> Figure:
+def figure(settings: TomlTable) -> Figure:
     """Return the limb of a configuration."""
     outputs = {
         str(output["drives"]): f"{name}_commanded"
@@ -34,7 +34,7 @@ class LimbPicture:
     start : (n,) array, initial angles
     """
 
-    def __init__(self, table: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
+    def __init__(self, table: TomlTable, outputs: Mapping[str, str]) -> None:
         model = LimbTable.model_validate(dict(table))
         limb = build_limb(model)
         self._links, self._body_link = minimal.links_of(limb)

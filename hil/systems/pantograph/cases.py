@@ -7,11 +7,11 @@ The latter combines deviation / sqrt(n), the instruments, and the rounding of th
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from hil.config.values import Figures, TomlTable
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.impact import NonIdeal
@@ -155,7 +155,7 @@ def _at_speed(
     return _of_case(bands(rig, pose, [gamma], energy_J, elbows, [speed]), 0)
 
 
-def _angle_step_rad(tables: dict[str, Any]) -> float:
+def _angle_step_rad(tables: TomlTable) -> float:
     """Return the step of the coarser encoder."""
     return max(
         2.0 * math.pi / float(channel["counts_per_turn"])
@@ -165,7 +165,7 @@ def _angle_step_rad(tables: dict[str, Any]) -> float:
     )
 
 
-def _signals(run: xr.Dataset, tables: dict[str, Any]) -> tuple[Array, Array, Array]:
+def _signals(run: xr.Dataset, tables: TomlTable) -> tuple[Array, Array, Array]:
     """Return time, both angles, and both forces, found by the signals of the channels."""
     names = {
         channel["signal"]: name
@@ -188,7 +188,7 @@ def _predicted(ideal: Impacts, i: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def as_json(impact: Impact) -> dict[str, Any]:
+def as_json(impact: Impact) -> Figures:
     """Return every figure of every case: prediction with range, and measurement."""
     return {
         "pose_m": impact.pose.E_m.tolist(),

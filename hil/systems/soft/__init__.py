@@ -1,9 +1,8 @@
 """Links of rubber, bent by cellular arrays; continuous matter as trees of rigid segments."""
 
-from typing import Any
-
 from hil.experiment.kind import SystemKind
 from hil.experiment.twin import twin_of
+from hil.mechanics.sma.limits import CellWire
 from hil.systems.array.build import build_activation, cell_wires
 from hil.systems.soft.build import build_soft
 from hil.systems.soft.controllers import CONTROLLERS
@@ -11,7 +10,7 @@ from hil.systems.soft.system import SoftArraySystem
 from hil.systems.soft.tables import SoftTable
 
 
-def _wires(table: SoftTable, model: SoftArraySystem) -> dict[str, Any]:
+def _wires(table: SoftTable, model: SoftArraySystem) -> dict[str, CellWire]:
     names = model.cell_names
     return cell_wires(table, names, [None] * len(names))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -288,7 +287,7 @@ class Beam:
         for i in range(n):
             over_s = (2.0 if i == 0 else 1.0) / s
             centre: Vector = (0.5 * s, 0.0, 0.0)
-            whole: tuple[float, Vector, Any] = (mass, centre, inertia)
+            whole: tuple[float, Vector, Array] = (mass, centre, inertia)
             if i == n - 1 and tip_mass_kg > 0.0:
                 whole = with_point_mass(mass, centre, inertia, tip_mass_kg, (s, 0.0, 0.0))
             if spatial:

@@ -1,26 +1,24 @@
 """Pictures of the arrays of a configuration."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from hil.config.values import TomlTable
 from hil.experiment.figure import ArrayPicture, Figure
 from hil.systems.array.model.fingerprint import parse
 from hil.systems.array.topology import picture as topology_picture
 
 
-def figure(settings: Mapping[str, Any]) -> Figure:
+def figure(settings: TomlTable) -> Figure:
     """Return the arrays with masses that move as the model computes."""
     return Figure(_pictures(settings), moving=True)
 
 
-def still(settings: Mapping[str, Any]) -> Figure:
+def still(settings: TomlTable) -> Figure:
     """Return arrays that do not move, as parts of another figure."""
     return Figure(_pictures(settings))
 
 
-def _pictures(settings: Mapping[str, Any]) -> tuple[ArrayPicture, ...]:
+def _pictures(settings: TomlTable) -> tuple[ArrayPicture, ...]:
     model = settings["model"]
     pictures, first = [], 0
     for name, table in model.get("arrays", {}).items():
