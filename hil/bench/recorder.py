@@ -21,7 +21,7 @@ from hil.platform.processes import PYTHON
 from hil.platform.provenance import software
 from hil.record import layout
 from hil.record.read import open_h5
-from hil.record.sink import Sink
+from hil.record.sink import Sink, Writing
 
 RATE_HZ = 10_000
 N_COLUMNS = 64
@@ -57,7 +57,7 @@ def feed(duration_s: float, path: Path) -> dict[str, object]:
         "software": json.dumps(software()),
     }  # fmt: skip
     layout.create(path, layout.Contents(frame.columns, about, rows_per_chunk=4096))
-    sink = Sink(path, frame, period_s=period_s, flush_s=0.25, fsync_s=5.0, lossless=False)
+    sink = Sink(path, frame, Writing(period_s, 0.25, 5.0, lossless=False))
     sink.wait_ready()
     n_rows = round(duration_s * RATE_HZ)
     values = np.random.default_rng(0).standard_normal((1024, N_COLUMNS))

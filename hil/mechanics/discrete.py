@@ -101,8 +101,7 @@ class LinearStepper:
 
     def step(self, u0: Array, u1: Array) -> None:
         """Advance one period with the input linear from u0 to u1."""
-        Ad, B0, B1, C, D = self._columns
-        advanced(Ad, B0, B1, C, D, self.x, self._next, u0, u1, self.y)
+        advanced(self._columns, self.x, self._next, u0, u1, self.y)
 
     def run(self, u: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with inputs u (k, m) held constant."""
@@ -113,12 +112,13 @@ class LinearStepper:
     def correct(self, gain: Array, output: int, error: float, u1: Array) -> None:
         """Add gain x error to the state and update that output."""
         d = self.discrete
-        corrected(d.C, d.D, gain, output, error, self.x, u1, self.y)
+        self.y[output] = corrected((d.C, d.D), output, gain, error, self.x, u1)
 
 
 @njit(cache=True)
-def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
+def advanced(columns, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
     """Advance state x and outputs y by one period, given `Columns`; x_next is scratch."""
+    Ad, B0, B1, C, D = columns
     x_next[:] = 0.0
     for j in range(len(x)):
         for i in range(len(x_next)):
@@ -137,21 +137,21 @@ def advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def corrected(C, D, gain, output, error, x, u1, y):  # type: ignore[no-untyped-def]
-    """Add gain x error to the state x and update that output in y."""
+def corrected(rows, output, gain, error, x, u1):  # type: ignore[no-untyped-def]
+    """Add gain x error to the state x and return that output, given the rows (C, D)."""
+    C, D = rows
     total = 0.0
     for i in range(len(x)):
         x[i] += gain[i] * error
         total += C[output, i] * x[i]
     for j in range(len(u1)):
         total += D[output, j] * u1[j]
-    y[output] = total
+    return total
 
 
 @njit(cache=True)
 def _run(columns, states, u, y, ys):  # type: ignore[no-untyped-def]
-    Ad, B0, B1, C, D = columns
     x, x_next = states
     for k in range(len(u)):
-        advanced(Ad, B0, B1, C, D, x, x_next, u[k], u[k], y)
+        advanced(columns, x, x_next, u[k], u[k], y)
         ys[k] = y

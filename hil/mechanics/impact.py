@@ -15,7 +15,7 @@ Topology Systems", eqs (3)-(22).
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,8 +129,8 @@ def decompose_many(
     T_c, T_a, impulse = np.empty(k), np.empty(k), np.empty((k, m))
     L, Q = np.zeros((k, n, n)), np.empty((k, n, m))
     separating = np.zeros(k, dtype=np.bool_)
-    at, what, where = _split(M, A, qdot, toward, v_c, v_a, T_c, T_a, impulse, after, separating,
-                             L, Q)  # fmt: skip
+    parts = _Parts(v_c, v_a, T_c, T_a, impulse, after, separating, L, Q)
+    at, what, where = _split(M, A, qdot, toward, parts)
     if at >= 0:
         event = f"event {at}: " if k > 1 else ""
         if what == _NOT_POSITIVE:
@@ -217,13 +217,24 @@ def _misfit(wanted: str, *shapes: tuple[int, ...]) -> ModelError:
 _NOT_POSITIVE, _REPEATED = 1, 2
 
 
+class _Parts(NamedTuple):
+    """Results of `_split`, a row an event, as in `Decomposition`."""
+
+    v_c: Array
+    v_a: Array
+    T_c: Array
+    T_a: Array
+    impulse: Array
+    after: Array
+    separating: NDArray[np.bool_]
+    L: Array
+    Q: Array
+
+
 @njit(cache=True)
-def _split(
-    M: Array, A: Array, qdot: Array, closing: Array, v_c: Array, v_a: Array, T_c: Array,
-    T_a: Array, impulse: Array, after: Array, separating: NDArray[np.bool_], L: Array,
-    Q: Array,
-) -> tuple[int, int, int]:  # fmt: skip
+def _split(M: Array, A: Array, qdot: Array, closing: Array, parts: _Parts) -> tuple[int, int, int]:
     """Fill every event's row; return (event, reason, row) of the first failure, or -1."""
+    v_c, v_a, T_c, T_a, impulse, after, separating, L, Q = parts
     k, m, n = A.shape
     R = np.zeros((m, m))
     w, y = np.empty(n), np.empty(m)

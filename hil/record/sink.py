@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -56,14 +57,32 @@ class RingSink:
         self._rings.inputs.push(self._input)
 
 
+@dataclass(frozen=True)
+class Writing:
+    """How rows are written.
+
+    Attributes
+    ----------
+    period_s : time from row to row
+    flush_s, fsync_s : how often rows are written to the file, and the file to disk
+    lossless : wait when the ring is full. Only on a virtual clock: a real loop never waits, and
+        rows that the recorder could not take in time are counted as lost.
+    disk_free_min_MB : with less than this free the disk counts as full
+    """
+
+    period_s: float
+    flush_s: float
+    fsync_s: float
+    lossless: bool
+    disk_free_min_MB: float = 0.0
+
+
 class Sink(RingSink):
     """Passes the rows of one run to the recorder.
 
     Parameters
     ----------
     raw : samples of devices that are faster than the loop
-    lossless : wait when the ring is full. Only on a virtual clock: a real loop never waits, and
-        rows that the recorder could not take in time are counted as lost.
     begun : called after the first row
     """
 
@@ -71,25 +90,20 @@ class Sink(RingSink):
         self,
         path: Path,
         frame: Frame,
-        *,
-        period_s: float,
-        flush_s: float,
-        fsync_s: float,
-        lossless: bool,
+        writing: Writing,
         raw: Mapping[str, RawSamples] | None = None,
-        disk_free_min_MB: float = 0.0,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
         self._begun = begun
-        self._lossless = lossless
+        self._lossless, period_s = writing.lossless, writing.period_s
         capacity = max(4096, int(5.0 / period_s))
         # Twice the samples of a full ring of ticks: these rings then never fill first.
         rings = {name: (r.dtype, 2 * r.per_tick * capacity) for name, r in (raw or {}).items()}
         self.tap = taps.create(frame.dtype, capacity, rings)
         super().__init__(self.tap, frame)
         command = [*PYTHON, "-m", "hil.record.recorder", str(self.tap.path), str(path)]
-        command += [str(flush_s), str(fsync_s), str(os.getpid())]
+        command += [str(writing.flush_s), str(writing.fsync_s), str(os.getpid())]
         try:
             self._process = subprocess.Popen(
                 command,
@@ -105,9 +119,9 @@ class Sink(RingSink):
             raise
         self._said: str | None = None  # by the recorder, known after its end
         self._n = 0
-        self._check_every = max(1, min(CHECK_EVERY, int(flush_s / period_s)))
+        self._check_every = max(1, min(CHECK_EVERY, int(writing.flush_s / period_s)))
         self.disk_low = self.file_harmed = ""
-        self._disk_free_min_B = 1e6 * disk_free_min_MB
+        self._disk_free_min_B = 1e6 * writing.disk_free_min_MB
         self._rows_per_look = max(1, round(1.0 / period_s))
         self._look_at_disk_at = 0
 

@@ -22,7 +22,7 @@ from hil.plugins import trust
 from hil.record import layout
 from hil.record.held import Replaced, refuse_held
 from hil.record.repair import describe, recover
-from hil.record.sink import Sink
+from hil.record.sink import Sink, Writing
 from hil.record.summary import plain, summarise
 from hil.rig import calibrated
 from hil.rig.instruments import GATES
@@ -154,12 +154,14 @@ def recorder(path: Path, plan: Plan, pipeline: Pipeline, previous: Replaced) -> 
     return Sink(
         path,
         pipeline.frame,
-        period_s=tables.loop.period_s,
-        flush_s=tables.record.flush_s,
-        fsync_s=tables.record.fsync_s,
-        lossless=plan.clock == "virtual",
+        Writing(
+            tables.loop.period_s,
+            tables.record.flush_s,
+            tables.record.fsync_s,
+            lossless=plan.clock == "virtual",
+            disk_free_min_MB=tables.guard.disk_free_min_MB,
+        ),
         raw={name: samples for name, (_, samples) in samplers.items()},
-        disk_free_min_MB=tables.guard.disk_free_min_MB,
         begun=previous.started,
     )
 

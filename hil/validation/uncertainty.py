@@ -15,6 +15,7 @@ Source: ASME V&V 20-2009, sections 1 and 5.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,13 +59,26 @@ class Uncertainty:
         return np.asarray(np.sqrt(self.u_input_N**2 + self.u_D_N**2 + self.u_num_N**2))
 
 
+class MeasuringChannel(NamedTuple):
+    """What is known of the channel that measured a run.
+
+    Attributes
+    ----------
+    transducer : record of a force channel; None if it has none
+    noise_N : RMS noise of the channel; NaN if unknown
+    u_slope : relative standard uncertainty of the slope of a displacement sensor
+    """
+
+    transducer: Calibration | None
+    noise_N: float
+    u_slope: float = 0.0
+
+
 def uncertainty_of(
     tables: parameters.Tables,
     run: RunData,
     known: Known,
-    transducer: Calibration | None,
-    noise_N: float,
-    u_slope: float = 0.0,
+    channel: MeasuringChannel,
     seed: int = 0,
     done: Callable[[int], None] = lambda n_more: None,
 ) -> Uncertainty:
@@ -73,9 +87,6 @@ def uncertainty_of(
     Parameters
     ----------
     known : covariance of the parameters, from calibration records
-    transducer : record of the force channel; None if it has none
-    noise_N : RMS noise of the channel; NaN if unknown
-    u_slope : relative standard uncertainty of the slope of a displacement sensor
     done : is called with the number of further draws
     """
     box = GreyBox(tables, known.keys, (run,))
@@ -93,7 +104,8 @@ def uncertainty_of(
         drawn = np.array(parts)
     # RMS, because relative uncertainties near or above 1 give a few large deviations.
     u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
-    systematic = u_slope * np.abs(run.measured)
+    systematic = channel.u_slope * np.abs(run.measured)
+    transducer, noise_N = channel.transducer, channel.noise_N
     if transducer is not None:
         forces = np.linspace(run.measured.min(), run.measured.max(), 33)
         systematic = np.interp(

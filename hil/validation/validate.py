@@ -28,7 +28,7 @@ from hil.validation import draws
 from hil.validation.draws import Recruitment, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
-from hil.validation.uncertainty import DRAWS, Uncertainty, uncertainty_of
+from hil.validation.uncertainty import DRAWS, MeasuringChannel, Uncertainty, uncertainty_of
 
 Z_95 = 1.959963984540054
 TAIL = 0.1  # last share of a stretch between two switchings, which gives its final force
@@ -171,9 +171,8 @@ def validate(
     noise_N = noise_rms_N(data)
     transducer = recorded.config.records.get(force_channel(recorded.config.tables))
     u_slope = _slope_uncertainty(recorded, sources) if data.unit == "m" else 0.0
-    uncertainty = uncertainty_of(
-        tables, data, known, transducer, noise_N, u_slope or 0.0, done=done
-    )
+    channel = MeasuringChannel(transducer, noise_N, u_slope or 0.0)
+    uncertainty = uncertainty_of(tables, data, known, channel, done=done)
     uncalibrated = transducer is None if data.unit == "N" else u_slope is None
     notes += _messages(recorded, data, known, uncertainty, uncalibrated)
     figures = figures_of(data.measured, uncertainty.simulated_N)

@@ -11,7 +11,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.loop.frame import Column, Frame
 from hil.record import sink as sinks
 from hil.record.raw_samples import RawSamples
-from hil.record.sink import Sink
+from hil.record.sink import Sink, Writing
 
 
 class Process:
@@ -38,7 +38,7 @@ def started(tmp_path, monkeypatch):
     made, disk = [], SimpleNamespace(free=10**12)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: disk)
 
-    def start(period_s=0.01, lossless=False, process=None, **more):
+    def start(period_s=0.01, lossless=False, process=None, disk_free_min_MB=0.0, **more):
         process = process or Process()
         words = []
 
@@ -49,8 +49,8 @@ def started(tmp_path, monkeypatch):
         monkeypatch.setattr(sinks.subprocess, "Popen", popen)
         frame = Frame([Column("t_s", "s", "timing", "")])
         sink = Sink(
-            tmp_path / "run.h5", frame, period_s=period_s, flush_s=0.5, fsync_s=5.0,
-            lossless=lossless, **more,
+            tmp_path / "run.h5", frame,
+            Writing(period_s, 0.5, 5.0, lossless, disk_free_min_MB), **more,
         )  # fmt: skip
         process.tap = sink.tap
         made.append(sink)

@@ -7,14 +7,14 @@ import threading
 from hil.loop.frame import Column, Frame
 from hil.record import layout
 from hil.record import sink as sinks
-from hil.record.sink import Sink
+from hil.record.sink import Sink, Writing
 
 
 def test_a_recorder_that_leaves_a_whole_ring_of_rows_behind_counts_as_dead(tmp_path):
     path = tmp_path / "run.h5"
     frame = Frame([Column("t_s", "s", "timing", "scheduled time")])
     layout.create(path, layout.Contents(frame.columns, {}, rows_per_chunk=256))
-    sink = Sink(path, frame, period_s=0.001, flush_s=0.05, fsync_s=5.0, lossless=False)
+    sink = Sink(path, frame, Writing(0.001, 0.05, 5.0, lossless=False))
     sink.wait_ready()
     capacity = sink.tap.ticks.capacity
     os.kill(sink.pid, signal.SIGSTOP)
@@ -34,7 +34,7 @@ def test_whoever_waits_for_a_recorder_that_stands_still_is_told_which_process(
     path = tmp_path / "run.h5"
     frame = Frame([Column("t_s", "s", "timing", "scheduled time")])
     layout.create(path, layout.Contents(frame.columns, {}, rows_per_chunk=256))
-    sink = Sink(path, frame, period_s=0.001, flush_s=0.05, fsync_s=5.0, lossless=False)
+    sink = Sink(path, frame, Writing(0.001, 0.05, 5.0, lossless=False))
     sink.wait_ready()
     os.kill(sink.pid, signal.SIGSTOP)
     assert sink.push()

@@ -20,7 +20,7 @@ from hil.validation import draws
 from hil.validation.draws import draw_again
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
-from hil.validation.uncertainty import uncertainty_of
+from hil.validation.uncertainty import MeasuringChannel, uncertainty_of
 from hil_studies.identification.study import TABLES, make_rig
 
 FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
@@ -124,7 +124,7 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     run = make_rig(3, 0).data
     known = known_of(TABLES, [(record({"force_on_N": 4.0}, [[0.04]]), ["model.arrays.muscle"])])
     transducer = load_record(configs.parent / "calibration/futek_9N.toml", named_by="test")
-    found = uncertainty_of(TABLES, run, known, transducer, 0.002)
+    found = uncertainty_of(TABLES, run, known, MeasuringChannel(transducer, 0.002))
     moving = found.simulated_N > 0.1
     # S is proportional to F: 5 %. 200 draws tell a standard deviation to 5 %, 4 of those.
     ratio = found.u_input_N[moving] / found.simulated_N[moving]
@@ -147,7 +147,7 @@ def test_the_band_holds_rigs_as_uncertain_as_their_records():
     tables = ["model.arrays.muscle", "model.arrays.muscle.cell"]
     known = known_of(TABLES, [(record(values, C.tolist()), tables)])
     run = make_rig(3, 1).data
-    found = uncertainty_of(TABLES, run, known, None, 0.0)
+    found = uncertainty_of(TABLES, run, known, MeasuringChannel(None, 0.0))
     rng, box = np.random.default_rng(9), GreyBox(TABLES, known.keys, (run,))
     inside = []
     for shift in rng.multivariate_normal(np.zeros(3), known.covariance, 80):

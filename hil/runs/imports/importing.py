@@ -17,7 +17,7 @@ from hil.mechanics.arrays import Array
 from hil.record.progress import count_progress
 from hil.runs.assembly import build
 from hil.runs.imports.opened import Opened, open_sources
-from hil.runs.imports.recording import Imported, write
+from hil.runs.imports.recording import Imported, ImportedRows, write
 from hil.runs.imports.rows import Rows
 from hil.runs.imports.tables import CellColumnTable, ColumnTable, MapTable
 from hil.runs.imports.twin import model_columns
@@ -72,8 +72,9 @@ def import_files(
     with count_progress("ticks of the twin", len(ticks_s), progress) as done:
         rows.columns |= model_columns(pipeline, rows.columns, done)
     simulated = [o.source.path.name for o in sources.values() if o.source.simulated]
-    return write(path, config, pipeline, rows.columns, mapped, rows.facts(), rows.notes,
-                 map_path.read_text(encoding="utf-8"), simulated)  # fmt: skip
+    facts = rows.facts() | {"map": map_path.read_text(encoding="utf-8")}
+    written = ImportedRows(rows.columns, facts, rows.notes, simulated)
+    return write(path, config, pipeline, mapped, written)
 
 
 def read_map(path: Path) -> MapTable:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -43,25 +43,34 @@ class Imported:
     notes: list[tuple[str, str]]
 
 
+class ImportedRows(NamedTuple):
+    """What an import has made of its files.
+
+    Attributes
+    ----------
+    columns : every column of the recording
+    facts : files, their clocks, columns and map
+    notes : level and text of what was noted on the way
+    simulated : files with readings of simulated devices, by their own account
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    facts: Mapping[str, object]
+    notes: Sequence[tuple[str, str]]
+    simulated: Sequence[str]
+
+
 def write(
     path: Path,
     config: Experiment,
     pipeline: Pipeline,
-    columns: Mapping[str, NDArray[Any]],
     mapped: MapTable,
-    facts: Mapping[str, object],
-    notes: Sequence[tuple[str, str]],
-    map_text: str,
-    simulated: Sequence[str] = (),
+    rows: ImportedRows,
 ) -> Imported:
-    """Write the recording; the file gets its name when it is complete.
-
-    Parameters
-    ----------
-    simulated : files with readings of simulated devices, by their own account
-    """
+    """Write the recording; the file gets its name when it is complete."""
+    columns, facts, notes, simulated = rows
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    facts = {**facts, "imported_utc": now, "by": user(), "map": map_text,
+    facts = {**facts, "imported_utc": now, "by": user(),
              "measured_known": mapped.measured is not None}  # fmt: skip
     attributes: dict[str, str | int | float] = {
         "backend": BACKEND,

@@ -184,6 +184,7 @@ def _optimal(
         levels_per_tick=table.levels_per_tick,
         on_min_s=table.on_min_s,
         off_min_s=table.off_min_s,
+        period_s=period_s,
     )
     if nominal.has_wires:
         cells = wire_model(nominal.model, nominal.activation, nominal.static_gains_N)
@@ -192,13 +193,13 @@ def _optimal(
             * float(np.abs(cells.static_gains_N[cells.static_gains_N != 0.0]).min()) ** 2
         )
         n_blocks = round(table.horizon_s / table.plan_s)
-        return wire_optimal(rules, cells, n_blocks, price_N2, reference, period_s)
+        return wire_optimal(rules, cells, n_blocks, price_N2, reference)
     n_samples = round(table.horizon_s / table.sample_s)
-    p = _prediction(nominal, rules.budget_ticks * period_s, table.sample_s, n_samples)
+    p = _prediction(nominal, rules.lead_s, table.sample_s, n_samples)
     G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
     levels = level_table(p.static_gains_N)
     price_N2 = table.price * float(np.abs(levels.gain_N).min()) ** 2
-    return Optimal(rules, levels, G, p, price_N2, reference, period_s)
+    return Optimal(rules, levels, G, p, price_N2, reference)
 
 
 @lru_cache(maxsize=4)
@@ -217,13 +218,11 @@ def wire_optimal(
     n_blocks: int,
     price_N2: float,
     reference: Reference,
-    period_s: float,
 ) -> WireOptimal:
     """Return the controller that plans with wires, over n_blocks times between plans."""
-    block_s, lead_s = rules.plan_ticks * period_s, rules.budget_ticks * period_s
-    least = rules.least_blocks(period_s)
-    planner = WirePlanner(cells, lead_s, block_s, n_blocks, price_N2, *least)
-    return WireOptimal(rules, planner, reference, period_s)
+    least = rules.least_blocks()
+    planner = WirePlanner(cells, rules.lead_s, rules.block_s, n_blocks, price_N2, *least)
+    return WireOptimal(rules, planner, reference)
 
 
 def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from hil.errors import ConfigError, ModelError, one_line
 from hil.mechanics.muscle import Muscle
 from hil.systems.bodies.joints import Hold
 from hil.systems.bodies.module import Link, Module
+from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.segments import MEAN_HEIGHT_M, SEGMENTS
 from hil.systems.bodies.skeleton import Skeleton
 from hil.systems.bodies.system import BodySystem, Push, Tendon, holds_of
@@ -80,11 +81,13 @@ def build_bodies(table: BodiesTable, period_s: float) -> BodySystem:
     holds = {name: Hold(**hold.model_dump()) for name, hold in table.holds.items()}
     tendons = {name: _tendon(name, skeleton, tendon) for name, tendon in table.tendons.items()}
     gx, gy, gz = table.gravity_m_per_s2
-    return BodySystem(
-        skeleton, holds_of(skeleton, holds), period_s, coactivation=table.coactivation,
-        pushes=pushes, theta=theta, gravity=(gx, gy, gz), friction=table.friction,
-        tendons=tendons,
+    motion = BodyMotion(
+        skeleton, holds_of(skeleton, holds), gravity=(gx, gy, gz), theta=theta,
+        friction=table.friction,
     )  # fmt: skip
+    return BodySystem(
+        motion, period_s, coactivation=table.coactivation, pushes=pushes, tendons=tendons
+    )
 
 
 def untold_pushes(model: BodiesTable, plant: BodiesTable) -> list[str]:

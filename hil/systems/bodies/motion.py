@@ -100,6 +100,7 @@ class BodyMotion:
     support_N : (supports, 3) array, force of the ground on every support
     u : (joints + supports, 3) array, c : (joints + supports,) array
         Torques and co-activation of the joints, then of the supports' joints with the ground.
+    paired : (joints + supports,) array, whether muscles with a strength move the joint
     a : (joints + supports, 3, 2) array, activations of pairs with a strength, a+ and a-
     landings : list of (t_s, Landing)
     lift_offs, slips : lists of (t_s, name)
@@ -128,6 +129,7 @@ class BodyMotion:
         self._lower = np.array([-1 if a < 0 else self._back[a] for a, _ in ends], dtype=np.int64)
         self._upper = np.array([self._back[b] for _, b in ends], dtype=np.int64)
         self._table = np.array([hold.row() for hold in holds]).reshape(-1, STRENGTH + 1)
+        self.paired: NDArray[np.bool_] = self._table[:, STRENGTH] > 0.0
         self._feet = np.array([self._back[s.body] for s in skeleton.supports], dtype=np.int64)
         self._r = np.array([s.at_m for s in skeleton.supports], dtype=float).reshape(-1, 3)
         self._gravity, self.friction = np.array(gravity, dtype=float), friction

@@ -138,7 +138,7 @@ def rates(
                 for a in range(3):
                     at[a] = A[b, a, 0] * r[s, 0] + A[b, a, 1] * r[s, 1] + A[b, a, 2] * r[s, 2]
                     lever[a] = w[b, 3 + a] + at[a]  # from the joint
-                _point_rate(A, omega, V_rate, omega_rate, b, r[s], z)
+                _point_rate(A, omega, V_rate, omega_rate, (b, r[s]), z)
                 _cross(w[b, 0:3], lever, spin)
                 for a in range(3):
                     gone = joint[b, a] + lever[a] - anchor[s, a]
@@ -146,7 +146,7 @@ def rates(
                     free[3 * i + a] = -(z[a] + 2.0 * BETA_PER_S * slide + BETA_PER_S**2 * gone)
         elif not whole:
             for i in range(k // 3):
-                _point_rate(A, still, V_rate, omega_rate, feet[on[i]], r[on[i]], z)
+                _point_rate(A, still, V_rate, omega_rate, (feet[on[i]], r[on[i]]), z)
                 for a in range(3):
                     L[3 * i + a, unit] = z[a]
     for a in range(3):
@@ -171,8 +171,9 @@ def _push(A: Array, N: Array, F: Array, b: int, r: Array, f: Vector) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def _point_rate(A, omega, V_rate, omega_rate, b, r, out):  # type: ignore[no-untyped-def]
+def _point_rate(A, omega, V_rate, omega_rate, point, out):  # type: ignore[no-untyped-def]
     """Write the acceleration of a body's point: V' + A (Omega' x r + Omega x (Omega x r))."""
+    b, r = point
     own, inner, outer = np.empty(3), np.empty(3), np.empty(3)
     _cross(omega_rate[b], r, own)
     _cross(omega[b], r, inner)

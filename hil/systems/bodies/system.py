@@ -12,7 +12,6 @@ from hil.mechanics.muscle import Muscle
 from hil.mechanics.rotations import angles
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
-from hil.systems.bodies.forms import STANDARD_GRAVITY
 from hil.systems.bodies.joints import Hold
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.skeleton import Skeleton
@@ -58,17 +57,14 @@ class BodySystem:
     cell_names: tuple[str, ...] = ()
 
     def __init__(
-        self, skeleton: Skeleton, holds: Sequence[Hold], period_s: float, *,
-        coactivation: float = 1.0, pushes: Sequence[Push] = (), theta: Array | None = None,
-        gravity: Vector = STANDARD_GRAVITY, friction: float = 1.0,
-        tendons: Mapping[str, Tendon] | None = None,
+        self, motion: BodyMotion, period_s: float, *, coactivation: float = 1.0,
+        pushes: Sequence[Push] = (), tendons: Mapping[str, Tendon] | None = None,
     ) -> None:  # fmt: skip
-        self.motion = BodyMotion(skeleton, holds, gravity=gravity, theta=theta, friction=friction)
-        self.period_s = period_s
+        self.motion, self.period_s, skeleton = motion, period_s, motion.skeleton
         self.wires = SmaWires([], np.zeros(0))
         joints = [j.name for j in skeleton.joints] + [s.name for s in skeleton.supports]
         axes = ("roll", "pitch", "yaw")
-        self._paired = np.array([hold.strength_N_m > 0.0 for hold in holds], dtype=np.bool_)
+        self._paired = motion.paired
         self.tendons = {} if tendons is None else dict(tendons)
         self.inputs = (
             "body.coactivation", *(f"{name}.{axis}_N_m" for name in joints for axis in axes),

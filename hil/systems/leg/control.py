@@ -34,11 +34,20 @@ class Movement:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Indices of reading and commands; names and unit of the columns."""
+    """Indices of reading and commands; names and unit of the columns.
+
+    Attributes
+    ----------
+    low, high : (2,) ranges of the outputs that raise and lower
+    delay_periods : delay of the channel in periods
+    """
 
     channel: int
     raises: int
     lowers: int
+    low: tuple[float, float]
+    high: tuple[float, float]
+    delay_periods: int
     reference_column: str
     planned_column: str
     units: str
@@ -49,8 +58,6 @@ class Antagonists:
 
     Parameters
     ----------
-    low, high : (2,) ranges of the outputs that raise and lower
-    delay_periods : delay of the channel in periods
     relative_from : c of a relative correction; None: the correction is added
     """
 
@@ -60,15 +67,12 @@ class Antagonists:
         movement: Movement,
         gains: PidGains,
         wiring: Wiring,
-        low: tuple[float, float],
-        high: tuple[float, float],
         period_s: float,
-        delay_periods: int = 0,
         relative_from: float | None = None,
     ) -> None:
         self._follows, self._movement, self._gains, self._at = reference, movement, gains, wiring
-        self._low, self._high, self._period_s = low, high, period_s
-        self._delay, self._relative_from = delay_periods, relative_from
+        self._low, self._high, self._period_s = wiring.low, wiring.high, period_s
+        self._delay, self._relative_from = wiring.delay_periods, relative_from
         self._last = len(movement.signal) - 1
         self.restart()
 

@@ -115,12 +115,11 @@ def _build(given: ControlInputs) -> Antagonists:
         PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s),
         Wiring(
             index, names.index(table.raises), names.index(table.lowers),
+            (max(table.least, pair[0].min), max(table.least, pair[1].min)),
+            (pair[0].max, pair[1].max), round(table.delay_s / period_s),
             channel.column("reference"), channel.column("demand"), units(channel.suffix),
         ),
-        (max(table.least, pair[0].min), max(table.least, pair[1].min)),
-        (pair[0].max, pair[1].max),
         period_s,
-        round(table.delay_s / period_s),
         table.relative_from,
     )  # fmt: skip
 

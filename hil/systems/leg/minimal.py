@@ -219,8 +219,9 @@ def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _pull(force, moment, i, x, y, z, fx, fy, fz):  # type: ignore[no-untyped-def]
+def _pull(force, moment, i, at, pull):  # type: ignore[no-untyped-def]
     """Subtract an external force from a link's `force` and `moment` of inertia and gravity."""
+    (x, y, z), (fx, fy, fz) = at, pull
     force[i, 0] -= fx
     force[i, 1] -= fy
     force[i, 2] -= fz
@@ -290,9 +291,10 @@ def dynamics(p, k, v, tension):  # type: ignore[no-untyped-def]
             dx, dy, dz = ex - x, ey - y, ez - z
             per = tension[j] / np.sqrt(dx * dx + dy * dy + dz * dz)
             if on[i] >= 0:
-                _pull(force, moment, on[i], x, y, z, per * dx, per * dy, per * dz)
+                _pull(force, moment, on[i], (x, y, z), (per * dx, per * dy, per * dz))
             if on[i + 1] >= 0:
-                _pull(force, moment, on[i + 1], ex, ey, ez, -per * dx, -per * dy, -per * dz)
+                pull = (-per * dx, -per * dy, -per * dz)
+                _pull(force, moment, on[i + 1], (ex, ey, ez), pull)
     for i in range(n - 1, -1, -1):
         ax, ay, az = axis[i, 0], axis[i, 1], axis[i, 2]
         # velocity of the ground's origin if the link rotates at 1 rad/s

@@ -131,8 +131,10 @@ class ArmOnPlate:
 
     def advance(self, torques_N_m: Array, duration_s: float) -> None:
         """Advance by this time with both motors' torques constant."""
-        self.in_contact = advance(self.x, self.rig.vector, self._law, torques_N_m[0],
-                                  torques_N_m[1], duration_s, self.in_contact)  # fmt: skip
+        tau = float(torques_N_m[0]), float(torques_N_m[1])
+        self.in_contact = advance(
+            self.x, self.rig.vector, self._law, tau, duration_s, self.in_contact
+        )
 
     def tip(self) -> tuple[float, float, float, float, float, float]:
         """Return position and velocity of the tip, and the plate's force on it.
@@ -141,7 +143,7 @@ class ArmOnPlate:
         along x.
         """
         _, x, y, v_x, v_y, f_t, f_n = _motion(
-            self.x, self.rig.vector, self._law, 0.0, 0.0, self.in_contact
+            self.x, self.rig.vector, self._law, (0.0, 0.0), self.in_contact
         )
         return x, y, v_x, v_y, f_t, f_n
 
@@ -179,10 +181,11 @@ def _energies(x: Array, p: Array, side: float) -> tuple[float, float]:
 
 @njit(cache=True, error_model="numpy")
 def _motion(
-    x: Array, p: Array, law: Array, tau1: float, tau3: float, touching: bool
+    x: Array, p: Array, law: Array, tau: tuple[float, float], touching: bool
 ) -> tuple[Array, float, float, float, float, float, float]:
     """Return the state's rates, and the tip: x, y, x', y', f_t, f_n."""
     rates = np.zeros(N_STATES)
+    tau1, tau3 = tau
     w1, w3 = x[2], x[3]
     f = solve_forward(p, x[0], x[1], law[SIDE])
     c, s = np.array((f[0], f[2], f[4], f[6])), np.array((f[1], f[3], f[5], f[7]))
@@ -207,26 +210,26 @@ def _motion(
 
 @njit(cache=True, error_model="numpy")
 def _step(
-    x: Array, p: Array, law: Array, tau1: float, tau3: float, h: float, touching: bool
+    x: Array, p: Array, law: Array, tau: tuple[float, float], h: float, touching: bool
 ) -> tuple[Array, float]:
     """Take a classical fourth-order Runge-Kutta step; return state and final penetration."""
-    k1 = _motion(x, p, law, tau1, tau3, touching)[0]
-    k2 = _motion(x + 0.5 * h * k1, p, law, tau1, tau3, touching)[0]
-    k3 = _motion(x + 0.5 * h * k2, p, law, tau1, tau3, touching)[0]
-    k4 = _motion(x + h * k3, p, law, tau1, tau3, touching)[0]
+    k1 = _motion(x, p, law, tau, touching)[0]
+    k2 = _motion(x + 0.5 * h * k1, p, law, tau, touching)[0]
+    k3 = _motion(x + 0.5 * h * k2, p, law, tau, touching)[0]
+    k4 = _motion(x + h * k3, p, law, tau, touching)[0]
     y = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
     return y, solve_forward(p, y[0], y[1], law[SIDE])[9] - law[Y]
 
 
 @njit(cache=True, error_model="numpy")
 def advance(
-    x: Array, p: Array, law: Array, tau1: float, tau3: float, duration: float, touching: bool
+    x: Array, p: Array, law: Array, tau: tuple[float, float], duration: float, touching: bool
 ) -> bool:
     """Advance x in place; return whether the tip touches at the end."""
     t, plate_step = 0.0, law[STEP]
     while duration - t > 1e-12:
         h = min(plate_step if touching else FREE_STEP_S, duration - t)
-        y, d = _step(x, p, law, tau1, tau3, h, touching)
+        y, d = _step(x, p, law, tau, h, touching)
         if (d > 0.0) != touching:
             # Touch or release within this step: locate it by the Illinois method.
             before = solve_forward(p, x[0], x[1], law[SIDE])[9] - law[Y]
@@ -235,7 +238,7 @@ def advance(
             if f_low * f_high < 0.0:
                 for _ in range(ROOT_STEPS):
                     share = (low * f_high - high * f_low) / (f_high - f_low)
-                    y, d = _step(x, p, law, tau1, tau3, share * h, touching)
+                    y, d = _step(x, p, law, tau, share * h, touching)
                     if d == 0.0 or (high - low) * h < 1e-15:
                         break
                     if (d > 0.0) == (f_high > 0.0):

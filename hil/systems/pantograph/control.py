@@ -21,7 +21,7 @@ Source: Font-Llagunes & Koevecses, section 6 (the procedure); phases and gains a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,9 +64,12 @@ class Gains:
 class Timing:
     """Durations of the phases; `coast_s` is the last part of `cruise_s` (constant velocity).
 
-    `travel_s` is the duration of the first travel.
+    `travel_s` is the duration of the first travel. All cases run in turn, `repeats` times; a normal
+    force of `touch_N` ends an approach.
     """
 
+    repeats: int
+    touch_N: float
     travel_s: float
     rest_s: float
     accelerate_s: float
@@ -99,16 +102,24 @@ class Case:
     start_m: tuple[float, float]
 
 
-class ImpactControl:
-    """Control stage of the pantograph.
+class Wiring(NamedTuple):
+    """Where readings and commands are.
 
-    Parameters
+    Attributes
     ----------
-    cases : run in turn, `repeats` times
-    touch_N : normal force that ends an approach
     angles, normal : indices of q1 and q3, and of the normal force, in the readings
     torques : indices of the torques of motors 1 and 3 in the commands
+    torque_max_N_m : the largest that both outputs can give
     """
+
+    angles: tuple[int, int]
+    normal: int
+    torques: tuple[int, int]
+    torque_max_N_m: float
+
+
+class ImpactControl:
+    """Control stage of the pantograph."""
 
     columns = [  # noqa: RUF012  never changed
         Column("trial", "1", "state", "number of the trial, from 0; -1 before the first"),
@@ -124,18 +135,16 @@ class ImpactControl:
     ]  # fmt: skip
 
     def __init__(
-        self, arm: Arm, cases: Sequence[Case], repeats: int, timing: Timing, gains: Gains,
-        touch_N: float, torque_max_N_m: float, period_s: float, angles: tuple[int, int],
-        normal: int, torques: tuple[int, int],
+        self, arm: Arm, cases: Sequence[Case], timing: Timing, gains: Gains, wiring: Wiring,
+        period_s: float,
     ) -> None:  # fmt: skip
-        self.cases, self.repeats, self.timing = cases, repeats, timing
+        self.cases, self.timing = cases, timing
         self._arm = arm
         self._gains = np.array([
             gains.k_p_N_m_per_rad, gains.k_i_N_m_per_rad_s, gains.k_d_N_m_s_per_rad,
-            gains.derivative_filter_s, period_s, torque_max_N_m,
+            gains.derivative_filter_s, period_s, wiring.torque_max_N_m,
         ])  # fmt: skip
-        self._touch_N = touch_N
-        self._angles, self._normal, self._torques = angles, normal, torques
+        self._angles, self._normal, self._torques, _ = wiring
         self._state = np.zeros((2, 5))  # see _pid
         self._started = False
         self._trial, self._phase, self._since_s = -1, RETREAT, 0.0
@@ -147,9 +156,14 @@ class ImpactControl:
         self._outputs = commands.outputs
 
     @property
+    def n_trials(self) -> int:
+        """Number of impacts of the experiment."""
+        return self.timing.repeats * len(self.cases)
+
+    @property
     def duration_s(self) -> float:
         """Longest duration of the experiment."""
-        return self.timing.travel_s + self.repeats * len(self.cases) * self.timing.trial_s
+        return self.timing.travel_s + self.n_trials * self.timing.trial_s
 
     @property
     def _case(self) -> Case:
@@ -197,7 +211,7 @@ class ImpactControl:
             self._go_to(APPROACH, t_s)
         elif self._phase == APPROACH:
             longest = timing.accelerate_s + timing.cruise_s + timing.miss_s
-            if normal_N > self._touch_N and since > timing.accelerate_s:
+            if normal_N > timing.touch_N and since > timing.accelerate_s:
                 self._go_to(CONTACT, t_s)
             elif since > longest - tolerance:
                 self._retreat(t_s)
@@ -205,7 +219,7 @@ class ImpactControl:
             self._retreat(t_s)
         elif self._phase == RETREAT and since > self._curve.duration_s - tolerance:
             self._trial += 1
-            last = self._trial >= self.repeats * len(self.cases)
+            last = self._trial >= self.n_trials
             if last:
                 self._trial -= 1
             self._go_to(DONE if last else REST, t_s)
@@ -214,7 +228,7 @@ class ImpactControl:
         self._phase, self._since_s = phase, t_s
 
     def _retreat(self, t_s: float) -> None:
-        nth = min(self._trial + 1, self.repeats * len(self.cases) - 1)
+        nth = min(self._trial + 1, self.n_trials - 1)
         self._move(t_s, self.cases[nth % len(self.cases)], self.timing.retreat_s)
 
     def _move(self, t_s: float, goal: Case, duration_s: float) -> None:

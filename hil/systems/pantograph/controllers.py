@@ -10,7 +10,7 @@ from hil.loop.channels import RigLayout
 from hil.rig.instruments import channel_doubts, channel_of, layout_of, outputs_of, signals_of
 from hil.rig.run_tables import RigTables
 from hil.systems.pantograph.build import build_arm
-from hil.systems.pantograph.control import Case, Gains, ImpactControl, Timing
+from hil.systems.pantograph.control import Case, Gains, ImpactControl, Timing, Wiring
 from hil.systems.pantograph.motion import ArmMotion, run_ups
 from hil.systems.pantograph.system import PantographSystem
 from hil.systems.pantograph.tables import ImpactTable, PantographTable
@@ -46,15 +46,13 @@ def _control(run: SystemRun, layout: RigLayout) -> ImpactControl:
     return ImpactControl(
         arm=ArmMotion(rig, place, model.elbows, model.damping_N_m_s_per_rad),
         cases=cases,
-        repeats=table.repeats,
         timing=timing,
         gains=same_named(Gains, table),
-        touch_N=table.touch_N,
-        torque_max_N_m=min(min(limits[i].max, -limits[i].min) for i in torques),
+        wiring=Wiring(
+            (at[ANGLES[0]], at[ANGLES[1]]), at[NORMAL], torques,
+            min(min(limits[i].max, -limits[i].min) for i in torques),
+        ),
         period_s=period_s,
-        angles=(at[ANGLES[0]], at[ANGLES[1]]),
-        normal=at[NORMAL],
-        torques=torques,
     )  # fmt: skip
 
 
@@ -110,7 +108,7 @@ def _check(run: SystemRun) -> Faults:
     if run.duration_s < control.duration_s - run.period_s:
         yield (
             f"experiment.duration_s = {run.duration_s:g}",
-            f"{control.repeats * len(control.cases)} impacts take up to {control.duration_s:.2f} "
+            f"{control.n_trials} impacts take up to {control.duration_s:.2f} "
             "s: make it longer, or repeats smaller",
         )
 

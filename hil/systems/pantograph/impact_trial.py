@@ -139,7 +139,15 @@ def analyse(
     J_end = impulse[k - 1] + share * (impulse[k] - impulse[k - 1])
     v_end = v_before + W @ J_end
 
-    closure = _closure(rig, assembly, t, q, F, times, impulse, v_before, W)
+    normal_N = F[:, 0]
+    gone = np.flatnonzero(
+        (np.arange(len(t)) > np.argmax(normal_N)) & (normal_N < 0.02 * normal_N.max())
+    )
+    closure = float("nan")
+    if gone.size:
+        by_force = (W @ impulse[np.searchsorted(times, t[gone[0]])])[1]
+        v_after = _v_after(rig, assembly, t, q, float(t[gone[0]]))
+        closure = float((v_after - v_before[1]) / by_force)
     T_c, T_a = _split(v_before[None], W)
     _, T_a_end = _split(v_end[None], W)
     shown = (t >= onset_s - TAIL_S) & (t <= end_s + TAIL_S)
@@ -200,23 +208,13 @@ def _onset_s(t: Array, normal_N: Array, first: int) -> float:
     return float(np.clip(found, t[max(first - 2, 0)], t[first]))
 
 
-def _closure(
-    rig: Pantograph, assembly: Assembly, t: Array, q: Array, F: Array, times: Array,
-    impulse: Array, v_before: Array, W: Array,
-) -> float:  # fmt: skip
-    """Return the change of v_n over the contact from the angles, divided by that from the force."""
-    peak = int(np.argmax(F[:, 0]))
-    gone = np.flatnonzero((np.arange(len(t)) > peak) & (F[:, 0] < 0.02 * F[peak, 0]))
-    if not gone.size:
-        return float("nan")
-    release_s = t[gone[0]]
+def _v_after(rig: Pantograph, assembly: Assembly, t: Array, q: Array, release_s: float) -> float:
+    """Return the tip's normal velocity after its release from the angles; NaN if it is unknown."""
     later = (t > release_s + CLEAR_S) & (t < release_s + CLEAR_S + AFTER_S)
     if later.sum() < LEAST_SAMPLES or t[-1] < release_s + CLEAR_S + 0.8 * AFTER_S:
         return float("nan")
     E = np.array([rig.forward(a, b, assembly).E_m for a, b in q[later]])
-    slope = np.polynomial.polynomial.polyfit(t[later] - release_s, E[:, 1], 1)[1]
-    by_force = (W @ impulse[np.searchsorted(times, release_s)])[1]
-    return float((slope - v_before[1]) / by_force)
+    return float(np.polynomial.polynomial.polyfit(t[later] - release_s, E[:, 1], 1)[1])
 
 
 def _parabola(t: Array, E: Array) -> tuple[Array, Array]:

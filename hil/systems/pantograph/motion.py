@@ -39,7 +39,7 @@ class ArmMotion:
     ) -> tuple[float, float, float, float]:
         """Return q1, q3 and the torques M q'' + c + b q' for the tip's motion."""
         q1, q3, w1, w3, tau1, tau3 = _joint_reference(
-            self._vector, x_m, y_m, vx, vy, ax, ay, *self._turns
+            self._vector, (x_m, y_m, vx, vy, ax, ay), self._turns
         )
         return q1, q3, tau1 + self._damping * w1, tau3 + self._damping * w3
 
@@ -82,11 +82,11 @@ def run_ups(
 
 @njit(cache=True, error_model="numpy")
 def _joint_reference(
-    p: Array, x: float, y: float, vx: float, vy: float, ax: float, ay: float, turn_1: float,
-    turn_3: float,
-) -> tuple[float, float, float, float, float, float]:  # fmt: skip
-    """Return angles, rates and torques of the motors for the tip's motion."""
-    q, _ = solve_inverse(p, x, y, turn_1, turn_3)
+    p: Array, tip: tuple[float, float, float, float, float, float], turns: tuple[float, float]
+) -> tuple[float, float, float, float, float, float]:
+    """Return angles, rates and torques of the motors for the tip's x, y, x', y', x'', y''."""
+    x, y, vx, vy, ax, ay = tip
+    q, _ = solve_inverse(p, x, y, turns[0], turns[1])
     c, s = np.cos(q), np.sin(q)
     w1 = (c[1] * vx + s[1] * vy) / (p[0] * (s[1] * c[0] - c[1] * s[0]))
     w3 = (c[3] * vx + s[3] * vy) / (p[0] * (s[3] * c[2] - c[3] * s[2]))

@@ -93,15 +93,14 @@ def _recursion(p, q, v, u, x):  # type: ignore[no-untyped-def]
             planar.poses(p.parent, p.w, p.pose)
             outside.forces(p, p.pose, u)
             planar.push(p.wrench, p.w)
-        planar.backward(p.parent, p.state[KAPPA], p.state[F], p.gravity[0], p.gravity[1], p.w, x)
+        planar.backward(p.parent, p.state[KAPPA], p.state[F], p.gravity, p.w, x)
     else:
         spatial.forward(p.parent, p.geo_spatial, q, v, p.base, p.w)
         if busy:
             outside.forces(p, p.w, u)
             spatial.push(p.wrench, p.w)
-        spatial.backward(
-            p.parent, p.geo_spatial, p.state[KAPPA], p.state[F], p.base, p.gravity, p.w, x
-        )
+        joints, ground = (p.state[KAPPA], p.state[F]), (p.base, p.gravity)
+        spatial.backward((p.parent, p.geo_spatial), joints, ground, p.w, x)
 
 
 @njit(cache=True, error_model="numpy")

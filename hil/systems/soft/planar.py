@@ -92,7 +92,7 @@ def push(wrench, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def backward(parent, kappa, f, gx, gy, w, x):  # type: ignore[no-untyped-def]
+def backward(parent, kappa, f, gravity, w, x):  # type: ignore[no-untyped-def]
     """Compute accelerations x of the joints."""
     for i in range(len(parent) - 1, -1, -1):
         j, h1, h2 = w[J, i], w[H1, i], w[H2, i]
@@ -122,7 +122,7 @@ def backward(parent, kappa, f, gx, gy, w, x):  # type: ignore[no-untyped-def]
         w[P2, p] += p2
     for i in range(len(parent)):
         p = parent[i]
-        al, ax, ay = 0.0, -gx, -gy
+        al, ax, ay = 0.0, -gravity[0], -gravity[1]
         if p >= 0:
             al = w[AL, p]
             ax = w[ACX, p] - al * w[RY, i] + w[BX, i]

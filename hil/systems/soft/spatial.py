@@ -176,8 +176,9 @@ def push(wrench, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def backward(parent, geo, kappa, f, base, g, w, x):  # type: ignore[no-untyped-def]
-    """Compute accelerations x of the joints."""
+def backward(tree, joints, ground, w, x):  # type: ignore[no-untyped-def]
+    """Compute accelerations x of the joints; joints: (kappa, f), ground: (base, gravity)."""
+    (parent, geo), (kappa, f), (base, g) = tree, joints, ground
     for i in range(len(parent) - 1, -1, -1):
         s0, s1, s2 = w[i, SS], w[i, SS + 1], w[i, SS + 2]
         if geo[i, SLIDES] == 0.0:

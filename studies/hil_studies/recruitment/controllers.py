@@ -155,10 +155,11 @@ def optimal(know: KnownArray, follow: Reference, planning: Planning) -> Recruite
     """Return the planner on the nominal array, with preview of the set point."""
     p, G = _tables(know.n_cells, planning)
     rules = PlanRules(
-        planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s
-    )
+        planning.plan_ticks, 1, planning.levels_per_tick, planning.least_s, planning.least_s,
+        PERIOD_S,
+    )  # fmt: skip
     price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
-    planner = Optimal(rules, level_table(know.static_gains_N), G, p, price_N2, follow, PERIOD_S)
+    planner = Optimal(rules, level_table(know.static_gains_N), G, p, price_N2, follow)
     return RecruiterControl(OptimalRecruiter(planner))
 
 
@@ -174,10 +175,10 @@ class WirePlanning:
 
 def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) -> RecruiterControl:
     """Return the planner on the commissioned wires."""
-    rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0)
+    rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0, PERIOD_S)
     price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
     cells = wire_model(know.model, know.activation, know.static_gains_N)
-    planner = build_wire_optimal(rules, cells, planning.n_blocks, price_N2, follow, PERIOD_S)
+    planner = build_wire_optimal(rules, cells, planning.n_blocks, price_N2, follow)
     return RecruiterControl(OptimalRecruiter(planner))
 
 

@@ -96,7 +96,7 @@ def test_upright_the_body_stands_still_without_any_torque():
 def test_co_activation_holds_a_pushed_body_up_and_relaxed_it_falls():
     heights = []
     for c in (1.0, 0.0):
-        system = BodySystem(BODY, HOLDS, 0.002, coactivation=c,
+        system = BodySystem(BodyMotion(BODY, HOLDS), 0.002, coactivation=c,
                             pushes=[Push(2, (40.0, 0.0, 0.0), 0.0, 0.2)])  # fmt: skip
         inputs = np.zeros(len(system.inputs))
         for _ in range(500):
@@ -251,7 +251,7 @@ def test_values_that_no_joint_can_have_are_refused_in_one_line():
     with pytest.raises(ModelError, match="must not be below zero"):
         BodyMotion(BODY, [Hold(-1.0)] * 19)
     with pytest.raises(ModelError, match="steps a period where 100"):
-        BodySystem(BODY, holds_of(BODY, {"all": Hold(0.0, 1e5)}), 0.01)
+        BodySystem(BodyMotion(BODY, holds_of(BODY, {"all": Hold(0.0, 1e5)})), 0.01)
     with pytest.raises(ModelError, match="support 'heel'"):
         BodyMotion(BODY).stand(["heel"])
 

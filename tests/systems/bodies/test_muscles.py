@@ -9,6 +9,7 @@ from hil.mechanics.rotations import attitude
 from hil.systems.arm.actuators import pair_torque
 from hil.systems.bodies.build import build_bodies, load_skeleton
 from hil.systems.bodies.joints import Hold, Joints, joint_torques
+from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.system import BodySystem, Tendon, holds_of
 from systems.bodies.skeletons import shipped
 
@@ -50,7 +51,7 @@ def test_pairs_that_are_never_slack_move_the_body_as_holds_without_a_strength_do
     moved = []
     for strength_N_m in (0.0, 1e5):
         holds = holds_of(BODY, {"all": Hold(5.0, 0.5, 1500.0, 0.01, 0.02, strength_N_m)})
-        system = BodySystem(BODY, holds, 0.002, theta=np.full((18, 3), 0.02))
+        system = BodySystem(BodyMotion(BODY, holds, theta=np.full((18, 3), 0.02)), 0.002)
         system.motion.V_a[0] = 0.05
         for _ in range(50):
             system.step(None, np.zeros(len(system.inputs)))
@@ -61,7 +62,8 @@ def test_pairs_that_are_never_slack_move_the_body_as_holds_without_a_strength_do
 
 def flying(tendons, **holds):
     rng = np.random.default_rng(3)
-    system = BodySystem(BODY, holds_of(BODY, {"all": Hold(**holds)}), 2.5e-4, tendons=tendons)
+    motion = BodyMotion(BODY, holds_of(BODY, {"all": Hold(**holds)}))
+    system = BodySystem(motion, 2.5e-4, tendons=tendons)
     system.motion.set_attitudes(rng.uniform(-0.3, 0.3, (18, 3)))
     system.motion.X_a[2] += 5.0
     system.motion.stand([])

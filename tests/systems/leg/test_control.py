@@ -18,8 +18,9 @@ def stage(movement=None, delay=0, relative_from=None, **gains):
     flat = Movement(np.zeros(100), np.full(100, 0.2), np.full(100, 0.1))
     made = Antagonists(
         Ramp([0.0, 1.0], [0.0, 0.0]), movement or flat, PidGains(**given),
-        Wiring(0, 0, 1, "h_reference_m", "h_demand_m", "m"), (0.001, 0.001), (1.0, 1.0), H, delay,
-        relative_from,
+        Wiring(
+            0, 0, 1, (0.001, 0.001), (1.0, 1.0), delay, "h_reference_m", "h_demand_m", "m"
+        ), H, relative_from,
     )  # fmt: skip
     frame = Frame([*made.columns, Column("up", "1", "commanded", ""),
                    Column("down", "1", "commanded", "")])  # fmt: skip

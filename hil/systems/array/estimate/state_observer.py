@@ -78,7 +78,7 @@ class ArrayObserver:
         d = twin.discrete
         states = (twin.x, twin.y, observer.x, observer.y, np.empty_like(twin.x))
         correction = (self._gain, self._gain_d, self._output, self._disturbance_N)
-        return now.arrays, (d.columns, d.C, d.D), states, correction
+        return now.arrays, d.columns, (d.C, d.D), states, correction
 
     @property
     def activation_N(self) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ class ArrayObserver:
     def step(self, cells: Drive, n_periods: int, force_N: float, inputs: Array = NO_INPUTS) -> None:
         """Advance to the next reading and correct with it; NaN means no reading."""
         if self._kernel is not None:
-            _step(n_periods, cells, force_N, self.outputs, *self._kernel)
+            _step(n_periods, cells, force_N, self.outputs, self._kernel)
             return
         self.advance(cells, n_periods, inputs)
         self.outputs[0] = self.twin_N
@@ -132,7 +132,7 @@ class ArrayObserver:
         if self._kernel is None:
             return None
         outputs = np.empty((len(cells), 3))
-        _steps(cells, force_N, outputs, *self._kernel)
+        _steps(cells, force_N, outputs, self._kernel)
         return outputs
 
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
@@ -154,30 +154,27 @@ class ArrayObserver:
 
 
 @njit(cache=True)
-def _step(  # type: ignore[no-untyped-def]
-    n_periods, cells, force_N, outputs, switching, matrices, states, correction
-):
+def _step(n_periods, cells, force_N, outputs, observer):  # type: ignore[no-untyped-def]
     """`ArrayObserver.step` in one compiled call."""
-    force_on, kind, stop, rate, theta, F_before, F = switching
-    columns, C_rows, D_rows = matrices
-    Ad, B0, B1, C, D = columns
+    switching, columns, rows, states, correction = observer
+    F_before, F = switching[5], switching[6]
     x_twin, y_twin, x_observer, y_observer, scratch = states
     gain, gain_d, output, disturbance = correction
     for _ in range(n_periods):
-        switched(cells, force_on, kind, stop, rate, theta, F_before, F)
-        advanced(Ad, B0, B1, C, D, x_twin, scratch, F_before, F, y_twin)
-        advanced(Ad, B0, B1, C, D, x_observer, scratch, F_before, F, y_observer)
+        switched(cells, switching)
+        advanced(columns, x_twin, scratch, F_before, F, y_twin)
+        advanced(columns, x_observer, scratch, F_before, F, y_observer)
     if np.isfinite(force_N):
         error = force_N - (y_observer[output] + disturbance[0])
         disturbance[0] += gain_d * error
-        corrected(C_rows, D_rows, gain, output, error, x_observer, F, y_observer)
+        y_observer[output] = corrected(rows, output, gain, error, x_observer, F)
     outputs[0] = y_twin[output]
     outputs[1] = y_observer[output] + disturbance[0]
     outputs[2] = disturbance[0]
 
 
 @njit(cache=True)
-def _steps(cells, force_N, outputs, switching, matrices, states, correction):  # type: ignore[no-untyped-def]
+def _steps(cells, force_N, outputs, observer):  # type: ignore[no-untyped-def]
     """`ArrayObserver.step` at every tick; no period has passed at the first one."""
     for i in range(len(cells)):
-        _step(min(i, 1), cells[i], force_N[i], outputs[i], switching, matrices, states, correction)
+        _step(min(i, 1), cells[i], force_N[i], outputs[i], observer)

@@ -137,7 +137,7 @@ class Activation:
         if self.has_wires:
             self.wires.step(drive, self._period_s, self.F_before_N, self.F_N)
         if self.has_switched:
-            switched(drive, *self.arrays)
+            switched(drive, self.arrays)
 
 
 def two_rows(pairs: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
@@ -163,8 +163,12 @@ def at_rest(force_on, kind, stop, theta, F):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def switched(drive, force_on, kind, stop, step, theta, F_before, F):  # type: ignore[no-untyped-def]
-    """Advance all cells but thermal ones by a period. Rows: `stop` a, b; `step` on, off."""
+def switched(drive, arrays):  # type: ignore[no-untyped-def]
+    """Advance all cells but thermal ones by a period, given `ArrayActivation.arrays`.
+
+    Rows: `stop` a, b; `step` on, off.
+    """
+    force_on, kind, stop, step, theta, F_before, F = arrays
     for n in range(len(drive)):
         on = 0.5 <= drive[n] <= 1.0
         if kind[n] == SIGMOID or kind[n] == UNSCALED:

@@ -12,7 +12,7 @@ settled state gives -g because the sigmoid of activation is symmetrical.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,7 @@ The modes of the array ring by less than 1 % when cells with series dampers swit
 """
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """Prediction tables of a model; the module gives the equation.
 
     Attributes
@@ -160,18 +159,15 @@ def _one_of_each(gains_N: Array, activation: Sequence[CellActivation]) -> list[i
     return list(seen.values())
 
 
-def free_response(
-    p: Prediction, x: Array, theta: Array, on: NDArray[np.uint8], y: Array, v: Array
-) -> None:
-    """Write into y (J,) the force if no cell is switched; v (J + 2,) is work space."""
-    _free(
-        p.Phi, p.H, p.static_gains_N, p.kind, p.stop, p.rate_per_s, p.lead_s, p.sample_s, x, theta,
-        on, y, v,
-    )  # fmt: skip
-
-
 @njit(cache=True)
-def _free(Phi, H, gains_N, kind, stop, rate, lead_s, sample_s, x, theta, on, y, v):  # type: ignore[no-untyped-def]
+def free_response(  # type: ignore[no-untyped-def]
+    prediction, x: Array, theta: Array, on: NDArray[np.uint8], y: Array, v: Array
+) -> None:
+    """Write into y (J,) the force if no cell is switched; v (J + 2,) is work space.
+
+    A `Prediction` passes faster from Python as a plain tuple.
+    """
+    Phi, H, _, gains_N, kind, stop, rate, lead_s, sample_s = prediction
     for i in range(len(v)):
         t_s = 0.0 if i == 0 else lead_s + (i - 1) * sample_s
         total = 0.0

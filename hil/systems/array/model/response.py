@@ -69,9 +69,8 @@ def _response(
         states = linear.x, np.empty_like(linear.x), linear.y[outputs], wires.state
         columns = linear.discrete.columns_of(outputs)
         forces = now.arrays, wires.arrays, loaded
-        linear_part = (*columns, *states)
         motion = moves_m, system.moves, *system.u
-        _run(cells, steps, forces, linear_part, motion, of_wires, rows)
+        _run(cells, (steps, forces, (columns, *states), motion), of_wires, rows)
         return rows
     for k in range(len(rows)):
         if k:
@@ -93,13 +92,14 @@ def _move(moves, start_m, end_m, step, h):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _run(cells, steps, forces, linear, motion, of_wires, rows):  # type: ignore[no-untyped-def]
+def _run(cells, system, of_wires, rows):  # type: ignore[no-untyped-def]
     """`ArraySystem.step` for every period."""
+    steps, forces, linear, motion = system
     n_steps, h, some_switched = steps
     cells, motion, linear = borrowed(cells), borrowed(motion), borrowed(linear)
     switching, unloaded, loaded = borrowed(forces)
-    force_on, kind, stop, rate, theta, F_before, F = switching
-    Ad, B0, B1, C, D, x, x_next, y, state = linear
+    F_before, F = switching[5], switching[6]
+    columns, x, x_next, y, state = linear
     moves_m, moves, u0, u1 = motion
     n_cells, n_outputs, n_driven = len(F), len(y), moves_m.shape[1]
     start_m = np.zeros(n_driven)
@@ -111,13 +111,13 @@ def _run(cells, steps, forces, linear, motion, of_wires, rows):  # type: ignore[
                 _move(moves, start_m, moves_m[k - 1], (step + 1, n_steps), h)
             step_wires(cells[k - 1], h, unloaded, F_before, F)
             if some_switched:
-                switched(cells[k - 1], force_on, kind, stop, rate, theta, F_before, F)
+                switched(cells[k - 1], switching)
             if len(loaded.own):
                 step_loaded(cells[k - 1], x, loaded, F_before, F, moves)
             if n_driven:
                 u0[:n_cells], u0[n_cells:] = F_before, moves[0]
                 u1[:n_cells], u1[n_cells:] = F, moves[1]
-            advanced(Ad, B0, B1, C, D, x, x_next, u0, u1, y)
+            advanced(columns, x, x_next, u0, u1, y)
         rows[k, :n_outputs] = y
         for i in range(len(of_wires)):
             rows[k, n_outputs + i] = state[of_wires[i] // n_cells, of_wires[i] % n_cells]

@@ -10,7 +10,7 @@ search found no better one. Cells of the same kind alternate.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
+from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.model.prediction import Prediction, free_response
 from hil.systems.array.recruitment.planner import LevelTable, Planner
 
@@ -28,6 +29,7 @@ class PlanRules:
 
     Attributes
     ----------
+    period_s : length of a tick
     levels_per_tick : number of levels that the search tries per tick
     on_min_s, off_min_s : minimum times for which a cell stays on, and off
     """
@@ -37,13 +39,39 @@ class PlanRules:
     levels_per_tick: int
     on_min_s: float
     off_min_s: float
+    period_s: float
 
-    def least_blocks(self, period_s: float) -> list[int]:
+    @property
+    def block_s(self) -> float:
+        """Time from plan to plan."""
+        return self.plan_ticks * self.period_s
+
+    @property
+    def lead_s(self) -> float:
+        """Time from the pose of a plan to its first switches."""
+        return self.budget_ticks * self.period_s
+
+    def least_blocks(self) -> list[int]:
         """Minimum number of plans for which a cell stays on, and off."""
-        block_s = self.plan_ticks * period_s
         return [
-            max(1, int(np.ceil(t_s / block_s - 1e-9))) for t_s in (self.on_min_s, self.off_min_s)
+            max(1, int(np.ceil(t_s / self.block_s - 1e-9)))
+            for t_s in (self.on_min_s, self.off_min_s)
         ]
+
+
+class Held(NamedTuple):
+    """Commanded states of the cells, and for how long they keep them.
+
+    Attributes
+    ----------
+    on : (N,) array
+    since_s : (N,) array, time of the last switch of each cell
+    times_s : (4,) array, minimum times on and off, lead of a plan, time from plan to plan
+    """
+
+    on: Mask
+    since_s: Array
+    times_s: Array
 
 
 class PlanSchedule:
@@ -82,14 +110,14 @@ class PlannedCells(ABC):
     """
 
     def __init__(
-        self, rules: PlanRules, search: Search, n_cells: int, reference: Reference, period_s: float
+        self, rules: PlanRules, search: Search, n_cells: int, reference: Reference
     ) -> None:
         self._rules, self._search, self._reference = rules, search, reference
         self._schedule = PlanSchedule(rules)
-        self._block_s, self._lead_s = rules.plan_ticks * period_s, rules.budget_ticks * period_s
-        self._times = np.array([rules.on_min_s, rules.off_min_s, self._lead_s, self._block_s])
-        self._on: NDArray[np.uint8] = np.zeros(n_cells, dtype=np.uint8)
-        self._since_s = np.full(n_cells, -np.inf)
+        times_s = np.array([rules.on_min_s, rules.off_min_s, rules.lead_s, rules.block_s])
+        self._held = Held(np.zeros(n_cells, dtype=np.uint8), np.full(n_cells, -np.inf), times_s)
+        self._plain = tuple(self._held)  # from Python it passes faster than a named tuple
+        self._plain = tuple(self._held)  # from Python it passes faster than a named tuple
         self.demand_N = float("nan")
         self.late = False
 
@@ -108,7 +136,7 @@ class PlannedCells(ABC):
             self._pose(t_s, estimate)
         if searches:
             self._search.search(self._rules.levels_per_tick)
-        cells[:] = self._on
+        cells[:] = self._held.on
 
     @abstractmethod
     def _apply(self, t_s: float, usable: NDArray[np.uint8]) -> None:
@@ -138,12 +166,11 @@ class Optimal(PlannedCells):
         prediction: Prediction,
         price_N2: float,
         reference: Reference,
-        period_s: float,
     ) -> None:
-        self._planner = Planner(table, G, price_N2, *rules.least_blocks(period_s))
-        super().__init__(rules, self._planner, len(table.kind), reference, period_s)
-        self._table, self._prediction = table, prediction
-        self._times_s = self._lead_s + prediction.sample_s * np.arange(1, len(G) + 1)
+        self._planner = Planner(table, G, price_N2, *rules.least_blocks())
+        super().__init__(rules, self._planner, len(table.kind), reference)
+        self._table, self._prediction = table, tuple(prediction)
+        self._times_s = rules.lead_s + prediction.sample_s * np.arange(1, len(G) + 1)
         self._work = np.zeros(len(G) + 2)
         n_kinds, n_blocks = len(table.gain_N), G.shape[1]
         self._y, self._rho = np.zeros((2, len(G)))
@@ -152,17 +179,14 @@ class Optimal(PlannedCells):
 
     def _apply(self, t_s: float, usable: NDArray[np.uint8]) -> None:
         plan = self._planner.plan[0]
-        _apply(
-            self._table.kind, plan, self._n_on, self._times, t_s, usable, self._on, self._since_s
-        )
+        _apply(self._table.kind, plan - self._n_on, self._plain, t_s, usable)
         self.demand_N = float(plan @ self._table.gain_N)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
-        _count(
-            self._table.kind, self._times, t_s, estimate.cells, estimate.usable, self._on,
-            self._since_s, self._n_on, self._n_of, self._locked,
-        )  # fmt: skip
-        free_response(self._prediction, estimate.x, estimate.theta, self._on, self._y, self._work)
+        counts = self._n_on, self._n_of, self._locked
+        _count(self._table.kind, self._plain, t_s, estimate.cells, estimate.usable, counts)
+        on = self._held.on
+        free_response(self._prediction, estimate.x, estimate.theta, on, self._y, self._work)
         self._y += estimate.disturbance_N
         for j, after_s in enumerate(self._times_s):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
@@ -171,8 +195,9 @@ class Optimal(PlannedCells):
 
 
 @njit(cache=True)
-def notice(n, t_s, reported, usable, on, since_s):  # type: ignore[no-untyped-def]
+def notice(n, held, t_s, reported, usable):  # type: ignore[no-untyped-def]
     """Update cell n from its reported state; an unusable cell is set off."""
+    on, since_s = held.on, held.since_s
     if reported[n] != on[n]:
         on[n], since_s[n] = reported[n], t_s
     if not usable[n] and on[n]:
@@ -180,12 +205,14 @@ def notice(n, t_s, reported, usable, on, since_s):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):  # type: ignore[no-untyped-def]
+def _count(kind, plain, t_s, reported, usable, counts):  # type: ignore[no-untyped-def]
     """Count cells on, usable cells, and cells that must not switch yet at each block."""
-    on_min, off_min, lead, block = times
+    held = Held(*plain)
+    on, since_s, (on_min, off_min, lead, block) = held
+    n_on, n_of, locked = counts
     n_on[:], n_of[:], locked[:] = 0, 0, 0
     for n in range(len(kind)):
-        notice(n, t_s, reported, usable, on, since_s)
+        notice(n, held, t_s, reported, usable)
         c = kind[n]
         if c < 0 or not usable[n]:
             continue
@@ -198,11 +225,12 @@ def _count(kind, times, t_s, reported, usable, on, since_s, n_on, n_of, locked):
 
 
 @njit(cache=True)
-def _apply(kind, wanted, n_on, times, t_s, usable, on, since_s):  # type: ignore[no-untyped-def]
+def _apply(kind, changes, plain, t_s, usable):  # type: ignore[no-untyped-def]
     """Switch the planned number of cells of each kind, the longest unchanged ones first."""
-    on_min, off_min = times[0], times[1]
-    for c in range(len(wanted)):
-        change = wanted[c] - n_on[c]
+    on, since_s, times_s = plain
+    on_min, off_min = times_s[0], times_s[1]
+    for c in range(len(changes)):
+        change = changes[c]
         to, least = (1, off_min) if change > 0 else (0, on_min)
         for _ in range(abs(change)):
             best = -1

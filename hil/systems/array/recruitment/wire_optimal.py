@@ -18,7 +18,7 @@ from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
 from hil.mechanics.arrays import Array, Mask
-from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules, Search, notice
+from hil.systems.array.recruitment.optimal import Held, PlannedCells, PlanRules, Search, notice
 
 
 class Planner(Search, Protocol):
@@ -38,45 +38,44 @@ class WireOptimal(PlannedCells):
     `levels_per_tick` of the rules is the number of predicted cell steps per tick.
     """
 
-    def __init__(
-        self, rules: PlanRules, planner: Planner, reference: Reference, period_s: float
-    ) -> None:
+    def __init__(self, rules: PlanRules, planner: Planner, reference: Reference) -> None:
         n_cells, n_blocks = planner.plan.shape
-        super().__init__(rules, planner, n_cells, reference, period_s)
+        super().__init__(rules, planner, n_cells, reference)
         self._planner = planner
         self._static_gains_N, self._wanted = np.zeros(n_cells), np.zeros(n_blocks)
         self._locked = np.zeros(n_cells, dtype=np.int64)
 
     def _apply(self, t_s: float, usable: Mask) -> None:
-        _apply(self._planner.plan, t_s, usable, self._on, self._since_s)
-        self.demand_N = float(self._static_gains_N @ self._on)
+        _apply(self._planner.plan, t_s, usable, self._plain)
+        self.demand_N = float(self._static_gains_N @ self._held.on)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         assert estimate.wires is not None  # the estimator has learned them
-        _lock(
-            self._times, t_s, estimate.cells, estimate.usable, self._on, self._since_s, self._locked
-        )
+        _lock(self._plain, t_s, estimate.cells, estimate.usable, self._locked)
         wires = estimate.wires.look()
         self._static_gains_N[:] = wires[1]
+        rules = self._rules
         for j in range(len(self._wanted)):
-            after_s = self._lead_s + (j + 1) * self._block_s
+            after_s = rules.lead_s + (j + 1) * rules.block_s
             self._wanted[j] = self._reference.at(t_s + after_s) - estimate.wires.unknown_N
         if not np.isnan(self._wanted[0]):
-            self._planner.pose(wires, self._on, self._locked, estimate.usable, self._wanted)
+            self._planner.pose(wires, self._held.on, self._locked, estimate.usable, self._wanted)
 
 
 @njit(cache=True)
-def _lock(times, t_s, reported, usable, on, since_s, locked):  # type: ignore[no-untyped-def]
+def _lock(plain, t_s, reported, usable, locked):  # type: ignore[no-untyped-def]
     """Compute the number of blocks for which every cell must keep its state."""
-    on_min, off_min, lead, block = times
+    held = Held(*plain)
+    on, since_s, (on_min, off_min, lead, block) = held
     for n in range(len(on)):
-        notice(n, t_s, reported, usable, on, since_s)
+        notice(n, held, t_s, reported, usable)
         left = (on_min if on[n] else off_min) - (t_s + lead - since_s[n])
         locked[n] = max(0, int(np.ceil(left / block - 1e-9)))
 
 
 @njit(cache=True)
-def _apply(plan, t_s, usable, on, since_s):  # type: ignore[no-untyped-def]
+def _apply(plan, t_s, usable, plain):  # type: ignore[no-untyped-def]
+    on, since_s, _ = plain
     for n in range(len(on)):
         to = plan[n, 0] if usable[n] else 0
         if on[n] != to:

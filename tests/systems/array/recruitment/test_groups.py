@@ -171,12 +171,15 @@ def test_a_cell_comes_on_again_as_soon_as_it_has_rested():
 
 def test_of_cells_that_came_on_together_the_first_in_the_order_rests_first():
     """Cells are taken in the order; who was taken first goes first."""
-    order, group = np.array([2, 0, 1]), np.zeros(3, dtype=np.int64)
-    on = np.ones(3, dtype=np.uint8)
-    assert sizes._next_off(order, group, on, np.zeros(3)) == 2
-    assert sizes._next_off(order, group, on, np.array([0.0, 1.0, 1.0])) == 0
-    assert sizes._next_off(order, np.array([0, 1, 0]), on, np.zeros(3)) == 1
-    assert sizes._next_off(order, group, 0 * on, np.zeros(3)) == -1
+    together = sizes.Cells(
+        order=np.array([2, 0, 1]), group=np.zeros(3, dtype=np.int64), gains_N=np.ones(3),
+        on=np.ones(3, dtype=np.uint8), since_s=np.zeros(3), usable=np.ones(3, dtype=np.uint8),
+    )  # fmt: skip
+    later = together._replace(since_s=np.array([0.0, 1.0, 1.0]))
+    assert sizes._next_off(together) == 2
+    assert sizes._next_off(later) == 0
+    assert sizes._next_off(together._replace(group=np.array([0, 1, 0]))) == 1
+    assert sizes._next_off(together._replace(on=np.zeros(3, dtype=np.uint8))) == -1
 
 
 def test_a_cell_that_failed_while_it_was_on_rests_from_then_on():
