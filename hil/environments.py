@@ -127,8 +127,8 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         self._commands[:] = 0.0
         config = self._experiment(self._random_steps())
         run_seed = int(self.np_random.integers(2**31))
-        self._simulation = simulation = Simulation(Plan(config, seed=run_seed))
-        simulation.__enter__()
+        simulation = Simulation(Plan(config, seed=run_seed))
+        self._simulation = simulation.__enter__()
         frame = simulation.pipeline.frame
         self._row, self._at = frame.values, [frame.index(name) for name in COLUMNS]
         self._ticks, self._guard = simulation.trial.ticks(), simulation.trial.context.guard

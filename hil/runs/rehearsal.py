@@ -1,5 +1,6 @@
 """Rehearsals on a simulated rig before any device opens: compilation, limits, plug-ins' times."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -7,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, StopError
 from hil.experiment.loaded import Experiment
 from hil.experiment.registry import system_kind
 from hil.loop import requests
@@ -51,7 +52,8 @@ def run_simulated(context: LoopContext) -> str:
     KeyboardInterrupt
         A signal came: the run that follows must not begin.
     """
-    with Trial(context) as trial:
+    trial = Trial(context)
+    with contextlib.suppress(StopError), trial:
         trial.self_test()
         trial.run()
     context.inputs.stop.pass_on()

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from hil.devices.injection import Injection
-from hil.errors import ConfigError, ModelError, one_line
+from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.record.memory import MemorySink
@@ -42,11 +42,14 @@ class Simulation:
         self.trial = Trial(pipeline.context(plan.new_clock(), self._sink))
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self.trial)
-            note_start(self.trial.context, self._plan, self._plan.status, ())
-            self.trial.self_test()
-            self._stack = stack.pop_all()
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(self.trial)
+                note_start(self.trial.context, self._plan, self._plan.status, ())
+                self.trial.self_test()
+                self._stack = stack.pop_all()
+        except StopError:  # a signal means more than this run: see `Stop`
+            raise KeyboardInterrupt(self.trial.context.inputs.stop.reason) from None
         return self
 
     def __exit__(

@@ -1,5 +1,7 @@
 """Gymnasium environments: the checker of Gymnasium, seeds, trips and mistakes."""
 
+import signal
+
 import gymnasium
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 import hil
 from hil.environments import BUNDLED, RigEnvironment
 from hil.errors import ConfigError
+from hil.rig.rig import Rig
 
 
 @pytest.fixture
@@ -144,3 +147,20 @@ def test_before_reset_there_is_no_step_and_no_recording(make):
     for call in (lambda: environment.step(np.zeros(6)), environment.dataset):
         with pytest.raises(gymnasium.error.ResetNeeded):
             call()
+
+
+def test_a_signal_while_an_episode_begins_ends_the_program_and_leaves_nothing_to_close(
+    make, monkeypatch
+):
+    """`make` closes the environment after the test."""
+    environment, tested = make(), Rig.self_test
+
+    def signalled(rig, say):
+        signal.raise_signal(signal.SIGINT)
+        return tested(rig, say)
+
+    monkeypatch.setattr(Rig, "self_test", signalled)
+    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+        environment.reset(seed=1)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        environment.step(np.zeros(6))

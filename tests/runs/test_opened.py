@@ -33,6 +33,7 @@ from hil.runs.campaign.tables import CampaignTables
 from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.runs.simulate import simulate
 from rig_file import loosen
 
 WIRES = "wires4/hold.toml"  # a supply, a card with an enable line and a board
@@ -269,6 +270,17 @@ def test_a_signal_in_any_loop_ends_what_comes_after_it(config, tmp_path, monkeyp
         with pytest.raises(KeyboardInterrupt, match=signal.Signals(number).name):
             begun[sink]()
     assert [path.name for path in tmp_path.iterdir()] == ["run.h5"] * (sink is Sink)
+
+
+@pytest.mark.parametrize("step", ["test board", "on supply"])
+@pytest.mark.parametrize("begin", ["rehearse", "simulate"])
+def test_a_signal_before_the_loop_ends_what_comes_after_it(bench, config, begin, step):
+    """No loop over many runs may take it for the failure of one: it is no Exception."""
+    run = {"rehearse": lambda: rehearsal.rehearse(config, 0), "simulate": lambda: simulate(config)}
+    with failing(bench, step, "SIGTERM") as found:
+        run[begin]()
+    assert isinstance(found.error, KeyboardInterrupt)
+    assert str(found.error) == "SIGTERM"
 
 
 def test_every_signal_that_would_end_the_process_stops_a_run_instead():
