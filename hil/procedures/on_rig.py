@@ -82,6 +82,7 @@ class RigUsed:
         if result.outcome != "complete":
             why = result.summary["first_cause"] or result.summary["stopped_by"] or "no cause"
             raise ConfigError(f"{out}: the run was {result.outcome}: {why}: nothing was calibrated")
+        result.stop.pass_on()
         return result.path
 
 

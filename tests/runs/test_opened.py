@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import hil
+from hil.__main__ import main
 from hil.bench import latency, worker
 from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
@@ -21,6 +22,7 @@ from hil.devices.board.native import built
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.load import load
+from hil.loop import loop
 from hil.loop.requests import Stop
 from hil.platform.processes import OTHER_ENDS, STOP_SIGNALS
 from hil.procedures import on_rig
@@ -29,11 +31,14 @@ from hil.record.sink import Sink
 from hil.rig.rig import Rig
 from hil.runs import assembly, rehearsal, session
 from hil.runs.campaign import waits
+from hil.runs.campaign.journal import read_progress
+from hil.runs.campaign.parallel import Work, run_apart
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.opened import interrupted_by_signals, opened, stop_on_signals
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.simulate import simulate
+from hil.runs.trial import Trial
 from rig_file import loosen
 
 WIRES = "wires4/hold.toml"  # a supply, a card with an enable line and a board
@@ -281,6 +286,49 @@ def test_a_signal_before_the_loop_ends_what_comes_after_it(bench, config, begin,
         run[begin]()
     assert isinstance(found.error, KeyboardInterrupt)
     assert str(found.error) == "SIGTERM"
+
+
+@pytest.mark.parametrize("place", [(Trial, "look_back"), (loop, "run")])
+def test_a_signal_in_a_trial_ends_its_campaign_also_after_the_last_tick(
+    configs, tmp_path, monkeypatch, place
+):
+    path, out = tmp_path / "two.toml", tmp_path / "out"
+    path.write_text(f"""
+[campaign]
+name = "two"
+experiments = ["{configs / WIRES}"]
+[factors.duration]
+key = "experiment.duration_s"
+levels = [0.05, 0.06]
+""")
+    called = getattr(*place)
+
+    def signalled(context):
+        if out.exists() and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            os.kill(os.getpid(), signal.SIGINT)
+        return called(context)
+
+    monkeypatch.setattr(*place, signalled)
+    assert main(["campaign", str(path), "--out", str(out)]) == 130
+    progress = read_progress(out)
+    assert progress.n_complete == (place[0] is Trial)
+    assert set(progress.attempts) == {1}
+
+
+@pytest.mark.parametrize("step", ["write daq", "safe board"])
+@pytest.mark.parametrize("commissions", [False, True])
+def test_a_signal_in_a_trial_apart_is_no_failure_of_it(bench, configs, tmp_path, commissions, step):
+    tables = CampaignTables.model_validate(
+        {
+            "campaign": {"name": "one", "experiments": ["a.toml"]},
+            "commission": {"experiment": "a.toml", "free": ["force_on_N"]},
+        }
+    )
+    work = Work(1, str(configs / WIRES), ["experiment.duration_s=0.05"], 1, keep="all",
+                out=str(tmp_path / "run.h5"), commissions=commissions)  # fmt: skip
+    with failing(bench, step, "SIGINT") as found:
+        run_apart(work, tables, strict=False)
+    assert isinstance(found.error, KeyboardInterrupt)
 
 
 def test_every_signal_that_would_end_the_process_stops_a_run_instead():

@@ -237,6 +237,7 @@ def run(
             book.add(summarise(recording, span.first, n_cycles, values, columns))
         if not span.whole:
             path.unlink()
+        result.stop.pass_on()
         gc.collect()  # a run leaves cycles of references, 1 MB that Python would keep for 100 runs
     if why:
         say(f"stopped: {why}")

@@ -73,6 +73,7 @@ def commissioned(work: Work, table: CommissionTable) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         output = Output(Path(folder) / "commission.h5")
         result = session.run(Plan(config, clock="virtual", seed=work.seed), output)
+        result.stop.pass_on()
         if result.outcome != "complete":
             why = ", ".join(result.summary["first_fault"]) or result.outcome
             return {"outcome": "failed", "error": f"its commissioning: {why}"}

@@ -165,6 +165,7 @@ def _in_memory(plan: Plan, tables: CampaignTables) -> dict[str, Any]:
 
 def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, Any]:
     result = session.run(plan, output)
+    result.stop.pass_on()
     return {
         "outcome": result.outcome, "faults": result.summary["first_fault"],
         "error": result.summary["error"],

@@ -457,6 +457,8 @@ class Runner:
         if (s := after.left_s()) is not None and after.left:
             left = f"; {len(after.left)} left, {time_text(s)}"
         self._say(f"trial {trial.number} of {after.n_trials} ({trial}): {how}{left}")
+        if result.outcome != "aborted":  # a signal after the last tick
+            result.stop.pass_on()
         return result.outcome, faults
 
     def _skip(self, trial: Trial, why: str) -> None:
