@@ -2,7 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal, Union
 
-from pydantic import BeforeValidator, Field
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+)
 
 from hil.config.table import (
     Celsius,
@@ -178,6 +183,12 @@ class ArrayTable(Table):
         StepTable(kind="step")
     ]
     record: Records = None
+
+    @field_serializer("activation", mode="wrap")
+    def _one_stays_a_table(self, value: object, handler: SerializerFunctionWrapHandler) -> object:
+        """The activation that all cells share, in the form in which files have it."""
+        tables = handler(value)
+        return tables[0] if len(tables) == 1 else tables
 
 
 class CellArraysTable(Table):
