@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 UNITS = {"_N": "N", "_m": "m", "_C": "degC", "austenite": "1"}
+SIGNED = ("_C", "_at_K", "e_per_K", "_share")  # ends of names of values that may be negative
 OF_ARRAY = ("mass_kg", "cell")
 
 Parameters = Mapping[str, ArrayLike | Sequence[Cell]]
@@ -127,6 +128,10 @@ def _replaced(one: Any, path: str, key: str, value: float) -> Any:
         raise ModelError(f"parameters: '{key}': no '{head}'{remedy(head, choices)}")
     if not rest and not np.isfinite(value):
         raise ModelError(f"{key} = {value}: must be finite")
+    if not rest and value < 0.0 and not head.endswith(SIGNED):
+        raise ModelError(f"{key} = {value:g}: must not be negative")
+    if not rest and isinstance(getattr(one, head), int) and value % 1.0:
+        raise ModelError(f"{key} = {value:g}: must be a whole number")
     return replace(
         one, **{head: _replaced(getattr(one, head), rest, key, value) if rest else value}
     )
