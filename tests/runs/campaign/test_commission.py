@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,3 +243,20 @@ def test_no_experiment_loosens_the_limit_of_one_cell(configs):
     changed = {"arrays": {"muscle": {"activation": loose}}}
     with pytest.raises(ConfigError, match=r"activation.2.temperature_max_C = 181: looser than"):
         hil.load(configs / "wires4/pulse.toml", model=changed)
+
+
+@pytest.mark.slow
+def test_the_shipped_comparison_commissions_tunes_and_runs(rigs, tmp_path, capsys):
+    """With fewer plants and settings; the planner, which knows what comes, beats the PID."""
+    path = rigs / "wires4/campaigns/controllers.toml"
+    text = path.read_text()
+    for old, new in (("plants = 12", "plants = 1"), ("budget = 8", "budget = 2"),
+                     ("plants = 2", "plants = 1")):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert main(["campaign", str(path), "--out", str(tmp_path / "runs")]) == 0
+    rows = {Path(row["experiment"]).stem: row for row in rows_of(tmp_path / "runs")}
+    assert {row["outcome"] for row in rows.values()} == {"complete"}
+    error_N = {name: float(row["force_tracking_rms_N"]) for name, row in rows.items()}
+    assert error_N["optimal"] < 0.6 * error_N["pid"]

@@ -128,7 +128,8 @@ def test_a_changed_experiment_makes_another_campaign(write, rigs):
 
 def test_it_is_checked_like_any_other_file(write, configs):
     assert check(write()).kind == "campaign"
-    assert check(configs / "wires4/campaigns/day.toml").kind == "campaign"
+    for name in ("day", "controllers"):
+        assert check(configs / f"wires4/campaigns/{name}.toml").kind == "campaign"
 
 
 def test_an_experiment_is_no_campaign(rigs):
