@@ -363,16 +363,17 @@ def test_the_time_that_a_cell_may_be_on_too_long_counts_to_its_board_s_limit(hil
 
 def test_one_table_for_all_cells_is_no_looser_than_the_default_of_a_cell_without_a_limit():
     """The rig gives one cell of two a limit above the default of 180; the other keeps 180."""
-    own = [{"kind": "thermal", "temperature_max_C": 300.0}, {"kind": "thermal"}]
-    table = put(RIGS["wires4"], "model.arrays.muscle.activation", own)
-    table = put(table, "model.arrays.muscle.fingerprint", "-:2 | &F:-1")
-    for change in (own[0], [own[0]], [own[0], own[0]]):
-        refused = found(table, put({}, "model.arrays.muscle.activation", change))
-        assert [text.partition(":")[0] for text in refused.values()] == [
-            "looser than the default 180"
-        ]
-    tighter = put({}, "model.arrays.muscle.activation", {"temperature_max_C": 180.0} | own[1])
-    assert not found(table, tighter)
+    hot, plain = {"kind": "thermal", "temperature_max_C": 300.0}, {"kind": "thermal"}
+    for own in ([hot, plain], [plain, hot]):
+        table = put(RIGS["wires4"], "model.arrays.muscle.activation", own)
+        table = put(table, "model.arrays.muscle.fingerprint", "-:2 | &F:-1")
+        for change in (hot, [hot], [hot, hot]):
+            refused = found(table, put({}, "model.arrays.muscle.activation", change))
+            assert [text.partition(":")[0] for text in refused.values()] == [
+                "looser than the default 180"
+            ]
+        tighter = put({}, "model.arrays.muscle.activation", {"temperature_max_C": 180.0} | plain)
+        assert not found(table, tighter)
 
 
 @pytest.mark.parametrize(

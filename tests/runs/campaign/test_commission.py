@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.runs.campaign.parallel import known_for
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.simulate import simulate
 
@@ -97,6 +99,22 @@ def test_the_plant_of_a_commissioned_trial_is_that_of_the_trial_without(write):
     same, other = runs[1], runs[2]
     np.testing.assert_array_equal(same.force_measured_N, other.force_measured_N)
     assert float(abs(same.force_model_N - other.force_model_N).max()) > 0.05
+
+
+def test_what_is_fitted_and_not_drawn_stays_in_the_plant_as_the_rig_has_it(write):
+    """Forces are fitted; only the stiffness of the plant is drawn: its force is the rig's 4 N."""
+    path = write()
+    text, forces = path.read_text(), f'[spread."{FORCE}"]\nrelative = 0.1\n'
+    assert forces in text
+    path.write_text(text.replace(forces, ""))
+    campaign = load_campaign(path)
+    trial = campaign.trials[0]
+    campaign = replace(campaign, known=known_for(campaign, trial, []))
+    tables = campaign.config(trial).tables
+    [fitted_N] = tables.model.arrays["muscle"].force_on_N
+    assert fitted_N == pytest.approx(4.0, rel=0.03)
+    assert fitted_N != 4.0
+    assert tables.plant.arrays["muscle"].force_on_N == [4.0]
 
 
 @pytest.mark.slow

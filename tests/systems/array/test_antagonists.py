@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import hil
+from hil.control.reference import NoReference
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.runs.plan import Plan
+from hil.runs.simulate import Simulation
 from hil.systems.array.antagonists import Antagonists
 from hil.systems.array.model import cells
 from hil.systems.array.model.cell_array import CellArray, make_array
@@ -125,3 +128,15 @@ def test_what_is_no_pair_is_refused_in_a_line(steps, sets, line):
         load(steps, sets)
     [said] = [one for one in str(error.value).splitlines() if line in one]
     assert "steps.toml" in said or "rig.toml" in said or "--set" in said
+
+
+def test_no_wire_is_heated_while_there_is_no_set_point(steps):
+    """Not even the least pull is asked for."""
+    simulation = Simulation(Plan(load(steps, ["experiment.duration_s=0.2"])))
+    simulation.pipeline.control.reference.configured = NoReference()
+    with simulation:
+        simulation.trial.run()
+    assert not simulation.dataset().cells_duty.any()
+    simulation.close()
+    followed = hil.simulate(load(steps, ["experiment.duration_s=0.2"]))
+    assert followed.cells_duty.any()
