@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import re
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 
 TRUNCATED = re.compile(r"truncated file: eof = (\d+), .*stored_eof = (\d+)")  # as HDF5 says it
+TURNING = "already open for"  # so does a file whose writer allows no reader
+TURNING_S = 0.5
 
 
 class DamagedError(ConfigError):
@@ -56,14 +59,8 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
-    marked_B = superblock.marked_end_B(path)
-    size_B = path.stat().st_size  # after the mark: a recording that grows is never short
-    if size_B < marked_B:  # HDF5 would wait for its writer, as below
-        raise _incomplete(path, size_B, marked_B)
     try:
-        # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes, waiting
-        # for a writer. No lock: a reader must not prevent the recorder from opening the file.
-        with h5py.File(path, "r", swmr=marked_B > 0, locking=False) as file:
+        with _open(path) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
             refuse_hostile(file, path)
@@ -78,6 +75,24 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
             f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
             "off; copy a bad copy again"
         ) from None
+
+
+def _open(path: Path) -> h5py.File:
+    """Open the file; a recorder allows no reader at the moment in which it opens or ends it."""
+    deadline_s = time.monotonic() + TURNING_S
+    while True:
+        marked_B = superblock.marked_end_B(path)
+        size_B = path.stat().st_size  # after the mark: a recording that grows is never short
+        if size_B < marked_B:  # HDF5 would wait for its writer, as below
+            raise _incomplete(path, size_B, marked_B)
+        try:
+            # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes,
+            # waiting for a writer. No lock: a reader must not keep the recorder from the file.
+            return h5py.File(path, "r", swmr=marked_B > 0, locking=False)
+        except OSError as error:
+            if TURNING not in str(error) or time.monotonic() > deadline_s:
+                raise
+        time.sleep(0.01)
 
 
 def _incomplete(path: Path, here_B: int, all_B: int) -> DamagedError:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hil.record import superblock
+from hil.record import read, superblock
 from hil.record.layout import LIBVER
 from hil.record.read import DamagedError, open_run
 
@@ -67,6 +67,34 @@ def test_a_marked_file_that_ends_before_its_writer_began_is_refused_at_once(tmp_
     os.truncate(path, size_B - 1)
     with pytest.raises(DamagedError, match=f"only {size_B - 1} of its {size_B} bytes are here"):
         open_run(path)
+
+
+def test_a_reader_waits_while_the_recorder_opens_the_file(hostile, monkeypatch):
+    """For a moment HDF5 has it open for writing and lets nobody read."""
+    rows = open_run(hostile).sizes["tick"]
+    marked(hostile, 1)
+    waits = []
+
+    def meanwhile(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            marked(hostile, 5)
+
+    monkeypatch.setattr(read.time, "sleep", meanwhile)
+    assert open_run(hostile).sizes["tick"] == rows
+    assert len(waits) == 3
+
+
+def test_a_recorder_that_was_killed_while_it_opened_the_file_is_not_waited_for_long(
+    hostile, monkeypatch
+):
+    marked(hostile, 1)
+    now = iter(0.1 * k for k in range(1000))
+    monkeypatch.setattr(read.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(read.time, "sleep", lambda seconds: None)
+    with pytest.raises(DamagedError, match="hil recover repairs one that was cut off"):
+        open_run(hostile)
+    assert 0.5 < next(now) < 1.0
 
 
 @settings(max_examples=200, deadline=None)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -402,8 +402,10 @@ class C:
 def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_man(rigs, tmp_path):
     """As by SIGKILL, a crash of compiled code or _exit of C: the program does nothing any more."""
     folder, flag, out = rigs / "miga6", tmp_path / "exit", tmp_path / "run.h5"
-    board = subprocess.Popen([built("board_pty"), "6", "42"], stdout=subprocess.PIPE, text=True)
-    try:
+    with ExitStack() as started:
+        words = [built("board_pty"), "6", "42"]
+        board = started.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        started.callback(board.kill)
         port = board.stdout.readline().strip()
         rig = folder / "rig.toml"
         board_keys = (f"port='{port}'", "serial='42'", "estop='none'", "hold_s=0.1")
@@ -416,9 +418,9 @@ def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_
         )
         words = ["run", str(folder / "exits.toml"), "--backend", "board=bench,daq=sim"]
         words += ["--out", str(out)]
-        run = subprocess.Popen(
-            [sys.executable, "-m", "hil", *words], stderr=subprocess.PIPE, text=True
-        )
+        words = [sys.executable, "-m", "hil", *words]
+        run = started.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
+        started.callback(run.kill)
         deadline_s = time.monotonic() + 300.0
         while not (out.exists() and hil.open_run(out).sizes["tick"] > 20):
             assert run.poll() is None, run.stderr.read()
@@ -432,9 +434,6 @@ def test_a_program_that_ends_without_a_word_leaves_its_cells_to_the_boards_dead_
         assert protocol.state_name(found["state"]) == "faulted"
         assert protocol.fault_names(found["fault_bits"]) == ["host_silent"]
         assert not any(found["duty_per_255"])
-    finally:
-        board.kill()
-        board.communicate()
     assert said[-1].startswith(f"{out}: the program of this run ended without closing it")
     recording = hil.open_run(out)
     assert recording.attrs["outcome"] == "recovered"
