@@ -32,7 +32,7 @@ class Row:
     Attributes
     ----------
     tighter : "lower", "higher", "wider" (a range), "unchanged", "unchanged where the rig
-        has it", or words from the tightest on
+        has it", or words from the tightest on, those that are as tight joined by " or "
     bound : most that a rig may have; None: any value
     bound_of : key whose value is the bound instead, where the rig has it
     bound_share : the bound is this times that value, or `bound` if that is more
@@ -58,7 +58,8 @@ class Row:
         """Which way is tighter, as text."""
         if isinstance(self.tighter, str):
             return self.tighter
-        return ", ".join(f"`{word}`" for word in self.tighter)
+        return ", ".join(" or ".join(f"`{word}`" for word in words.split(" or "))
+                         for words in self.tighter)  # fmt: skip
 
     @property
     def most(self) -> str:
@@ -84,7 +85,8 @@ class Row:
                 return bool(value < rig_value)
             case "wider":
                 return bool(value[0] > rig_value[0] or value[1] < rig_value[1])
-        return self.tighter.index(value) > self.tighter.index(rig_value)
+        ranks = {word: i for i, words in enumerate(self.tighter) for word in words.split(" or ")}
+        return ranks[value] > ranks[rig_value]
 
     def limit(self, tables: Any, path: Place) -> float | None:
         """The bound in these tables."""

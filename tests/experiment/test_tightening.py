@@ -112,6 +112,10 @@ PLACES = {
         "miga6_lines", "devices.daq.switches.ambient_range_C", "wider",
         st.tuples(st.floats(0.0, 20.0), st.floats(20.0, 40.0)).map(list), [15.0, 30.0],
     ),
+    "model.arrays.*.activation.kind": (
+        "heated", "model.arrays.muscle.activation.kind", ("sma or thermal", "sigmoid or step"),
+        st.sampled_from(["sma", "thermal", "sigmoid", "step"]), "required",
+    ),
 }  # fmt: skip
 HELD_S = {"force_rate_high": 0.005, "force_residual_high": 0.1, "force_no_rise": 0.5}
 for _row in interlocks.LOOP:
@@ -120,6 +124,28 @@ for _row in interlocks.LOOP:
         PLACES[_key] = ("miga6", _key, LOWER, ANY, HELD_S.get(_row.name, 0.0))
 WIRE = {"diameter_m": 1e-4, "length_m": 0.1, "supply_V": 2.0, "martensite_Ohm_per_m": 126.0,
         "austenite_Ohm_per_m": 113.0, "convection_W_per_m2_K": 125.0}  # fmt: skip
+# Its numbers, and what it is if its table does not say; a number is tried within its own half.
+for _key, _default in {
+    **dict.fromkeys(WIRE, "required"),
+    "n_wires": 1,
+    "wiring": "series",
+    "density_kg_per_m3": 6450.0,
+    "specific_heat_J_per_kg_K": 450.0,
+    "latent_heat_J_per_kg": 24.2e3,
+}.items():
+    _typical = WIRE.get(_key, _default)
+    _values = st.sampled_from(["series", "parallel"] if _key == "wiring" else [1, 2, 3])
+    if isinstance(_typical, float):
+        _values = st.floats(0.9 * _typical, 1.1 * _typical)
+    for _rig, _place in (("wire", "board.wire"), ("miga6_lines", "daq.switches.wire")):
+        _, _, _within = _place.partition(".")
+        PLACES[f"devices.*.{_within}.{_key}"] = (
+            _rig,
+            f"devices.{_place}.{_key}",
+            "unchanged",
+            _values,
+            _default,
+        )
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
@@ -146,6 +172,10 @@ def rig_of(name):
     if name == "wire":
         table = rig_of("miga6")
         table["devices"]["board"]["wire"] = dict(WIRE)
+        return table
+    if name == "heated":
+        table = rig_of("miga6")
+        table["model"]["arrays"]["muscle"]["activation"] = {"kind": "thermal"}
         return table
     return read_merged(ROOT / "configs" / name / "rig.toml").table
 
@@ -187,7 +217,9 @@ def looser(tighter, value, than):
         return value[0] > than[0] or value[1] < than[1]
     if tighter in ("unchanged", KEPT):
         return value != than
-    return tighter.index(value) > tighter.index(than)
+    ranks = [next(i for i, words in enumerate(tighter) if word in words.split(" or "))
+             for word in (value, than)]  # fmt: skip
+    return ranks[0] > ranks[1]
 
 
 def test_every_key_that_weakens_is_tried_here_and_every_interlock_that_can_be_held_is_one():
