@@ -62,12 +62,16 @@ def batch(
 
 def _values(parameters: Parameters, n_cells: int) -> tuple[dict[str, NDArray[Any]], int]:
     """The values as arrays, (N,) or (N, K) each, and N."""
+    if not isinstance(parameters, Mapping):
+        raise ModelError("parameters: give a mapping of names to values, {'mass_kg': [...]}")
     values: dict[str, NDArray[Any]] = {}
     for key, given in parameters.items():
         try:
             each = np.array(given, dtype=object if key == "cell" else float)
         except (TypeError, ValueError):
             raise ModelError(f"parameters: '{key}' is no array of numbers") from None
+        if key == "cell" and not all(isinstance(one, Cell) for one in each.flat):
+            raise ModelError("parameters: 'cell': give cells, as hil.models.cells.miga()")
         wide = each.ndim == 2 and key not in OF_ARRAY and each.shape[1] == n_cells
         if each.ndim != 1 and not wide:
             more = "" if key in OF_ARRAY else f", or {n_cells}, one a cell"

@@ -168,6 +168,8 @@ BAD = [
     ({"mass_kg": [[1.0] * 6]}, {}, "'mass_kg' has the shape (1, 6): give one value for every set"),
     ({"mass_kg": []}, {}, "there is no set"),
     ({"mass_kg": ["heavy"]}, {}, "'mass_kg' is no array of numbers"),
+    ({"cell": ["x"]}, {}, "parameters: 'cell': give cells, as hil.models.cells.miga()"),
+    ([1.0], {}, "parameters: give a mapping of names to values"),
     ({"mass_kg": [0.1, -0.1]}, {}, "set 1: arrays.array.mass_kg: every mass must be above zero"),
     ({"force_on_N": [1.0, np.nan]}, {}, "set 1: force_on_N = nan: must be finite"),
     ({"force_on_N": [1.0, -1.0]}, {}, "set 1: force_on_N = -1: must not be negative"),
