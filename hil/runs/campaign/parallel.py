@@ -208,30 +208,52 @@ def run_here(works: Sequence[Work], run: Run) -> list[dict[str, Any]]:
     return [run(work) for work in works]
 
 
+class Pace:
+    """How long trials take in this process, and whether more processes would save time.
+
+    Parameters
+    ----------
+    jobs : number of processes; None for one a core
+    """
+
+    def __init__(self, jobs: int | None) -> None:
+        self.jobs = jobs or os.cpu_count() or 1
+        self._first_s, self._least_s = 0.0, inf
+
+    def note(self, took_s: float) -> None:
+        """Take the time of a trial; the first one also loads and compiles."""
+        if self._first_s:
+            self._least_s = min(self._least_s, took_s)
+        self._first_s = self._first_s or took_s
+
+    def pays(self, n_left: int) -> bool:
+        """Whether new processes save more than their start takes."""
+        saved_s = n_left * self._least_s * (1.0 - 1.0 / self.jobs)
+        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
+
+
 class Workers:
-    """Runs trials one after the other, and on all cores from the second on where that pays.
+    """Runs trials one after the other, and on all cores from where on that pays.
 
     A context manager; the processes that it starts serve until its end.
 
     Parameters
     ----------
+    pace : of trials that have been run
     strict : refuse doubtful calibrations
     scheduler : a Dask cluster, which is used from the first trial on
-    jobs : number of processes; None for one a core
     """
 
     def __init__(
         self,
         campaign: Campaign,
+        pace: Pace,
         *,
         strict: bool = False,
         scheduler: Scheduler | None = None,
-        jobs: int | None = None,
     ) -> None:
         self._one = partial(run_apart, tables=campaign.tables, strict=strict)
-        self._campaign, self._scheduler = campaign, scheduler
-        self._n = jobs or os.cpu_count() or 1
-        self._first_s, self._least_s = 0.0, inf
+        self._campaign, self._pace, self._scheduler = campaign, pace, scheduler
         self._stack = ExitStack()
         self._client: Any = None
 
@@ -252,16 +274,14 @@ class Workers:
         while left and not self._parallel(len(left) + later):
             work = left.pop(0)
             result = self._one(work)
-            if self._first_s:
-                self._least_s = min(self._least_s, result["took_s"])
-            self._first_s = self._first_s or result["took_s"]  # it loads and compiles
+            self._pace.note(result["took_s"])
             yield work, result
         if left:
             yield from self._through_dask(left)
 
     def _through_dask(self, works: list[Work]) -> Iterator[tuple[Work, dict[str, Any]]]:
         if self._client is None:
-            self._client = self._stack.enter_context(workers(self._scheduler, self._n))
+            self._client = self._stack.enter_context(workers(self._scheduler, self._pace.jobs))
             self._batch: Callable[[Sequence[Work]], list[dict[str, Any]]]
             self._batch = partial(run_here, run=self._one)
             if self._scheduler is not None:
@@ -284,5 +304,4 @@ class Workers:
     def _parallel(self, n_left: int) -> bool:
         if self._client is not None or self._scheduler is not None:
             return True
-        saved_s = n_left * self._least_s * (1.0 - 1.0 / self._n)
-        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
+        return self._pace.pays(n_left)

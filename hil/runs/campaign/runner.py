@@ -21,7 +21,7 @@ from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
-from hil.runs.campaign.parallel import Workers, commissioning_of, work_of
+from hil.runs.campaign.parallel import Pace, Workers, commissioning_of, work_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.search import Search
 from hil.runs.campaign.stream import Stream
@@ -35,8 +35,6 @@ from hil.runs.session import View
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
 CUTS_SHOWN = 3
-FROM_TRIALS = 20
-"""More simulated trials than this run in parallel though they keep their recordings."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +133,8 @@ class Runner:
                 self._settle()
                 if self.progress.left:
                     self._answers("start", 0)
-                many = self.options.apart and len(self.progress.left) > FROM_TRIALS
-                if self.options.scheduler or many or self.campaign.tables.in_memory:
-                    self._run_apart()
+                if self.options.scheduler or self.campaign.tables.in_memory:
+                    self._run_apart(Pace(self.options.jobs))
                 else:
                     self._run_series()
                 self._answers("end", 0)
@@ -223,20 +220,26 @@ class Runner:
             self._say(f"{len(cut) - CUTS_SHOWN} more trials were cut off")
 
     def _run_series(self) -> None:
-        left = set(self.progress.left)
-        for trial in self.campaign.trials:
-            if trial.number in left:
-                self._trial(trial)
+        """Run trial by trial; the remaining ones in parallel where they can and it pays."""
+        left, pace = self.progress.left, Pace(self.options.jobs)
+        by_number = {trial.number: trial for trial in self.campaign.trials}
+        for i, number in enumerate(left):
+            if self.options.apart and pace.pays(len(left) - i):
+                self._run_apart(pace)
+                return
+            began_s = time.monotonic()
+            self._trial(by_number[number])
+            pace.note(time.monotonic() - began_s)
 
-    def _run_apart(self) -> None:
+    def _run_apart(self, pace: Pace) -> None:
         """Run all remaining trials, each on a rig of its own, after the search for their settings.
 
         A simulated trial that trips is not repeated: it would trip again.
         """
         options = self.options
         with Workers(
-            self.campaign, strict=options.strict, scheduler=options.scheduler, jobs=options.jobs
-        ) as workers:  # fmt: skip
+            self.campaign, pace, strict=options.strict, scheduler=options.scheduler
+        ) as workers:
             self._commission(workers)
             self._tune(workers)
             self._run_trials(workers)

@@ -22,6 +22,7 @@ from hil.errors import DeviceError
 from hil.record.append_log import read_log
 from hil.rig.rig import Rig
 from hil.runs import session
+from hil.runs.campaign.parallel import Pace
 
 HEAD = {"name": "gains", "experiments": ["steps.toml"], "seed": 5}
 GAIN = {"key": "controller.loops.slide.k_p", "levels": [60.0, 120.0]}
@@ -122,6 +123,35 @@ def test_the_same_seed_gives_the_same_figures_on_dask_too(write, hil):
         for folder in ("alone", "spread")
     )
     assert alone == spread
+
+
+def test_more_processes_serve_where_they_save_more_than_their_start():
+    """With two processes n trials of 1 s save n / 2: more than the 12 s of a start from 25 on."""
+    pace = Pace(2)
+    assert not pace.pays(1000)
+    pace.note(1.5)  # the first one also loads: it says nothing of the others
+    assert not pace.pays(1000)
+    pace.note(1.0)
+    assert not pace.pays(24)
+    assert pace.pays(25)
+    alone = Pace(1)
+    alone.note(1.5)
+    alone.note(1.0)
+    assert not alone.pays(1000)
+
+
+@pytest.mark.slow
+def test_few_trials_that_keep_recordings_go_on_in_parallel_from_the_third(write, hil, monkeypatch):
+    path = write(repeats=3)
+    assert hil("campaign", path, "--out", "series", "--jobs", "1")[0] == 0
+    monkeypatch.setattr("hil.runs.campaign.parallel.START_S", 0.0)
+    assert hil("campaign", path, "--out", "spread", "--jobs", "2")[0] == 0
+    kinds = [e["kind"] for e in read_log_of("spread") if e["kind"] in ("begin", "end")]
+    assert kinds == ["begin", "end"] * 2 + ["begin"] * 4 + ["end"] * 4
+    for row in trials("series"):
+        one, other = (open_run(f"{folder}/{row['file']}") for folder in ("series", "spread"))
+        assert one.attrs["campaign"] == other.attrs["campaign"]
+        assert (one.slide_measured_m.values == other.slide_measured_m.values).all()
 
 
 @pytest.mark.parametrize(
