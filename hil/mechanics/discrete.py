@@ -103,6 +103,10 @@ class LinearStepper:
         """Advance one period with the input linear from u0 to u1."""
         advanced(self._columns, self.x, self._next, u0, u1, self.y)
 
+    def follow(self, path: Array) -> None:
+        """Advance by k periods, (k, 2, m): the input is linear from the first to the second."""
+        _follow(self._columns, (self.x, self._next), path, self.y)
+
     def run(self, u: Array) -> Array:
         """Return outputs (k, p) after each of k periods, with inputs u (k, m) held constant."""
         y = np.empty((len(u), len(self.y)))
@@ -155,3 +159,10 @@ def _run(columns, states, u, y, ys):  # type: ignore[no-untyped-def]
     for k in range(len(u)):
         advanced(columns, x, x_next, u[k], u[k], y)
         ys[k] = y
+
+
+@njit(cache=True)
+def _follow(columns, states, path, y):  # type: ignore[no-untyped-def]
+    x, x_next = states
+    for k in range(len(path)):
+        advanced(columns, x, x_next, path[k, 0], path[k, 1], y)

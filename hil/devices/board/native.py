@@ -222,7 +222,7 @@ def counts_of(
     """Counts of the converter on a board with these limits: current on, off, and temperature."""
     full_mA, span_cC = limits["current_full_scale_mA"], limits["temperature_full_scale_cC"]
     above_zero_cC = 100.0 * temperature_C - limits["temperature_zero_cC"]
-    on, off = (_counts(1e3 * I_A / full_mA) for I_A in (current_A, leakage_A))
+    on, off = _counts(1e3 * current_A / full_mA), _counts(1e3 * leakage_A / full_mA)
     return on, off, _counts(above_zero_cC / span_cC)
 
 

@@ -27,7 +27,7 @@ resistance when they contract. Geometry takes 8 % of that at 4 % strain. So meas
 the own wire.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from hil.compiled import njit
 
@@ -64,7 +64,8 @@ class Resistivity:
     @property
     def constants(self) -> tuple[float, ...]:
         """As `ohm_per_m` takes them."""
-        return astuple(self)[:N_CONSTANTS]
+        own = vars(self)
+        return tuple(own[name] for name in CONSTANTS)
 
     @property
     def varies(self) -> bool:
@@ -73,7 +74,11 @@ class Resistivity:
         return any(moved) or self.r_phase_Ohm_per_m != NO_R_PHASE
 
 
-N_CONSTANTS = 7
+CONSTANTS = (
+    "martensite_per_K", "austenite_per_K", "at_C", "per_strain", "r_phase_Ohm_per_m", "R_s_C",
+    "R_f_C",
+)  # fmt: skip
+N_CONSTANTS = len(CONSTANTS)
 
 
 @njit(cache=True, error_model="numpy")

@@ -143,6 +143,9 @@ class ArrayObserver:
         """Advance `n_periods` periods with these cells on, or with these duties."""
         for _ in range(n_periods):
             self.twin.step(cells, inputs)
+            if self.twin.steps > 1 and isinstance(self._stepper, LinearStepper):
+                self._stepper.follow(self.twin.path)
+                continue
             for u in self.twin.path:
                 self._stepper.step(*u)
 

@@ -1,15 +1,18 @@
 """A cellular array with its activation, stepped in time: used as plant and as twin."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ModelError
+from hil.mechanics.arrays import Indices
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.system import Drive
 from hil.systems.array.model.activation import Activation, CellActivation
 from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
+from hil.systems.array.model.period import NO_WIRES, period
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_load import LoadedWires, steps_per_period
 from hil.systems.array.model.wire_rest import at_rest
@@ -38,6 +41,8 @@ class ArraySystem:
         Position and velocity of every driven point at the beginning and end of the last step.
     u : inputs of the linear model at the beginning and at the end of the last step
     path : `u` of every step of the last period
+    compiled : whether the compiled `period` has the rounding of `step`: not of several driven
+        points that move within a period
     """
 
     def __init__(
@@ -70,15 +75,30 @@ class ArraySystem:
         self.u = self.activation.F_before_N, self.activation.F_N
         if n_moves:
             self.u = np.zeros(model.n_cells + n_moves), np.zeros(model.n_cells + n_moves)
-        self.path = [self.u]
-        if self.steps > 1:
-            self.path = [(u.copy(), u.copy()) for u in self.u[:1] * self.steps]
+        self.path = np.zeros((self.steps, *np.shape(self.u))) if self.steps > 1 else [self.u]
         self.linear = self.stepper()
+        self.compiled = isinstance(self.linear, LinearStepper) and (
+            len(self.inputs) < 2 or self.steps == 1
+        )
         self.loaded: LoadedWires | None = None
         if under_stress:
             self.loaded = LoadedWires(model, under_stress, self.linear, self._step_s, self.wires)
             if warm is not None:
                 self.loaded.tension_N[:] = warm[2][[n for n, *_ in under_stress]]
+        self._kernel = self.kernel() if self.compiled and self.steps > 1 else None
+
+    def kernel(self, outputs: slice | Indices = slice(None)) -> tuple[Any, ...]:
+        """What `period` takes, with these outputs; of a `compiled` system."""
+        linear, now = self.linear, self.activation
+        assert isinstance(linear, LinearStepper)
+        loaded = NO_WIRES if self.loaded is None else self.loaded.kernel
+        return (
+            (self.steps, self._step_s, now.has_switched),
+            (now.arrays, self.wires.arrays, loaded),
+            linear.discrete.columns_of(outputs),
+            (linear.x, np.empty_like(linear.x), linear.y[outputs]),
+            (self.moves, *self.u),
+        )
 
     def discrete(self) -> Discrete:
         """Return the model discretised exactly, with its inputs."""
@@ -103,6 +123,9 @@ class ArraySystem:
 
         Without `inputs` driven points stay where they are.
         """
+        if self._kernel is not None:
+            period(drive, inputs if len(inputs) else self.moves[1, ::2], self._kernel, self.path)
+            return
         moves = self._path_m(inputs) if self.inputs else None
         for k in range(self.steps):
             if moves is not None:

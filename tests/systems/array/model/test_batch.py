@@ -195,3 +195,16 @@ def test_what_cannot_be_is_refused_in_one_line(parameters, more, said):
         SIX.batch(parameters, **call | more)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_period_of_wires_under_stress_in_one_call_is_its_steps_one_by_one():
+    """Forces and states bit for bit, and the path along which the observer follows."""
+    at_once, stepped = (ArraySystem(SIX, [KINDS["sma"], KINDS["step"]] * 3, 0.01) for _ in range(2))
+    assert at_once.steps > 1
+    stepped._kernel = None
+    for duty in duties(60):
+        at_once.step(duty)
+        stepped.step(duty)
+        assert at_once.y.tolist() == stepped.y.tolist()
+        assert np.array_equal(at_once.path, stepped.path)
+        assert np.array_equal(at_once.wires.state, stepped.wires.state, equal_nan=True)
