@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
 from hil.record.layout import LIBVER, Contents, fill, write_outcome
-from hil.record.read import dataset_of
+from hil.record.read import dataset_of, n_whole_rows
 from hil.record.recorder import Writer
 from hil.record.sink import RingSink
 from hil.record.summary import summary_of_rows
@@ -94,6 +94,11 @@ class MemorySink(RingSink):
         """The recording with its outcome, as `hil.open_run` returns one."""
         write_outcome(self._file, outcome, summary)
         return dataset_of(self._file)
+
+    def columns(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+        """The rows so far of these columns; call it after `summary`."""
+        n = n_whole_rows(self._file)
+        return {name: self._file["ticks"][name][:n] for name in names}
 
     def close(self) -> None:
         """Free the memory."""

@@ -63,8 +63,13 @@ class Rig:
     commands: Commands
 
     def __init__(
-        self, devices: list[Device], layout: RigLayout, dividers: Sequence[RateDivider | None] = ()
+        self,
+        devices: list[Device],
+        layout: RigLayout,
+        dividers: Sequence[RateDivider | None] = (),
+        plant: SimPlant | None = None,
     ) -> None:
+        self._plant = plant
         self.layout = layout
         self.states = States()
         self._devices = devices
@@ -168,6 +173,12 @@ class Rig:
     def simulated(self) -> list[str]:
         """Names of the devices that are simulated."""
         return [device.name for device in self._devices if device.simulated]
+
+    @property
+    def wear_per_h(self) -> float | None:
+        """`SimPlant.wear_per_h` of the simulated plant; None where a device is real."""
+        whole = self._plant is not None and len(self.simulated) == len(self._devices)
+        return self._plant.wear_per_h if self._plant is not None and whole else None
 
     def bind(self, frame: Frame) -> None:
         """Connect every device to its columns in the row."""
@@ -588,5 +599,5 @@ def build_rig(
         devices.append(device)
         dividers.append(divider)
         numbers[table.role] += 1
-    rig = Rig(devices, layout, dividers)
+    rig = Rig(devices, layout, dividers, plant)
     return rig

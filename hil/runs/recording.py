@@ -26,6 +26,7 @@ from hil.record.sink import Sink, Writing
 from hil.record.summary import plain, summarise
 from hil.rig import calibrated
 from hil.rig.instruments import GATES
+from hil.rig.rig import Rig
 from hil.runs.assembly import Pipeline
 from hil.runs.calibration_status import CalibrationStatus
 from hil.runs.plan import Plan, today
@@ -240,7 +241,7 @@ def summary_of(
     trial: Trial, status: CalibrationStatus, *, error: str = "", rows_lost: int = 0
 ) -> Figures:
     """The summary of a trial, without the figures of its rows."""
-    checks = trial.context.guard
+    checks, rig = trial.context.guard, trial.context.rig
     return {
         "outcome": trial.outcome,
         "first_fault": guard.names_of(checks.first_bits),
@@ -249,6 +250,7 @@ def summary_of(
         "error": error,
         "rows_lost": rows_lost,
         "loop_s": plain(trial.loop_s),
+        "wear_per_h": rig.wear_per_h if isinstance(rig, Rig) else None,
         "calibration": status.as_dict(),
     }
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from numpy.typing import NDArray
+
+from hil.config.values import Figures
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
@@ -62,14 +66,22 @@ class Simulation:
         if error is None:
             self.trial.context.inputs.stop.pass_on()
 
-    def dataset(self) -> xr.Dataset:
-        """What was recorded, as `hil.open_run` returns it; once, after the block."""
-        context, plan, sink = self.trial.context, self._plan, self._sink
+    def result(self) -> tuple[str, Figures]:
+        """Outcome and summary; once, after the block."""
+        context, plan = self.trial.context, self._plan
         outcome = self.trial.look_back()
         note_end(context, outcome, "")
         n_periods = context.n_ticks if outcome == "complete" else None
-        figures = sink.summary(context.period_s, plan.clock, n_periods)
-        return sink.dataset(outcome, summary_of(self.trial, plan.status) | figures)
+        figures = self._sink.summary(context.period_s, plan.clock, n_periods)
+        return outcome, {**summary_of(self.trial, plan.status), **figures}
+
+    def dataset(self) -> xr.Dataset:
+        """What was recorded, as `hil.open_run` returns it; once, after the block."""
+        return self._sink.dataset(*self.result())
+
+    def columns(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+        """What was recorded of these columns, after `result`."""
+        return self._sink.columns(names)
 
     def close(self) -> None:
         """Free the memory of the recording."""
@@ -102,12 +114,25 @@ def simulate(
     KeyboardInterrupt
         A signal came.
     """
+    with _run(Plan(config, seed=seed, injection=injection, plant=plant)) as simulation:
+        return simulation.dataset()
+
+
+def simulated(plan: Plan, names: Iterable[str]) -> tuple[str, Figures, dict[str, NDArray[Any]]]:
+    """Simulate a plan; returns its outcome, its summary and these columns. Raises as `simulate`."""
+    with _run(plan) as simulation:
+        return *simulation.result(), simulation.columns(names)
+
+
+@contextlib.contextmanager
+def _run(plan: Plan) -> Iterator[Simulation]:
+    """A simulation that has run."""
     with contextlib.ExitStack() as memory:
         try:
-            simulation = Simulation(Plan(config, seed=seed, injection=injection, plant=plant))
+            simulation = Simulation(plan)
             memory.callback(simulation.close)
             with simulation:
                 simulation.trial.run()
-            return simulation.dataset()
         except ModelError as error:
-            raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+            raise ConfigError(one_line(f"{plan.config.path}: model: {error}")) from None
+        yield simulation

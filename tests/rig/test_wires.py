@@ -106,12 +106,22 @@ def test_a_plant_of_wires_reads_back_and_shows_its_board_currents_and_temperatur
     assert plant.cells.tolist() == [1, 0, 0, 1]  # on for less than half of the time is off
 
 
+def test_wires_that_contract_and_relax_once_have_worn_by_one_cycle():
+    """Two of four wires transform there and back in 20 s: half a cycle of the mean wire."""
+    plant, board = plant_of(load(PID, [THERMAL]), [255, 0, 0, 255])
+    plant.advance(4.0)
+    board._duty[:] = 0.0
+    plant.advance(20.0)
+    assert plant.wear_per_h == pytest.approx(0.5 * 3600.0 / 20.0, rel=1e-9)
+
+
 def test_a_plant_without_wires_reads_back_nothing():
     plant, board = plant_of(load(PID), [255] * 4)
     plant.advance(0.1)
     for readings in (plant.temperature_C, plant.current_A, plant.resistance_Ohm):
         assert np.isnan(readings).all()
     assert board.sensed[0] == (0.2, 0.0, 20.0)
+    assert plant.wear_per_h is None
 
 
 def settles_at_C(wire):

@@ -47,10 +47,11 @@ class Gates(Protocol):
 
 @dataclass(frozen=True)
 class Wired:
-    """A board and the indices of the cells at its gates."""
+    """A board and the indices of the cells at its gates; with gate and cell of every wire."""
 
     board: Gates
     gates: NDArray[np.int64]
+    thermal: Sequence[tuple[int, int]]
 
 
 class SimPlant:
@@ -68,6 +69,7 @@ class SimPlant:
         over the PWM; NaN for a cell without a thermal model
     clamp_C : (N,) array
         Temperature of the clamps at the wires' ends, which boards measure; NaN as above.
+    turned : sum of all changes of the wires' fractions of austenite, over all periods and wires
     """
 
     def __init__(self, system: System, period_s: float, current_on_A: float) -> None:
@@ -93,6 +95,7 @@ class SimPlant:
         room_C = wires.ambient_C
         self._ambient_C = room_C if room_C == room_C else AMBIENT_C
         self._has_wires = bool(self._thermal.any())
+        self.turned, self._xi = 0.0, wires.xi.copy()
         self._duty = np.zeros(n_cells)
         self._off = np.zeros(n_cells, dtype=np.uint8)
         self._no_current_A = np.zeros(n_cells)
@@ -155,7 +158,8 @@ class SimPlant:
 
     def wire(self, board: Gates, gates: Sequence[int]) -> None:
         """Connect these cells to the gates of a simulated board."""
-        self._wired.append(Wired(board, np.array(gates)))
+        thermal = [(gate, cell) for gate, cell in enumerate(gates) if self._thermal[cell]]
+        self._wired.append(Wired(board, np.array(gates), thermal))
         for gate in range(N_CELLS):
             board.sense(gate, self._current_on_A, 0.0, AMBIENT_C)
         board.sense_supply(self._supply_of(self._wired[-1]))
@@ -192,23 +196,42 @@ class SimPlant:
             else:
                 self._system.step(self.cells, self.inputs)
             if self._has_wires:
+                self._turn()
                 self._clamps.step(self.temperature_C, self._wires.air_C)
                 self._sense()
             self._n += 1
 
+    def _turn(self) -> None:
+        """Count what a period has changed of the wires' austenite."""
+        xi = self._wires.xi
+        self.turned += float(np.abs(xi - self._xi)[self._thermal].sum())
+        self._xi[:] = xi
+
+    @property
+    def wear_per_h(self) -> float | None:
+        """Full transformations there and back in an hour of the run, mean over all wires.
+
+        Small cycles count by their size. None without wires, or before the first period.
+        """
+        if not (self._has_wires and self._n):
+            return None
+        hours = self._n * self._period_s / 3600.0
+        return 0.5 * self.turned / float(self._thermal.sum()) / hours
+
     def _sense(self) -> None:
         """Set the boards' inputs: the wires' currents when on, and the clamp temperatures."""
-        on_A = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
+        on = self._supply_V / self.resistance_Ohm if self.powered else self._no_current_A
+        on_A, clamp_C = on.tolist(), self.clamp_C.tolist()  # plain numbers: each is used alone
         for wired in self._wired:
             wired.board.sense_supply(self._supply_of(wired))
-            for gate, cell in enumerate(wired.gates):
-                if self._thermal[cell]:
-                    wired.board.sense(gate, on_A[cell], 0.0, self.clamp_C[cell])
+            for gate, cell in wired.thermal:
+                wired.board.sense(gate, on_A[cell], 0.0, clamp_C[cell])
 
     def _supply_of(self, wired: Wired) -> float:
         """Voltage of the supply of a board's cells; 0 if it is off."""
-        known = self._supply_V[wired.gates][self._thermal[wired.gates]]
-        return float(known[0] if len(known) else PLAIN_V) if self.powered else 0.0
+        if not self.powered:
+            return 0.0
+        return float(self._supply_V[wired.thermal[0][1]]) if wired.thermal else PLAIN_V
 
     def output(self, index: int) -> float:
         """Current value of a system output; temperatures of the air and of wires in °C."""

@@ -18,15 +18,18 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "rms": metrics.rms, "std": np.std,
 }  # fmt: skip
 OF_FORCE = ("vaf", "residual_rms_N", "tracking_rms_N", "measured_max_N")
+WEAR = "wear_per_h"
 OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
 
 
 def names_of(columns: Iterable[str], measures: Iterable[str]) -> list[str]:
     """Names of the figures that a trial with these columns may have, its measures first."""
+    columns = list(columns)
     signals = [signal.name for signal in signals_in(columns)]
     force = [f"force_{key}" for key in OF_FORCE if "force" in signals]
     others = [f"{name}_{key}" for name in signals if name != "force" for key in OF_SIGNALS]
-    return [*measures, *force, *others]
+    wear = [WEAR] if any(name.endswith("wire_model_C") for name in columns) else []
+    return [*measures, *force, *others, *wear]
 
 
 def figures_of(
@@ -42,20 +45,27 @@ def figures_of(
     """
     with open_h5(path) as file:
         n = n_whole_rows(file)
-        columns = {m.column: file["ticks"][m.column][:n] for m in measures.values()}
-        return figures_in(columns | {"t_s": file["ticks/t_s"][:n]}, summary, measures)
+        columns = {name: file["ticks"][name][:n] for name in columns_of(measures)}
+        return figures_in(columns, summary, measures)
+
+
+def columns_of(measures: Mapping[str, MeasureTable]) -> set[str]:
+    """The columns that `figures_in` takes."""
+    return {"t_s"}.union(*(measure.columns for measure in measures.values()))
 
 
 def figures_in(
     columns: Mapping[str, Any], summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
 ) -> dict[str, float | None]:
-    """The same of columns that are in memory, `t_s` among them."""
+    """The same of columns that are in memory."""
     force = summary["force"]
     numbers = {f"force_{key}": force[key] for key in OF_FORCE if force.get(key) is not None}
     for name, signal in summary["signals"].items():
         numbers |= {f"{name}_{k}": signal[k] for k in OF_SIGNALS if signal.get(k) is not None}
     if summary["room"]:
         numbers["ambient_C"] = summary["room"]["ambient_C"]
+    if summary.get("wear_per_h") is not None:
+        numbers[WEAR] = summary["wear_per_h"]
     numbers["missed_periods"] = summary["timing"].get("missed")
     for name, figures in (("force", force), *summary["signals"].items()):
         if figures.get("held"):  # VAF is not meaningful for a constant signal
@@ -63,7 +73,10 @@ def figures_in(
     t_s = np.asarray(columns["t_s"])
     for name, measure in measures.items():
         to_s = np.inf if measure.to_s is None else measure.to_s
-        y = np.asarray(columns[measure.column])[(t_s >= measure.from_s) & (t_s <= to_s)]
+        y = np.asarray(columns[measure.column])
+        if measure.less is not None:
+            y = y - np.asarray(columns[measure.less])
+        y = y[(t_s >= measure.from_s) & (t_s <= to_s)]
         y = y[np.isfinite(y)]
         numbers[name] = TAKES[measure.take](y) if len(y) else None
     return dict(plain(numbers))

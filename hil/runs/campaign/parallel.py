@@ -1,6 +1,5 @@
 """Runs independent simulated trials in parallel with Dask; the order does not change a figure."""
 
-import json
 import os
 import platform
 import tempfile
@@ -24,13 +23,13 @@ from hil.record.append_log import Entry
 from hil.runs import session
 from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
 from hil.runs.campaign.commission import commissioned, known_of
-from hil.runs.campaign.figures import figures_in, figures_of
+from hil.runs.campaign.figures import columns_of, figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial, as_sets
 from hil.runs.campaign.plants import in_tables
 from hil.runs.campaign.tables import CampaignTables, CommissionTable
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
-from hil.runs.simulate import simulate
+from hil.runs.simulate import simulated
 
 BATCH = 8  # trials at most that go to a worker, and are lost with it, at once
 BATCHES = 4  # for each worker at least, so that none waits long for the last
@@ -153,12 +152,10 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
 
 
 def _in_memory(plan: Plan, tables: CampaignTables) -> dict[str, Any]:
-    run = simulate(plan.config, plan.seed, injection=plan.injection)
-    summary = json.loads(run.attrs["summary"])
-    columns = {m.column: run[m.column].values for m in tables.measures.values()}
-    figures = figures_in(columns | {"t_s": run.t_s.values}, summary, tables.measures)
+    outcome, summary, columns = simulated(plan, columns_of(tables.measures))
+    figures = figures_in(columns, summary, tables.measures)
     return {
-        "outcome": run.attrs["outcome"], "faults": summary["first_fault"],
+        "outcome": outcome, "faults": summary["first_fault"],
         "error": summary["error"], "figures": figures, "file": "",
     }  # fmt: skip
 

@@ -208,13 +208,22 @@ class AfterTripTable(Table):
 
 
 class MeasureTable(Table):
-    """A figure of every trial: a statistic of a column between two times of the experiment."""
+    """A figure of every trial: a statistic of a column between two times of the experiment.
+
+    With `less` it is that of the column less another one, such as the set point.
+    """
 
     column: str
+    less: str | None = None
     take: Literal["max", "min", "mean", "last", "rms", "std"]
     from_s: NotNegative = 0.0
     to_s: Positive | None = None
     unit: Title = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it takes."""
+        return [self.column, *([] if self.less is None else [self.less])]
 
     @model_validator(mode="after")
     def _ends_after_start(self) -> "MeasureTable":

@@ -73,10 +73,12 @@ def check_columns(
     numbers = [c.name for c in columns if not c.flags and not c.n_cells]
     duration_s = config.tables.experiment.duration_s
     for name, measure in tables.measures.items():
-        if measure.column not in numbers:
+        for key, column in zip(("column", "less"), measure.columns, strict=False):
+            if column in numbers:
+                continue
             shown = ", ".join(n for n in numbers if not n.endswith("_stage_s"))
             wrong.append(
-                f"{where}: measures.{name}.column = '{measure.column}': the rig has no column of "
+                f"{where}: measures.{name}.{key} = '{column}': the rig has no column of "
                 f"that name: choose {shown}"
             )
         if max(measure.from_s, measure.to_s or 0.0) > duration_s:

@@ -294,3 +294,15 @@ def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp
 def test_wires_that_cannot_open_so_are_refused(write, text, line):
     with pytest.raises(ConfigError, match=line):
         load_campaign(write(of(FORCE, "relative = 0.05"), more=text))
+
+
+def test_a_measure_may_be_of_the_difference_of_two_columns(write):
+    """A whole run's RMS of measured less reference is the tracking error of the summary."""
+    error = '[measures.error_N]\ncolumn = "force_measured_N"\nless = "force_reference_N"\n'
+    path = write(of(FORCE, "relative = 0.05"), 'keep = "none"', f'{error}take = "rms"', plants=1)
+    table = hil.campaign(path, progress=False)
+    assert table.error_N.values.tolist() == table.force_tracking_rms_N.values.tolist()
+    wrong = path.read_text().replace('"force_reference_N"', '"force_wanted_N"')
+    path.write_text(wrong)
+    with pytest.raises(ConfigError, match=r"measures.error_N.less = 'force_wanted_N': the rig has"):
+        hil.campaign(path, out=path.parent / "wrong", progress=False)
