@@ -143,10 +143,11 @@ class ArrayObserver:
         """Advance `n_periods` periods with these cells on, or with these duties."""
         for _ in range(n_periods):
             self.twin.step(cells, inputs)
-            if self.twin.steps > 1 and isinstance(self._stepper, LinearStepper):
-                self._stepper.follow(self.twin.path)
+            path = self.twin.path
+            if isinstance(path, np.ndarray) and isinstance(self._stepper, LinearStepper):
+                self._stepper.follow(path)
                 continue
-            for u in self.twin.path:
+            for u in path:
                 self._stepper.step(*u)
 
     def correct(self, force_N: float) -> None:
