@@ -11,7 +11,7 @@ class Wires(Protocol):
     """Estimated parameters and states of the wires, learned during the run."""
 
     unknown_N: float
-    """Measured force that the wires do not explain."""
+    """Estimated force that the wires do not explain."""
 
     def look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Law (N, 13), static gain (N,) and temperature, austenite and lag (N, 3) of the wires."""

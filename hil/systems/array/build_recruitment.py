@@ -38,7 +38,7 @@ from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal, PlanRules
 from hil.systems.array.recruitment.planner import level_table
 from hil.systems.array.recruitment.wire_optimal import WireOptimal
-from hil.systems.array.recruitment.wire_plan import WirePlanner
+from hil.systems.array.recruitment.wire_plan import PlanGrid, PlanPrices, WirePlanner
 from hil.systems.array.tables import ObserverTable, RecruitTable
 from hil.systems.array.tables_recruitment import (
     BroadcastTable,
@@ -55,6 +55,9 @@ SEED_BITS = 32
 RISEN_SHARE = 0.9
 LEVEL_MIN = 1e-9
 SAMPLES_MAX = 200
+ONLY_LEVELS = "n_blocks", "sample_s"
+ONLY_WIRES = "power", "wear_price_s", "energy_price"
+ONLY_SWITCHED = "price", "on_min_s", "off_min_s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,18 +191,26 @@ def _optimal(
     )
     if nominal.has_wires:
         cells = wire_model(nominal.model, nominal.activation, nominal.static_gains_N)
-        price_N2 = (
-            table.price
-            * float(np.abs(cells.static_gains_N[cells.static_gains_N != 0.0]).min()) ** 2
-        )
         n_blocks = round(table.horizon_s / table.plan_s)
-        return wire_optimal(rules, cells, n_blocks, price_N2, reference)
+        prices = wire_prices(table, cells.static_gains_N, rules.block_s)
+        return wire_optimal(rules, cells, n_blocks, prices, reference, modulated=table.modulates)
     n_samples = round(table.horizon_s / table.sample_s)
     p = _prediction(nominal, rules.lead_s, table.sample_s, n_samples)
     G = block_responses(p, round(table.plan_s / table.sample_s), table.n_blocks)
     levels = level_table(p.static_gains_N)
-    price_N2 = table.price * float(np.abs(levels.gain_N).min()) ** 2
+    price = 1.0 if table.price is None else table.price
+    price_N2 = price * float(np.abs(levels.gain_N).min()) ** 2
     return Optimal(rules, levels, G, p, price_N2, reference)
+
+
+def wire_prices(table: OptimalTable, gains_N: NDArray[np.float64], block_s: float) -> PlanPrices:
+    """The prices of `[controller]`, for errors that are summed over blocks of this length."""
+    smallest_N2 = float(np.abs(gains_N[gains_N != 0.0]).min()) ** 2
+    return PlanPrices(
+        switch_N2=(table.price or 0.0) * smallest_N2,
+        turn_N2=table.wear_s / block_s * smallest_N2,
+        power_N2=table.energy_price * smallest_N2,
+    )
 
 
 @lru_cache(maxsize=4)
@@ -216,12 +227,14 @@ def wire_optimal(
     rules: PlanRules,
     cells: WireModel,
     n_blocks: int,
-    price_N2: float,
+    prices: PlanPrices,
     reference: Reference,
+    *,
+    modulated: bool = False,
 ) -> WireOptimal:
     """Return the controller that plans with wires, over n_blocks times between plans."""
-    least = rules.least_blocks()
-    planner = WirePlanner(cells, rules.lead_s, rules.block_s, n_blocks, price_N2, *least)
+    grid = PlanGrid(rules.lead_s, rules.block_s, n_blocks, *rules.least_blocks())
+    planner = WirePlanner(cells, grid, prices, modulated=modulated)
     return WireOptimal(rules, planner, reference)
 
 
@@ -342,10 +355,14 @@ def _groups(table: GroupsTable, nominal: NominalArray) -> Faults:
 
 def _plan(table: OptimalTable, nominal: NominalArray) -> Faults:
     wires = nominal.has_wires
-    for key in ("n_blocks", "sample_s"):
+    unfit = [(key, "is not for a model whose cells are wires") for key in ONLY_LEVELS if wires]
+    unfit += [(key, "is for a model whose cells are wires") for key in ONLY_WIRES if not wires]
+    if table.modulates:
+        unfit += [(key, "is for switched power: a change of duty is free") for key in ONLY_SWITCHED]
+    for key, why in unfit:
         # recordings contain every key, so a key equal to its default is accepted
-        if wires and getattr(table, key) != type(table).model_fields[key].default:
-            yield f"controller.{key}", "is not for a model whose cells are wires: leave it out"
+        if getattr(table, key) != type(table).model_fields[key].default:
+            yield f"controller.{key}", f"{why}: leave it out"
             return
     for key, value, unit_key, unit in (
         ("sample_s", table.sample_s, "loop.period_s", nominal.period_s),

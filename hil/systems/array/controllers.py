@@ -1,6 +1,7 @@
 """Controllers of the force of a cellular array, from a schedule to optimal recruitment."""
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ from hil.systems.array.build_recruitment import build_recruiter
 from hil.systems.array.build_recruitment import check as check_recruitment
 from hil.systems.array.checks import can_be_run, check_motion, check_order, check_schedule
 from hil.systems.array.model.cell_array import CellArray
-from hil.systems.array.modulation import Modulation
-from hil.systems.array.recruitment.control import Recruitment
+from hil.systems.array.modulation import BREAK_AT, Modulation, command_periods
+from hil.systems.array.recruitment.control import OnTimeBreaks, Recruitment
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.stage import ForceControl, MovingControl
 from hil.systems.array.tables_recruitment import (
@@ -134,7 +135,21 @@ def _build_recruitment(given: ControlInputs) -> Recruitment:
     if looks is not None and looks.switch_suspects and not draws:
         diagnosis = Diagnosis(nominal.static_gains_N, looks.apart_s)
     recruiter = build_recruiter(tables.controller, nominal, follow, given.seed)
-    return Recruitment(follow, recruiter, given.estimator.estimate, diagnosis)
+    breaks = _breaks(given) if _modulates(tables.controller) else None
+    return Recruitment(follow, recruiter, given.estimator.estimate, diagnosis, breaks)
+
+
+def _breaks(given: ControlInputs) -> OnTimeBreaks:
+    """Return breaks of one command, before the guard's limit of the on-time."""
+    turns = [board.every for board in boards_of(given.tables.devices).values()]
+    most_ticks = BREAK_AT * (given.tables.guard.cell_on_max_s or inf) / given.period_s
+    ticks = command_periods(given.period_s, given.period_s, turns)
+    return OnTimeBreaks(given.model.n_cells, most_ticks, ticks)
+
+
+def _modulates(table: object) -> bool:
+    """`modulates` of the recruitment controllers."""
+    return isinstance(table, OptimalTable) and table.modulates
 
 
 def _check_schedule(run: SystemRun) -> Faults:
@@ -289,6 +304,6 @@ CONTROLLERS = {
     ),
     "optimal": ControllerKind(
         OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,
-        estimator=wire_estimator, longest_wait_s=_optimal_wait_s,
+        estimator=wire_estimator, longest_wait_s=_optimal_wait_s, modulates=_modulates,
     ),
 }  # fmt: skip

@@ -9,6 +9,8 @@ from hil.control.tables import PidTable
 
 Wait = Annotated[float, Field(ge=0.0, le=3600.0)]
 Horizon = Annotated[float, Field(ge=1e-4, le=60.0)]
+Price = Annotated[float, Field(ge=0.0, le=1e6)]
+WEAR_PRICE_S = 0.0015
 
 
 class FailuresTable(Table):
@@ -129,14 +131,20 @@ class GroupsTable(Table):
 
 
 class OptimalTable(Table):
-    """Finite-horizon on/off control: the best plan for the next seconds, every `plan_s`.
+    """Finite-horizon control: the best plan for the next seconds, every `plan_s`.
 
     The search has `budget_s` and tries at most `levels_per_tick` levels a tick. Cells can change
     at `n_blocks` times `plan_s` apart; the force is predicted every `sample_s` up to `horizon_s`.
+    A switch costs as much as an error of `price` smallest cells (squared) at one sample (default 1;
+    0 for wires). Cells stay on and off for at least `on_min_s` and `off_min_s`.
+
     If the model's cells are wires, each can change at every plan up to the horizon,
-    `levels_per_tick` counts predicted cell steps, and `n_blocks` and `sample_s` do not apply. A
-    switch costs as much as an error of `price` smallest cells (squared) at one sample. Cells stay
-    on and off for at least `on_min_s` and `off_min_s`.
+    `levels_per_tick` counts predicted cell steps, and `n_blocks` and `sample_s` do not apply.
+    Wires wear by transforming, not by switching: a change of one wire from martensite to austenite
+    costs as much as an error of one smallest cell for `wear_price_s` (default 0.0015, or 0 with a
+    `price`), and a second of one cell's full power as much as that error for `energy_price`
+    seconds. `power` is "switched" (on or off) or "modulated" (a duty for every cell, which boards
+    apply; it needs wires).
     """
 
     kind: Literal["optimal"]
@@ -146,6 +154,21 @@ class OptimalTable(Table):
     n_blocks: Annotated[int, Field(ge=1, le=12)] = 4
     sample_s: Horizon = 0.1
     horizon_s: Horizon = 2.4
-    price: Annotated[float, Field(ge=0.0, le=1e6)] = 1.0
+    price: Price | None = None
+    wear_price_s: Price | None = None
+    energy_price: Price = 0.0
+    power: Literal["switched", "modulated"] = "switched"
     on_min_s: Wait = 0.0
     off_min_s: Wait = 0.0
+
+    @property
+    def modulates(self) -> bool:
+        """Whether it commands duties."""
+        return self.power == "modulated"
+
+    @property
+    def wear_s(self) -> float:
+        """The price of wear; a file that names only the price of switches means only that."""
+        if self.wear_price_s is not None:
+            return self.wear_price_s
+        return WEAR_PRICE_S if self.price is None else 0.0

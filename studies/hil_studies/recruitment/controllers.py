@@ -25,6 +25,7 @@ from hil.systems.array.recruitment.control import (
 from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal, PlanRules
 from hil.systems.array.recruitment.planner import level_table
+from hil.systems.array.recruitment.wire_plan import PlanPrices
 from hil.systems.array.wires.cells import wire_model
 from hil_studies.recruitment.plant import (
     PERIOD_S,
@@ -176,9 +177,9 @@ class WirePlanning:
 def wire_optimal(know: KnownArray, follow: Reference, planning: WirePlanning) -> RecruiterControl:
     """Return the planner on the commissioned wires."""
     rules = PlanRules(planning.plan_ticks, 1, planning.steps_per_tick, 0.0, 0.0, PERIOD_S)
-    price_N2 = planning.price * float(know.static_gains_N.min()) ** 2
+    prices = PlanPrices(planning.price * float(know.static_gains_N.min()) ** 2)
     cells = wire_model(know.model, know.activation, know.static_gains_N)
-    planner = build_wire_optimal(rules, cells, planning.n_blocks, price_N2, follow)
+    planner = build_wire_optimal(rules, cells, planning.n_blocks, prices, follow)
     return RecruiterControl(OptimalRecruiter(planner))
 
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from hil.control.controller import ArrayEstimate
 from hil.control.steering import Steerable
 from hil.loop.frame import Column, Commands
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
 from hil.systems.array.recruitment.broadcast import Broadcaster
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.groups import SizePrinciple
@@ -38,6 +40,32 @@ class Recruiter(Protocol):
         ...
 
 
+def commanded_cells(commands: Commands) -> Drive:
+    """The duties that a controller commands, or the cells if it does not modulate."""
+    return commands.duty if len(commands.duty) else commands.cells
+
+
+class OnTimeBreaks:
+    """Breaks of one command in which the on-time limits of cells restart (docs/modulation.md).
+
+    Parameters
+    ----------
+    most_ticks : number of ticks on after which a cell gets a break
+    break_ticks : its length
+    """
+
+    def __init__(self, n_cells: int, most_ticks: float, break_ticks: int) -> None:
+        self._most, self._until = most_ticks, most_ticks + break_ticks
+        self._on_for = np.zeros(n_cells)
+
+    def step(self, duty: Array) -> None:
+        """Set the duties of cells in a break to 0; one call a tick."""
+        on_for = self._on_for
+        on_for[:] = np.where((duty > 0.0) | (on_for > self._most), on_for + 1.0, 0.0)
+        duty[on_for > self._most] = 0.0
+        on_for[on_for >= self._until] = 0.0
+
+
 class Recruitment(CellStage):
     """Control stage: a set point and a recruiter. The observer provides integral action.
 
@@ -45,6 +73,7 @@ class Recruitment(CellStage):
     ----------
     diagnosis : switches suspects individually and overrides the recruiter. Not available for a
         broadcast, which does not address cells.
+    breaks : of cells that are on for long; None for a recruiter that switches them anyway
     """
 
     def __init__(
@@ -53,8 +82,10 @@ class Recruitment(CellStage):
         recruiter: Recruiter,
         estimate: ArrayEstimate,
         diagnosis: Diagnosis | None = None,
+        breaks: OnTimeBreaks | None = None,
     ) -> None:
         super().__init__(reference, [*FORCE_COLUMNS, *recruiter.columns])
+        self._breaks = breaks
         self.recruiter, self._estimate, self._diagnosis = recruiter, estimate, diagnosis
 
     def step(self, t_s: float) -> None:
@@ -62,7 +93,10 @@ class Recruitment(CellStage):
         self.recruiter.step(t_s, reference_N, self._estimate, self._commands)
         if self._diagnosis is not None:
             estimate = self._estimate
-            self._diagnosis.step(t_s, estimate.suspicion, estimate.usable, self._commands.cells)
+            commanded = commanded_cells(self._commands)
+            self._diagnosis.step(t_s, estimate.suspicion, estimate.usable, commanded)
+        if self._breaks is not None:
+            self._breaks.step(self._commands.duty)
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])
@@ -161,9 +195,10 @@ class OptimalRecruiter:
     def step(
         self, t_s: float, reference_N: float, estimate: ArrayEstimate, commands: Commands
     ) -> None:
-        self._optimal.step(t_s, estimate, commands.cells)
+        commanded = commanded_cells(commands)
+        self._optimal.step(t_s, estimate, commanded)
         # Switch failed cells off at once; the next plan excludes them.
-        np.minimum(commands.cells, estimate.usable, out=commands.cells)
+        np.minimum(commanded, estimate.usable, out=commanded)
 
     def write(self, values: NDArray[np.float64]) -> None:
         values[0], values[1] = self._optimal.late, self._optimal.n_looked_at

@@ -11,6 +11,8 @@ of the recruiter, which sees the cells that really are on.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hil.mechanics.system import Drive
+
 
 class Diagnosis:
     """Overrides the commanded cells while suspects cannot be distinguished.
@@ -29,7 +31,7 @@ class Diagnosis:
 
     def step(
         self, t_s: float, suspicion: NDArray[np.float64], usable: NDArray[np.uint8],
-        cells: NDArray[np.uint8],
+        cells: Drive,
     ) -> None:  # fmt: skip
         """Overwrite the commanded cells if that helps to distinguish suspects.
 
@@ -51,7 +53,7 @@ class Diagnosis:
         cells[(self._hold == 1) & (usable != 0)] = 1
 
     def _swap(self, suspicion: NDArray[np.float64], suspects: NDArray[np.bool_],
-              usable: NDArray[np.uint8], cells: NDArray[np.uint8]) -> None:  # fmt: skip
+              usable: NDArray[np.uint8], cells: Drive) -> None:  # fmt: skip
         on = suspects & (cells != 0) & (self._hold != 0)
         if on.sum() < 2:
             return

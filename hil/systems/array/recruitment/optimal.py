@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array
+from hil.mechanics.system import Drive
 from hil.systems.array.model.prediction import Prediction, free_response
 from hil.systems.array.recruitment.planner import LevelTable, Planner
 
@@ -64,12 +65,12 @@ class Held(NamedTuple):
 
     Attributes
     ----------
-    on : (N,) array
+    on : (N,) array, on or off, or duties
     since_s : (N,) array, time of the last switch of each cell
     times_s : (4,) array, minimum times on and off, lead of a plan, time from plan to plan
     """
 
-    on: Mask
+    on: Drive
     since_s: Array
     times_s: Array
 
@@ -109,14 +110,11 @@ class PlannedCells(ABC):
     late : the last search had not finished when its plan was due
     """
 
-    def __init__(
-        self, rules: PlanRules, search: Search, n_cells: int, reference: Reference
-    ) -> None:
+    def __init__(self, rules: PlanRules, search: Search, on: Drive, reference: Reference) -> None:
         self._rules, self._search, self._reference = rules, search, reference
         self._schedule = PlanSchedule(rules)
         times_s = np.array([rules.on_min_s, rules.off_min_s, rules.lead_s, rules.block_s])
-        self._held = Held(np.zeros(n_cells, dtype=np.uint8), np.full(n_cells, -np.inf), times_s)
-        self._plain = tuple(self._held)  # from Python it passes faster than a named tuple
+        self._held = Held(on, np.full(len(on), -np.inf), times_s)
         self._plain = tuple(self._held)  # from Python it passes faster than a named tuple
         self.demand_N = float("nan")
         self.late = False
@@ -126,8 +124,8 @@ class PlannedCells(ABC):
         """Levels, or predicted cell steps, tried in the current search."""
         return self._search.n_looked_at
 
-    def step(self, t_s: float, estimate: ArrayEstimate, cells: NDArray[np.uint8]) -> None:
-        """Write the commanded cells of this tick."""
+    def step(self, t_s: float, estimate: ArrayEstimate, cells: Drive) -> None:
+        """Write the commanded cells, or duties, of this tick."""
         applies, poses, searches = self._schedule.next()
         if applies:
             self.late = not self._search.finished
@@ -168,7 +166,8 @@ class Optimal(PlannedCells):
         reference: Reference,
     ) -> None:
         self._planner = Planner(table, G, price_N2, *rules.least_blocks())
-        super().__init__(rules, self._planner, len(table.kind), reference)
+        self._on = np.zeros(len(table.kind), dtype=np.uint8)
+        super().__init__(rules, self._planner, self._on, reference)
         self._table, self._prediction = table, tuple(prediction)
         self._times_s = rules.lead_s + prediction.sample_s * np.arange(1, len(G) + 1)
         self._work = np.zeros(len(G) + 2)
@@ -185,8 +184,7 @@ class Optimal(PlannedCells):
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         counts = self._n_on, self._n_of, self._locked
         _count(self._table.kind, self._plain, t_s, estimate.cells, estimate.usable, counts)
-        on = self._held.on
-        free_response(self._prediction, estimate.x, estimate.theta, on, self._y, self._work)
+        free_response(self._prediction, estimate.x, estimate.theta, self._on, self._y, self._work)
         self._y += estimate.disturbance_N
         for j, after_s in enumerate(self._times_s):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
@@ -198,7 +196,7 @@ class Optimal(PlannedCells):
 def notice(n, held, t_s, reported, usable):  # type: ignore[no-untyped-def]
     """Update cell n from its reported state; an unusable cell is set off."""
     on, since_s = held.on, held.since_s
-    if reported[n] != on[n]:
+    if (reported[n] != 0) != (on[n] > 0):
         on[n], since_s[n] = reported[n], t_s
     if not usable[n] and on[n]:
         on[n], since_s[n] = 0, t_s

@@ -1,12 +1,12 @@
-"""Optimal on/off control of cells that are wires, with their heating and cooling laws.
+"""Optimal control of cells that are wires, with their heating and cooling laws.
 
-At regular intervals a planner (`hil.systems.array.recruitment.wire_plan`) searches for the switches
-of the next seconds. It uses the current estimate of the wires (`hil.systems.array.wires.learning`):
-laws, static gains, and the temperature, austenite fraction and lag state of every wire. As in
-`hil.systems.array.recruitment.optimal` the search has a budget in ticks and a fixed number of steps
-per tick, so neither cost nor result depends on a clock. At the end of the budget the best plan
-found is applied. The part of the force that the wires do not explain is assumed constant, which
-removes steady-state errors.
+At regular intervals a planner (`hil.systems.array.recruitment.wire_plan`) searches for the
+switches, or the duties, of the next seconds. It uses the current estimate of the wires
+(`hil.systems.array.wires.learning`): laws, static gains, and the temperature, austenite fraction
+and lag state of every wire. As in `hil.systems.array.recruitment.optimal` the search has a budget
+in ticks and a fixed number of steps per tick, so neither cost nor result depends on a clock. At the
+end of the budget the best plan found is applied. The part of the force that the wires do not
+explain is assumed constant, which removes steady-state errors.
 """
 
 from typing import Protocol
@@ -17,17 +17,21 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
+from hil.devices.board.protocol import DUTY_MIN_PER_255
+from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.recruitment.optimal import Held, PlannedCells, PlanRules, Search, notice
+
+DUTY_STEPS_MIN = float(DUTY_MIN_PER_255)
 
 
 class Planner(Search, Protocol):
     """Interface of `hil.systems.array.recruitment.wire_plan`."""
 
-    plan: Mask
+    plan: Array
 
     def pose(
-        self, wires: tuple[Array, Array, Array], on: Mask, locked: NDArray[np.int64],
+        self, wires: tuple[Array, Array, Array], on: Array, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Array,
     ) -> None: ...  # fmt: skip
 
@@ -35,19 +39,21 @@ class Planner(Search, Protocol):
 class WireOptimal(PlannedCells):
     """Plans with the current estimate of the wires.
 
-    `levels_per_tick` of the rules is the number of predicted cell steps per tick.
+    `levels_per_tick` of the rules is the number of predicted cell steps per tick. A duty is applied
+    in whole steps of the board, and never below its smallest.
     """
 
     def __init__(self, rules: PlanRules, planner: Planner, reference: Reference) -> None:
         n_cells, n_blocks = planner.plan.shape
-        super().__init__(rules, planner, n_cells, reference)
+        self._on = np.zeros(n_cells)
+        super().__init__(rules, planner, self._on, reference)
         self._planner = planner
         self._static_gains_N, self._wanted = np.zeros(n_cells), np.zeros(n_blocks)
         self._locked = np.zeros(n_cells, dtype=np.int64)
 
     def _apply(self, t_s: float, usable: Mask) -> None:
         _apply(self._planner.plan, t_s, usable, self._plain)
-        self.demand_N = float(self._static_gains_N @ self._held.on)
+        self.demand_N = float(self._static_gains_N @ self._on)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
         assert estimate.wires is not None  # the estimator has learned them
@@ -59,7 +65,7 @@ class WireOptimal(PlannedCells):
             after_s = rules.lead_s + (j + 1) * rules.block_s
             self._wanted[j] = self._reference.at(t_s + after_s) - estimate.wires.unknown_N
         if not np.isnan(self._wanted[0]):
-            self._planner.pose(wires, self._held.on, self._locked, estimate.usable, self._wanted)
+            self._planner.pose(wires, self._on, self._locked, estimate.usable, self._wanted)
 
 
 @njit(cache=True)
@@ -77,6 +83,9 @@ def _lock(plain, t_s, reported, usable, locked):  # type: ignore[no-untyped-def]
 def _apply(plan, t_s, usable, plain):  # type: ignore[no-untyped-def]
     on, since_s, _ = plain
     for n in range(len(on)):
-        to = plan[n, 0] if usable[n] else 0
+        steps = np.rint(STEPS * plan[n, 0])
+        if 0.0 < steps < DUTY_STEPS_MIN:
+            steps = DUTY_STEPS_MIN if 2.0 * steps >= DUTY_STEPS_MIN else 0.0
+        to = steps / STEPS if usable[n] else 0.0
         if on[n] != to:
             on[n], since_s[n] = to, t_s

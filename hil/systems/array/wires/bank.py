@@ -43,6 +43,8 @@ class WireBank:
         self._twin = np.zeros(n, LAG)
         self._twin["rate_per_s"] = cells.rate_per_s
         self._all = self.laws, self.knots_C, self.wires
+        self._sums = np.zeros((4, n))
+        self._sum_twin_N, self._n_summed = 0.0, 0
         self._warmer_K = 0.0
         self._set_others()
 
@@ -73,6 +75,22 @@ class WireBank:
         return float(
             self._gains_N @ (self._direct * xi + (1.0 - self._direct) * self._twin["lagged_xi"])
         )
+
+    def add(self, xi: Array) -> None:
+        """Add the present forces to the means that `look_at_mean` returns."""
+        self._sum_twin_N += _add(
+            self.wires, self._twin, xi, (self._direct, self._gains_N), self._sums
+        )
+        self._n_summed += 1
+
+    def look_at_mean(self) -> float:
+        """Update `comes` and `slopes` as means since the last call; return the twin's mean in N."""
+        n = self._n_summed
+        self.comes[:] = self._sums[0] / n
+        np.divide(self._sums[1:] / n - self.comes, STEPS, out=self.slopes)
+        twin_N = self._sum_twin_N / n
+        self._sums[:], self._sum_twin_N, self._n_summed = 0.0, 0.0, 0
+        return twin_N
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
         """Set the measured air temperature; settled wires are set to it too."""
@@ -123,3 +141,18 @@ def _follow(
                 before, h_s,
             )  # fmt: skip
             state[2] = a * state[2] + (1.0 - a - ramp) * before + ramp * state[1]
+
+
+@njit(cache=True)
+def _add(
+    states: Array, twin: NDArray[np.void], xi: Array, of: tuple[Array, Array], sums: Array
+) -> float:
+    """Add the force of every copy over its static gain to `sums`; return the twin's force."""
+    direct, gains_N = of
+    twin_N = 0.0
+    for n in range(len(twin)):
+        c = direct[n]
+        for kind in range(len(states)):
+            sums[kind, n] += c * states[kind, n, 1] + (1.0 - c) * states[kind, n, 2]
+        twin_N += gains_N[n] * (c * xi[n] + (1.0 - c) * twin[n]["lagged_xi"])
+    return twin_N

@@ -78,8 +78,10 @@ class WireFilter:
     nu, S : innovation of that sample (N), and its variance
     """
 
-    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
-        self.errors = errors
+    def __init__(
+        self, errors: WireErrors, cells: WireModel, period_s: float, *, averages: bool
+    ) -> None:
+        self.errors, self._averages = errors, averages
         self.bank = WireBank(cells)
         n = len(cells.static_gains_N)
         cells_now = np.array([cells.static_gains_N, np.zeros(n), *self.bank.forces])
@@ -120,6 +122,8 @@ class WireFilter:
         self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
         self._tick += 1
         self._readings[self._tick % self._every] = residual_N
+        if self._averages and not np.isnan(residual_N):
+            self.bank.add(xi)
         return self._tick % self._every == 0
 
     def sample(self, xi: Array, *, mean: bool) -> tuple[float, float, bool]:
@@ -141,11 +145,32 @@ class WireFilter:
             return float(readings.mean()) + twin_N, still_N2 + N2, rings
         return last_N, still_N2, False
 
+    def mean_sample(self) -> tuple[float, float]:
+        """Return the mean of the readings since the last sample, and the variance of its noise.
+
+        The model's forces are means over the same ticks, so every reading counts with its own age.
+        Without a reading the force is NaN.
+        """
+        readings = self._readings[~np.isnan(self._readings)]
+        n = len(readings)
+        if n == 0:
+            return float("nan"), 0.0
+        return float(readings.mean()) + self.bank.look_at_mean(), self.errors.noise_N**2 / n
+
     def predict(self, force_N: float, noise_N2: float) -> None:
         """Predict the errors at this sample, and its innovation."""
         self.nu, self.S = _predict(
             self.estimate, self.sample_s, self.errors.stir**2, force_N, noise_N2
         )
+
+    def widen_disturbance(self, N2: float) -> None:
+        """Add to the variance of the disturbance after a prediction, before its correction."""
+        gain = self.estimate[0][4]
+        self.P[-1, -1] += N2
+        gain *= self.S
+        gain[-1] += N2
+        self.S += N2
+        gain /= self.S
 
     def correct(self) -> None:
         """Correct the errors by the sample."""
@@ -169,8 +194,10 @@ class WireFilter:
 class FilteredWires:
     """Wires whose errors a filter estimates from the force."""
 
-    def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
-        self._filter = WireFilter(errors, cells, period_s)
+    def __init__(
+        self, errors: WireErrors, cells: WireModel, period_s: float, *, averages: bool = False
+    ) -> None:
+        self._filter = WireFilter(errors, cells, period_s, averages=averages)
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
         """Set the measured air temperature; settled wires take it too."""

@@ -2,10 +2,11 @@
 
 A Kalman filter (`hil.systems.array.wires.filter`) estimates the errors of static gain, power,
 convection and air from the force. Every FOLD_S the errors of the laws move into the laws; the rest
-is a first-order correction of the wires' state. The force that the wires do not explain, with the
-delay d of the reading, is
-
-    unknown = F - sum_n s_n (1 + a_n) z_n(theta) + d F'
+is a first-order correction of the wires' state. A sample is the mean of all readings since the last
+one, and what it is compared with is the mean of the model's forces at the same ticks, so that every
+reading counts with its own age. The force that the wires do not explain is the filter's estimate of
+zero and disturbance: the noise of readings reaches a plan only as far as it passes the filter. An
+innovation beyond JUMP standard deviations is a jump of that force, whose variance grows by it.
 
 If the mean of nu^2 / S over SURPRISED_FOR_S exceeds SURPRISED, the array is no longer healthy: a
 cell may have died. The relative uncertainty of every static gain is then raised by ANEW.
@@ -25,6 +26,7 @@ from hil.systems.array.wires.filter import FilteredWires, WireErrors
 
 FOLD_S = 5.0
 SURPRISED, SURPRISED_FOR_S, ANEW = 2.0, 1.0, 0.1
+JUMP = 4.0  # standard deviations of an innovation beyond which the unknown force has jumped
 
 
 class LearnedWires(FilteredWires):
@@ -32,12 +34,12 @@ class LearnedWires(FilteredWires):
 
     Attributes
     ----------
-    unknown_N : force that the wires do not explain, as of the last sample
+    unknown_N : estimated force that the wires do not explain
     surprise : mean of nu^2 / S; 1 while the filter's model is correct
     """
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
-        super().__init__(errors, cells, period_s)
+        super().__init__(errors, cells, period_s, averages=True)
         self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
         self._fold_at_s = FOLD_S
         self._laws, self._gains_N = cells.laws.copy(), cells.static_gains_N.copy()
@@ -53,16 +55,18 @@ class LearnedWires(FilteredWires):
         kalman = self._filter
         if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
             return
-        force_N, noise_N2, _ = kalman.sample(xi, mean=False)
+        force_N, noise_N2 = kalman.mean_sample()
         blind = bool(np.isnan(force_N))
         kalman.predict(0.0 if blind else force_N, noise_N2)
         if blind:
             return
+        squares = kalman.nu**2 / kalman.S
+        if squares > JUMP**2:
+            kalman.widen_disturbance(kalman.nu**2)
         kalman.correct()
         n = len(self._gains_N)
-        explained_N = kalman.static_gains_N @ kalman.bank.comes + kalman.phi[:-2] @ kalman.x[:-2]
-        self.unknown_N = float(force_N - explained_N)
-        self.surprise += self._fades * (kalman.nu**2 / kalman.S - self.surprise)
+        self.unknown_N = float(kalman.x[-2] + kalman.x[-1])
+        self.surprise += self._fades * (squares - self.surprise)
         if self.surprise > SURPRISED:
             kalman.P[range(n), range(n)] += ANEW**2
             self.surprise = 1.0

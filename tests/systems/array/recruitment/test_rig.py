@@ -14,6 +14,7 @@ from hil.experiment.load import load
 from hil.runs import assembly
 from hil.runs.plan import Plan
 from hil.runs.replay import replay
+from hil.systems.array.recruitment.control import OnTimeBreaks
 
 SHORT = "experiment.duration_s=2.5"
 
@@ -44,6 +45,17 @@ def drawn(run, seed, gate_of):
             before = tick
         rows.append(cells.copy())
     return np.array(rows)
+
+
+def test_a_cell_that_is_on_for_long_gets_a_break_of_one_command():
+    breaks, commanded = OnTimeBreaks(2, most_ticks=10, break_ticks=4), []
+    for k in range(40):
+        duty = np.array([0.5, 0.5 * (k % 8 != 0)])  # the other is off by itself now and then
+        breaks.step(duty)
+        commanded.append(duty)
+    first, other = np.array(commanded).T
+    assert np.flatnonzero(first == 0.0).tolist() == [10, 11, 12, 13, 24, 25, 26, 27, 38, 39]
+    assert np.flatnonzero(other == 0.0).tolist() == [0, 8, 16, 24, 32]
 
 
 @pytest.mark.parametrize(("name", "n_cells"), [("miga6", 6), ("array14", 14)])

@@ -4,15 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import differential_evolution
 
 from hil.errors import ModelError
-from hil.mechanics.sma.wire import SmaWire
+from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.systems.array.model import cells
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.model.system import ArraySystem
-from hil.systems.array.recruitment.wire_plan import WirePlanner
+from hil.systems.array.recruitment.wire_plan import PlanGrid, PlanPrices, WirePlanner
 from hil.systems.array.wires.cells import wire_model
 
 LEAD_S, BLOCK_S, N_BLOCKS = 1e-3, 0.1, 10
@@ -26,9 +27,10 @@ COLD = np.column_stack([np.full(3, 25.0), np.zeros(3), np.zeros(3)])
 OFF = np.zeros(3, dtype=np.uint8)
 
 
-def planner(price=0.0, least=(1, 1)):
+def planner(price=0.0, least=(1, 1), prices=None, n_blocks=N_BLOCKS, modulated=False):
     model = wire_model(ARRAY, ACTIVATION, SHARES)
-    return WirePlanner(model, LEAD_S, BLOCK_S, N_BLOCKS, price, *least)
+    grid = PlanGrid(LEAD_S, BLOCK_S, n_blocks, *least)
+    return WirePlanner(model, grid, prices or PlanPrices(price), modulated=modulated)
 
 
 def posed(p, wanted, on=OFF, locked=(0, 0, 0), usable=(1, 1, 1), state=COLD):
@@ -44,34 +46,87 @@ def force_of(plan):
     y = []
     for on in plan.T:
         for _ in range(50):
-            system.step(on.astype(np.uint8))
+            system.step(on)
         y.append(system.y[ARRAY.outputs.index(RIGHT)])
     return np.array(y)
 
 
-def test_what_a_plan_promises_the_array_does():
+@pytest.mark.parametrize("modulated", [False, True])
+def test_what_a_plan_promises_the_array_does(modulated):
     wanted = np.linspace(0.0, 2.0, N_BLOCKS)
-    p = posed(planner(), wanted)
+    p = posed(planner(modulated=modulated), wanted)
     p.search(10**9)
+    assert bool(((p.plan > 0.0) & (p.plan < 1.0)).any()) == modulated
     # the lag takes austenite as linear over a block of 0.1 s, in a third of a second's lag
     assert wanted - p.error_N == pytest.approx(force_of(p.plan), abs=0.03 * SHARES.sum())
 
 
-def test_no_other_sequence_of_one_cell_is_better():
+@pytest.mark.parametrize("prices", [(0.0, 0.0, 0.0), (0.02, 0.0, 0.0), (0.0, 0.05, 0.01)])
+def test_no_other_sequence_of_one_cell_is_better(prices):
     """All sequences of at most two switches, and all that differ from the plan in one stretch."""
-    rng = np.random.default_rng(1)
-    for price in (0.0, 0.02):
-        wanted = np.cumsum(rng.normal(0.15, 0.2, N_BLOCKS))
-        p = posed(planner(price), wanted)
-        p.search(10**9)
-        assert p.finished
-        best = float(p.error_N @ p.error_N) + price * _switches(p.plan)
-        for n in range(3):
-            for plan_n in [*_sequences(), *_changed(p.plan[n])]:
-                plan = p.plan.copy()
-                plan[n] = plan_n
-                error = _error(plan, wanted)
-                assert float(error @ error) + price * _switches(plan) >= best - 1e-9
+    wanted = np.cumsum(np.random.default_rng(1).normal(0.15, 0.2, N_BLOCKS))
+    p = posed(planner(prices=PlanPrices(*prices)), wanted)
+    p.search(10**9)
+    assert p.finished
+    best = _cost(p.plan, p.error_N, prices)
+    for n in range(3):
+        for plan_n in [*_sequences(), *_changed(p.plan[n])]:
+            plan = p.plan.copy()
+            plan[n] = plan_n
+            assert _cost(plan, _error(plan, wanted), prices) >= best - 1e-4 * best
+
+
+def _cost(plan, error_N, prices):
+    """Errors, switches, austenite that a stepper of its own sees change, and power."""
+    of_switch, of_turn, of_power = prices
+    cost = float(error_N @ error_N) + of_switch * _switches(plan) + of_power * plan.sum()
+    return cost + of_turn * _turned(plan)
+
+
+def _turned(plan):
+    """Sum of all changes of austenite from block to block, by the wires without a planner."""
+    wires, F = SmaWires([a.wire for a in ACTIVATION], np.ones(3)), np.zeros((2, 3))
+    wires.reset(F[0], F[1])
+    wires.step(np.zeros(3), LEAD_S, F[0], F[1])
+    xi = [wires.xi.copy()]
+    for duty in plan.T:
+        for _ in range(20):
+            wires.step(duty, BLOCK_S / 20, F[0], F[1])
+        xi.append(wires.xi.copy())
+    return float(np.abs(np.diff(xi, axis=0)).sum())
+
+
+@pytest.mark.parametrize("prices", [(0.0, 0.0, 0.0), (0.0, 0.02, 0.005)])
+def test_modulated_power_is_planned_as_well_as_a_search_of_its_own_finds(prices):
+    """Differential evolution over all duties, which knows no derivative and no interval."""
+    n_blocks, usable = 6, (1, 1, 0)
+    wanted = np.array([0.0, 0.05, 0.15, 0.3, 0.3, 0.3])
+    p = posed(planner(prices=PlanPrices(*prices), n_blocks=n_blocks, modulated=True), wanted,
+              usable=usable)  # fmt: skip
+    p.search(10**9)
+
+    def cost(duties):
+        plan = np.vstack([duties.reshape(2, n_blocks), np.zeros(n_blocks)])
+        return _cost(plan, _error(plan, wanted), prices)
+
+    found = differential_evolution(cost, [(0.0, 1.0)] * 2 * n_blocks, maxiter=25, popsize=5, rng=3)
+    assert _cost(p.plan, p.error_N, prices) <= found.fun * 1.01 + 1e-6
+
+
+def test_a_wire_that_is_priced_for_wear_is_held():
+    """Half contracted between its branches, as wanted: its power is what it loses to the air."""
+    T_C = 80.0
+    state = np.column_stack([[T_C, 25.0, 25.0], [0.5, 0.0, 0.0], [0.5, 0.0, 0.0]])
+    p = planner(prices=PlanPrices(0.0, 1e-3), modulated=True)
+    posed(p, np.full(N_BLOCKS, 0.5 * SHARES[0]), state=state, usable=(1, 0, 0))
+    p.search(10**9)
+    assert p.error_N == pytest.approx(0.0, abs=1e-9)
+    wire = ACTIVATION[0].wire
+    r_Ohm_per_m = 0.5 * (wire.martensite_Ohm_per_m + wire.austenite_Ohm_per_m)
+    loss_W_per_m = wire.loss_W_per_m_K * (T_C - wire.ambient_C)
+    held = loss_W_per_m * r_Ohm_per_m / wire.field_V_per_m**2
+    # it may cool by 13 K or warm by 13 K to its branches, of 55 K above the air
+    assert p.plan[0].mean() == pytest.approx(held, rel=13.0 / 55.0)
 
 
 def _sequences():
@@ -97,11 +152,10 @@ def _switches(plan):
 
 def _error(plan, wanted):
     """Of a plan that is only posed: carried on by a block, it is given a block early."""
-    model = wire_model(ARRAY, ACTIVATION, SHARES)
-    longer = WirePlanner(model, LEAD_S, BLOCK_S, N_BLOCKS + 1, 0.0, 1, 1)
+    longer = planner(n_blocks=len(wanted) + 1)
     longer.plan[:, 1:] = plan
     posed(longer, np.append(wanted, 0.0))
-    return longer.error_N[:N_BLOCKS]
+    return longer.error_N[: len(wanted)]
 
 
 def test_cells_that_are_locked_or_lost_are_left_alone():
@@ -134,7 +188,7 @@ def test_cells_stay_on_and_off_for_as_long_as_they_must():
 def test_the_plan_begins_where_the_wires_are_after_the_lead():
     """On all along: one block later is where a lead of a block begins."""
     model, on, locked = wire_model(ARRAY, ACTIVATION, SHARES), OFF + 1, (N_BLOCKS,) * 3
-    late = WirePlanner(model, BLOCK_S, BLOCK_S, N_BLOCKS, 0.0, 1, 1)
+    late = WirePlanner(model, PlanGrid(BLOCK_S, BLOCK_S, N_BLOCKS), PlanPrices())
     posed(late, np.zeros(N_BLOCKS), on=on, locked=locked)
     soon = posed(planner(), np.zeros(N_BLOCKS), on=on, locked=locked)
     assert late.error_N[-1] < -0.5 * SHARES.sum()
@@ -148,11 +202,12 @@ def test_a_switch_that_gains_less_than_its_price_is_not_made():
     assert not p.plan.any()
 
 
-def test_a_search_cut_off_leaves_no_worse_a_plan():
+@pytest.mark.parametrize("modulated", [False, True])
+def test_a_search_cut_off_leaves_no_worse_a_plan(modulated):
     wanted = np.linspace(0.0, 2.5, N_BLOCKS)
-    p = posed(planner(), wanted)
+    p = posed(planner(modulated=modulated), wanted)
     costs = [float(p.error_N @ p.error_N)]
-    for _ in range(20):
+    for _ in range(40):
         p.search(20)
         costs.append(float(p.error_N @ p.error_N))
     assert np.all(np.diff(costs) <= 1e-12)

@@ -122,6 +122,29 @@ def test_wires_and_what_is_unknown_make_up_what_was_read(jump_N):
     assert static_gains_N @ state[:, 2] + wires.unknown_N == pytest.approx(force_N[-1], abs=0.004)
 
 
+def test_noise_of_readings_reaches_the_unknown_force_as_a_filter_lets_it():
+    """Five readings a sample: less than their mean's noise, which is 0.45 of one reading's."""
+    on, every = switched(2000, seed=8), 5
+    wires = LearnedWires(ERRORS, MODEL, PERIOD_S / every)
+    noise_N = np.random.default_rng(9).normal(0.0, NOISE_N, (2000, every))
+    T, xi = heated(on)
+    unknown = []
+    for k in range(2000):
+        for i in range(every):  # the wires stand still between two of the twin's steps
+            before = on[k - 1] if k else np.zeros(3, dtype=np.uint8)
+            wires.step(k * PERIOD_S, noise_N[k, i], T[k], xi[k], before, 0 if i else every)
+        unknown.append(wires.unknown_N)
+    assert np.std(unknown[400:]) < 0.45 * NOISE_N
+
+
+def test_readings_that_are_missing_leave_the_others_of_their_sample():
+    wires = LearnedWires(replace(ERRORS, zero_N=1.0, same_for_s=1e9), MODEL, PERIOD_S / 5)
+    T, off = np.full(3, 25.0), np.zeros(3, dtype=np.uint8)
+    for k in range(100):
+        wires.step(k * PERIOD_S / 5, 0.05 if k % 5 == 2 else np.nan, T, np.zeros(3), off)
+    assert wires.unknown_N == pytest.approx(0.05, abs=1e-3)
+
+
 def test_a_late_reading_is_not_taken_for_unknown_force():
     on = switched(400, seed=7)
     force_N = lagged(heated(on)[1]) @ SHARES

@@ -63,6 +63,39 @@ def test_keys_that_wires_have_no_use_for_are_refused(planned, key):
         planned(f"horizon_s = 5.0\n{key}")
 
 
+@pytest.mark.parametrize("key", ["price = 0.1", "on_min_s = 0.1", "off_min_s = 0.1"])
+def test_modulated_power_refuses_what_only_switches_have(planned, key):
+    with pytest.raises(ConfigError, match=f"controller.{key.split()[0]}: is for switched power"):
+        planned(f'horizon_s = 5.0\npower = "modulated"\n{key}')
+
+
+@pytest.mark.parametrize(
+    ("keys", "wear_s"),
+    [("", 0.0015), ("price = 0.1", 0.0), ("price = 0.1\nwear_price_s = 0.01", 0.01)],
+)
+def test_a_price_of_switches_alone_means_what_it_meant(planned, keys, wear_s):
+    assert planned(f"horizon_s = 5.0\n{keys}").tables.controller.wear_s == wear_s
+
+
+@pytest.mark.parametrize("key", ["power = 'modulated'", "wear_price_s = 0.01", "energy_price = 1"])
+def test_cells_that_are_no_wires_have_no_wear_and_no_duty(configs, key):
+    with pytest.raises(ConfigError, match="is for a model whose cells are wires: leave it out"):
+        load(configs / "array14/optimal.toml", [f"controller.{key}"])
+
+
+@pytest.mark.slow
+def test_modulated_wires_replay_and_come_nearer_than_switched_ones(planned, tmp_path):
+    error_N = {}
+    for power in ("switched", "modulated"):
+        config = planned(f"horizon_s = 3.0\npower = '{power}'", ["experiment.duration_s=4.5"])
+        path = hil.run(config, out=tmp_path / f"{power}.h5", seed=1)
+        run = hil.open_run(path)
+        error = (run.force_measured_N - run.force_reference_N).values[3000:]
+        error_N[power] = np.sqrt(np.mean(error**2))
+        assert replay(path) == (run.sizes["tick"], None)
+    assert error_N["modulated"] < 0.5 * error_N["switched"]
+
+
 def test_a_horizon_too_short_to_see_a_wire_pull_is_refused(planned):
     with pytest.raises(ConfigError, match=r"the wires need [23]\.\d s for 90 % of their force"):
         planned("horizon_s = 1.0")
