@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hil.config.table import same_named
 from hil.control.reference import NoReference, Reference
 from hil.control.tables import AntagonistTable
+from hil.devices.board import protocol
 from hil.errors import ModelError
 from hil.experiment.kind import Faults
 from hil.plugins.load import PluginTable
@@ -235,7 +236,7 @@ def wire_optimal(
     """Return the controller that plans with wires, over n_blocks times between plans."""
     grid = PlanGrid(rules.lead_s, rules.block_s, n_blocks, *rules.least_blocks())
     planner = WirePlanner(cells, grid, prices, modulated=modulated)
-    return WireOptimal(rules, planner, reference)
+    return WireOptimal(rules, planner, reference, protocol.DUTY_MIN_PER_255)
 
 
 def block_responses(p: Prediction, per_block: int, n_blocks: int) -> NDArray[np.float64]:

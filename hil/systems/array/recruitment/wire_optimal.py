@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.devices.board.protocol import DUTY_MIN_PER_255
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.recruitment.optimal import Held, PlannedCells, PlanRules, Search, notice
-
-DUTY_STEPS_MIN = float(DUTY_MIN_PER_255)
 
 
 class Planner(Search, Protocol):
@@ -39,20 +36,25 @@ class Planner(Search, Protocol):
 class WireOptimal(PlannedCells):
     """Plans with the current estimate of the wires.
 
-    `levels_per_tick` of the rules is the number of predicted cell steps per tick. A duty is applied
-    in whole steps of the board, and never below its smallest.
+    `levels_per_tick` of the rules is the number of predicted cell steps per tick.
+
+    Parameters
+    ----------
+    steps_min : smallest duty above 0 that boards apply, in their steps (`hil.loop.duty.STEPS`)
     """
 
-    def __init__(self, rules: PlanRules, planner: Planner, reference: Reference) -> None:
+    def __init__(
+        self, rules: PlanRules, planner: Planner, reference: Reference, steps_min: int
+    ) -> None:
         n_cells, n_blocks = planner.plan.shape
         self._on = np.zeros(n_cells)
         super().__init__(rules, planner, self._on, reference)
-        self._planner = planner
+        self._planner, self._steps_min = planner, float(steps_min)
         self._static_gains_N, self._wanted = np.zeros(n_cells), np.zeros(n_blocks)
         self._locked = np.zeros(n_cells, dtype=np.int64)
 
     def _apply(self, t_s: float, usable: Mask) -> None:
-        _apply(self._planner.plan, t_s, usable, self._plain)
+        _apply(self._planner.plan, t_s, usable, self._plain, self._steps_min)
         self.demand_N = float(self._static_gains_N @ self._on)
 
     def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
@@ -80,12 +82,12 @@ def _lock(plain, t_s, reported, usable, locked):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _apply(plan, t_s, usable, plain):  # type: ignore[no-untyped-def]
+def _apply(plan, t_s, usable, plain, steps_min):  # type: ignore[no-untyped-def]
     on, since_s, _ = plain
     for n in range(len(on)):
         steps = np.rint(STEPS * plan[n, 0])
-        if 0.0 < steps < DUTY_STEPS_MIN:
-            steps = DUTY_STEPS_MIN if 2.0 * steps >= DUTY_STEPS_MIN else 0.0
+        if 0.0 < steps < steps_min:
+            steps = steps_min if 2.0 * steps >= steps_min else 0.0
         to = steps / STEPS if usable[n] else 0.0
         if on[n] != to:
             on[n], since_s[n] = to, t_s
