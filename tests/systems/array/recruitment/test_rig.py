@@ -17,6 +17,7 @@ from hil.runs.replay import replay
 from hil.systems.array.recruitment.control import OnTimeBreaks
 
 SHORT = "experiment.duration_s=2.5"
+GAINS_N = np.array([7.0, 3.0, 4.0, 3.0, 2.0, 2.0]) * 1.8013 / 21.0  # of the six cells
 
 
 def run_of(configs, tmp_path, name, *sets, seed=5):
@@ -65,7 +66,17 @@ def test_the_row_has_the_mask_that_the_cells_of_all_boards_drew(configs, tmp_pat
     assert np.array_equal(run.cells_commanded.values, expected)
     assert np.array_equal(run.cells_reported.values[1:], expected[:-1])
     assert 0 < run.cells_commanded.values.sum() < run.cells_commanded.values.size
-    assert run.broadcast_tick.values[-1] == 1 + int(2.499 / {"miga6": 1.0, "array14": 0.25}[name])
+    assert run.broadcast_tick.values[-1] == 1 + int(2.499 / {"miga6": 0.1, "array14": 0.25}[name])
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bundled_broadcast_ends_at_a_level_within_the_dead_zone(configs, tmp_path, seed):
+    """The levels are those of the statics; half the largest step between two is 0.086 N."""
+    path = hil.run(load(configs / "miga6/broadcast.toml"), out=tmp_path / "run.h5", seed=seed)
+    run = hil.open_run(path)
+    commanded_N = run.cells_commanded.values[-500:] @ GAINS_N
+    assert np.abs(commanded_N - run.force_reference_N.values[-500:]).max() <= 0.0859
 
 
 def test_a_cell_draws_by_the_number_of_its_gate_however_boards_are_wired(configs, tmp_path):
@@ -101,7 +112,8 @@ def test_lost_answers_leave_unknown_cells_until_the_board_says_what_it_drew(conf
 def test_a_trip_ends_the_draws_and_all_cells_go_off(configs, tmp_path):
     _, run = run_of(configs, tmp_path, "miga6/broadcast.toml", "guard.force_max_N=0.62",
                     "reference.force_N=[0.6, 0.6, 0.6]", "reference.t_s=[0.0, 1.0, 2.0]",
-                    "controller.law=\"fixed_gain\"", "controller.gain=1.0")  # fmt: skip
+                    "controller.law=\"fixed_gain\"", "controller.gain=1.0",
+                    "controller.error='measured'", "controller.period_s=1.0")  # fmt: skip
     assert run.attrs["outcome"] == "tripped"
     tripped = np.flatnonzero(run.fault_bits.values)
     assert not run.cells_commanded.values[tripped].any()
@@ -130,7 +142,7 @@ def test_a_plan_cut_off_is_marked_late_and_the_run_goes_on(configs, tmp_path):
         ("array14/broadcast", ["controller.gain=1.5"], "controller.gain = 1.5: must be less than"),
         ("array14/broadcast", ["controller.gain=-0.1"], "controller.gain = -0.1: must be greater"),
         ("array14/broadcast", ["controller.law=\"bang\""], "controller.law = 'bang': must be"),
-        ("miga6/broadcast", ["controller.period_s=0.3"], "cells need 0."),
+        ("miga6/broadcast", ["controller.error='measured'"], "cells need 0."),
         ("miga6/broadcast", ["controller.dead_zone_N=0.01"], "largest step between force levels"),
         ("miga6/broadcast", ["reference.force_N=[0.1, 2.5, 0.1]"], "all cells on give 0 to 1.8"),
         ("miga6/broadcast", ["devices.board.every=2"], "a broadcast is repeated in every period"),
