@@ -17,7 +17,6 @@ from hil.runs.replay import replay
 from hil.systems.array.recruitment.control import OnTimeBreaks
 
 SHORT = "experiment.duration_s=2.5"
-GAINS_N = np.array([7.0, 3.0, 4.0, 3.0, 2.0, 2.0]) * 1.8013 / 21.0  # of the six cells
 
 
 def run_of(configs, tmp_path, name, *sets, seed=5):
@@ -66,17 +65,15 @@ def test_the_row_has_the_mask_that_the_cells_of_all_boards_drew(configs, tmp_pat
     assert np.array_equal(run.cells_commanded.values, expected)
     assert np.array_equal(run.cells_reported.values[1:], expected[:-1])
     assert 0 < run.cells_commanded.values.sum() < run.cells_commanded.values.size
-    assert run.broadcast_tick.values[-1] == 1 + int(2.499 / {"miga6": 0.1, "array14": 0.25}[name])
+    assert run.broadcast_tick.values[-1] == 1 + int(2.499 / {"miga6": 0.2, "array14": 0.25}[name])
 
 
-@pytest.mark.slow_beyond(1)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_bundled_broadcast_ends_at_a_level_within_the_dead_zone(configs, tmp_path, seed):
-    """The levels are those of the statics; half the largest step between two is 0.086 N."""
-    path = hil.run(load(configs / "miga6/broadcast.toml"), out=tmp_path / "run.h5", seed=seed)
-    run = hil.open_run(path)
-    commanded_N = run.cells_commanded.values[-500:] @ GAINS_N
-    assert np.abs(commanded_N - run.force_reference_N.values[-500:]).max() <= 0.0859
+def test_the_bundled_broadcast_ends_at_its_set_points(configs, tmp_path):
+    """Within a tenth of the largest step between its levels, 0.172 N."""
+    run = hil.open_run(hil.run(load(configs / "miga6/broadcast.toml"), out=tmp_path / "run.h5"))
+    error_N = (run.force_measured_N - run.force_reference_N).values
+    for ends in (3000, 6000, 9000):
+        assert abs(error_N[ends - 200 : ends].mean()) < 0.0172
 
 
 def test_a_cell_draws_by_the_number_of_its_gate_however_boards_are_wired(configs, tmp_path):
