@@ -45,14 +45,15 @@ def add_to(group: Group) -> None:
     c.add_argument(
         "--backend",
         default="sim",
-        help="sim, emulated or bench, or one for each device, as in board=bench,daq=sim "
-        "(default: sim)",
+        help="sim, emulated, pty (a board's firmware on a pseudo-terminal) or bench, or one for "
+        "each device, as in board=bench,daq=sim; or drivers: the bench's drivers without hardware, "
+        "as far as this computer has what they need (default: sim)",
     )
     c.add_argument(
         "--clock",
         choices=("virtual", "real"),
         help="virtual: as fast as the machine can, repeatable (default); real: in real time "
-        "(default with a device on the bench, with --gui and with --foxglove)",
+        "(default with a device on the bench or on pty, with --gui and with --foxglove)",
     )
     c.value("--duration", "S", "length of the run in s", type=float)
     c.value("--seed", "N", "seed of all random draws (default: 0)", type=int, default=0)
@@ -143,6 +144,8 @@ def run(args: argparse.Namespace) -> int:
             strict=args.strict,
         )
         _print_usage_history(plan)
+        if plan.left_out:
+            say(f"left out, and simulated in this process: {plan.left_out}", file=sys.stderr)
         for line in config.doubts:
             say(f"warning: {line}", file=sys.stderr)
         view = session.View(

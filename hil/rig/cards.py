@@ -51,6 +51,14 @@ def missing(backend: str) -> str:
     """What this computer lacks for the backend: all but `sim` need the package nidaqmx."""
     if backend != "sim" and find_spec("nidaqmx") is None:
         return "needs an extra: pip install 'hil-arrays[daq]'"
+    if backend == "emulated":
+        from simdaq import library
+        from simdaq.errors import SetupError
+
+        try:
+            library.built()
+        except SetupError as error:
+            return f"is not emulated here: {error}"
     return ""
 
 

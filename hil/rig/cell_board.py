@@ -14,6 +14,8 @@ from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
 from hil.devices.board.resistance import Chain, Resistances, measures
 from hil.devices.board.self_test import Operator, SimulatedOperator, SomebodyAtTheBench
+from hil.devices.board.terminal import TerminalBoard
+from hil.devices.board.terminal import missing as terminal_missing
 from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
 from hil.devices.sim.plant import Gates
 from hil.devices.tables import CellBoardTable
@@ -26,16 +28,17 @@ ANSWER_SHARE = 0.5  # fraction of a period to wait for a board's answer
 
 
 def missing(backend: str) -> str:
-    """Check the tools of an emulated board: `check_tools` raises if a compiler or simavr lacks."""
+    """What this computer lacks; `check_tools` raises if an emulated board lacks its tools."""
     if backend == "emulated":
         check_tools()
-    return ""
+    return terminal_missing() if backend == "pty" else ""
 
 
 def build(inputs: DeviceInputs) -> Built:
     """Build the board of a backend.
 
-    Simulated gates drive the plant. With a real board the plant follows the cells it reports on.
+    Simulated gates drive the plant. With a real board, and one on a pseudo-terminal, the plant
+    follows the cells it reports on.
     """
     name, board, layout, injection = inputs.name, inputs.table, inputs.layout, inputs.injection
     cells, keep_alive = list(inputs.system.cell_names), inputs.keep_alive
@@ -54,6 +57,10 @@ def build(inputs: DeviceInputs) -> Built:
         connect = partial(SerialPort, name, board.port, inputs.now_s, inputs.now_s, keep_alive)
         inputs.plant.follow(place.gates)
         operator = SomebodyAtTheBench(inputs.wait_s)
+    elif inputs.backend == "pty":
+        operator = terminal = TerminalBoard(name, number, len(board.cells), limits, inputs.wait_s)
+        connect = partial(terminal.connect, inputs.now_s, keep_alive)
+        inputs.plant.follow(place.gates)
     elif inputs.backend == "emulated":
         chip = EmulatedBoard(
             inputs.number + 1, _limits_on(injection, limits), board.build, serial=number

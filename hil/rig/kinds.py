@@ -138,20 +138,22 @@ class DeviceKind:
     table : model of its `[devices.NAME]` table, including `kind`
     build : `DeviceInputs` -> the device and its rate divider (None: every period)
     missing : backend -> what this computer lacks for it, with the remedy; empty if nothing
+    driver_on : the backend that runs the driver of the bench without hardware
     """
 
     table: type[DeviceTable]
     build: Lazy
     missing: Lazy = nothing_missing
+    driver_on: str = "sim"
 
 
 Built = tuple[Device, RateDivider | None]
 
 BUILT_IN: Mapping[str, DeviceKind] = {
     "cell_board": DeviceKind(
-        CellBoardTable, "hil.rig.cell_board:build", "hil.rig.cell_board:missing"
+        CellBoardTable, "hil.rig.cell_board:build", "hil.rig.cell_board:missing", "pty"
     ),
-    "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing"),
+    "nidaq": DeviceKind(NidaqTable, "hil.rig.cards:build", "hil.rig.cards:missing", "emulated"),
     "imported": DeviceKind(
         ImportedDeviceTable, "hil.rig.builders:imported", "hil.rig.builders:imported_missing"
     ),

@@ -37,7 +37,8 @@ from hil.rig.instruments import layout_of
 from hil.rig.kinds import DeviceInputs, device_kind, keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
 
-BACKENDS = ("sim", "emulated", "bench")
+BACKENDS = ("sim", "emulated", "pty", "bench")
+DRIVERS = "drivers"
 REALTIME_PLANT = f"{plant_card.NAME}=realtime"
 # Boards first: a simulated plant behind a real board follows what that board reports.
 ORDER: tuple[Role, ...] = ("board", "card", "instrument", "supply")
@@ -484,7 +485,9 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
 
     The text is `sim`, `emulated` or `bench`, or gives one for each device, such as
     `board=bench,daq=sim`. With `plant=realtime` the plant runs on its own card (`[plant_card]`),
-    and devices that are not named are on the bench.
+    and devices that are not named are on the bench. `drivers` gives every device the backend that
+    runs the driver of the bench without hardware, and `sim` where there is none or this computer
+    lacks something for it.
 
     Raises
     ------
@@ -492,6 +495,10 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
         A backend or device is unknown, or this computer lacks something that a backend needs.
     """
     devices = tables.devices
+    if text == DRIVERS:
+        lacking = left_out(tables)
+        kinds = {name: device_kind(table).driver_on for name, table in devices.items()}
+        return {name: "sim" if name in lacking else kind for name, kind in kinds.items()}
     parts = [part.strip() for part in text.split(",")]
     behind_card = REALTIME_PLANT in parts
     chosen = dict.fromkeys(devices, "bench" if behind_card else "sim")
@@ -502,7 +509,10 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
         if not equals:
             name, kind = "", name
         if kind not in BACKENDS:
-            raise ConfigError(f"--backend {text}: '{kind}' is not one of {', '.join(BACKENDS)}")
+            raise ConfigError(
+                f"--backend {text}: '{kind}' is not one of {', '.join(BACKENDS)}; and {DRIVERS} "
+                "stands alone"
+            )
         if name and name not in chosen:
             raise ConfigError(
                 f"--backend {text}: the rig has no device '{name}', only {', '.join(devices)}"
@@ -511,9 +521,21 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
     if behind_card:
         _check_plant_card(text, tables, set(chosen.values()))
     for name, kind in chosen.items():
+        if kind == "pty" and device_kind(devices[name]).driver_on != kind:
+            raise ConfigError(f"--backend {text}: '{name}' is no board: pty is for driver boards")
         if missing := loaded(device_kind(devices[name]).missing)(kind):
             raise ConfigError(f"--backend {text}: '{name}' {missing}")
     return chosen | ({plant_card.NAME: "realtime"} if behind_card else {})
+
+
+def left_out(tables: RigTables) -> dict[str, str]:
+    """What this computer lacks for the drivers of some devices, by the device's name."""
+    found = {}
+    for name, table in tables.devices.items():
+        kind = device_kind(table)
+        if missing := loaded(kind.missing)(kind.driver_on):
+            found[name] = missing
+    return found
 
 
 def _check_plant_card(text: str, tables: RigTables, kinds: set[str]) -> None:

@@ -1,7 +1,7 @@
 """What will run: the experiment, on which devices, on which clock, with which faults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock
 from hil.mechanics.system import System
 from hil.platform import realtime
 from hil.rig.injection_check import refuse_absent
-from hil.rig.rig import parse_backend
+from hil.rig.rig import DRIVERS, left_out, parse_backend
 from hil.runs.calibration_status import CalibrationStatus, status_of_rig
 
 CLOCKS = ("virtual", "real")
@@ -26,11 +26,12 @@ class Plan:
     Attributes
     ----------
     config : the experiment and its rig
-    backend : `sim`, or a backend for each device (`board=bench,daq=sim`)
-    clock : `virtual` or `real`; by default virtual, and real when a device is on the bench
+    backend : `sim`, or a backend for each device (`board=bench,daq=sim`); `drivers` becomes these
+    clock : `virtual` or `real`; by default virtual, and real when a device keeps wall time
     seed : seed of all random draws; the same seed on the virtual clock repeats every value
     injection : faults for a simulated rig
     plant : the simulated plant in the state of an earlier run; by default a new one, at rest
+    left_out : what this computer lacks for `drivers`, as text
     strict : bool
         Refuse calibrations that have expired, are missing or are ambiguous. On a bench also refuse
         values that are assumed or rehearsed, and boards whose limits are not known to protect the
@@ -50,11 +51,18 @@ class Plan:
     injection: Injection | None = None
     plant: System | None = None
     strict: bool = False
+    left_out: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
+        if self.backend == DRIVERS:
+            parts = [f"{name}={kind}" for name, kind in self.backends.items()]
+            lacking = left_out(self.config.tables)
+            texts = [f"'{name}' {text}" for name, text in lacking.items()]
+            object.__setattr__(self, "backend", ",".join(parts))
+            object.__setattr__(self, "left_out", "; ".join(texts))
         if not self.clock:
-            object.__setattr__(self, "clock", CLOCKS[self.on_bench])
-        if self.on_bench and self.clock == "virtual":
+            object.__setattr__(self, "clock", CLOCKS[self.in_wall_time])
+        if self.in_wall_time and self.clock == "virtual":
             raise ConfigError(f"--clock virtual: --backend {self.backend} runs in real time")
         if self.clock not in CLOCKS:
             raise ConfigError(f"--clock {self.clock}: choose {' or '.join(CLOCKS)}")
@@ -76,6 +84,8 @@ class Plan:
     def _refuse_faults(self, injection: Injection) -> None:
         if self.real:
             raise ConfigError(f"--inject: not on a bench: --backend {min(self.real)}=bench")
+        if self.in_wall_time:
+            raise ConfigError(f"--inject: not into a board on a pseudo-terminal: {self.backend}")
         tables = self.config.tables
         refuse_absent(
             injection.faults, tables.devices, self.backends, self.clock, self.config.n_ticks,
@@ -96,6 +106,11 @@ class Plan:
     def on_bench(self) -> bool:
         """Whether a device is on the bench."""
         return bool(self.real)
+
+    @property
+    def in_wall_time(self) -> bool:
+        """Whether a device keeps its own time: on the bench, or in a process of its own."""
+        return not {"bench", "pty"}.isdisjoint(self.backends.values())
 
     @cached_property
     def status(self) -> CalibrationStatus:

@@ -57,7 +57,7 @@ def from_options(config: Experiment, options: Figures) -> tuple[Plan, Output, Vi
     TypeError
         An unknown name.
     """
-    names = [{f.name for f in fields(kind)} - {"config"} for kind in (Plan, Output, View)]
+    names = [{f.name for f in fields(kind) if f.init} - {"config"} for kind in (Plan, Output, View)]
     if unknown := set(options) - set().union(*names):
         raise TypeError(
             f"run() has no option {', '.join(sorted(unknown))}: "

@@ -405,7 +405,7 @@ def test_a_backend_is_for_all_devices_or_for_each_by_name():
 @pytest.mark.parametrize(
     ("text", "card", "why"),
     [
-        ("real", "card", "'real' is not one of sim, emulated, bench"),
+        ("real", "card", "'real' is not one of sim, emulated, pty, bench"),
         ("daq=real", "card", "'real' is not one of"),
         ("left=sim", "card", "the rig has no device 'left', only board, daq"),
         ("plant=realtime", None, r"the rig has no \[plant_card\]"),

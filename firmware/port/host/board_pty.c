@@ -1,5 +1,6 @@
 /* A simulated driver board behind a pseudo-terminal, in wall time. It prints the terminal's name and
- * runs until it or its parent process ends; SIGUSR1 resets it. Cells draw CURRENT_ON at room temperature. */
+ * runs until it or its parent process ends; SIGUSR1 resets it, SIGUSR2 opens its e-stop and closes it again.
+ * Cells draw CURRENT_ON at room temperature. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,16 @@
 #include "libboard.h"
 #include "message.h"
 
-enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, SUPPLY_COUNTS = 409 /* 8 V of 20 */, PERIOD_MS = 1, CATCH_UP_US = 200000, LEFT_US = 1000000 };
+enum { CURRENT_ON_COUNTS = 100, ROOM_COUNTS = 153, SUPPLY_COUNTS = 409 /* 8 V of 20 */, PERIOD_MS = 1, CATCH_UP_US = 20000 /* it has not lived while this machine gave it no processor */, LEFT_US = 1000000 };
 
-static volatile sig_atomic_t stop, reset;
+static volatile sig_atomic_t stop, reset, estop_is_open;
 
 static void on_signal(int number)
 {
     if (number == SIGUSR1)
         reset = 1;
+    else if (number == SIGUSR2)
+        estop_is_open = !estop_is_open;
     else
         stop = 1;
 }
@@ -82,10 +85,12 @@ int main(int argc, char **argv)
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     signal(SIGUSR1, on_signal);
+    signal(SIGUSR2, on_signal);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     printf("%s\n", ptsname(terminal));
     fflush(stdout);
     uint64_t then_us = clock_us(), heard_us = then_us;
+    int estop_was_open = 0;
     uint8_t bytes[4096];
     while (!stop) {
         struct pollfd ready = {.fd = terminal, .events = POLLIN};
@@ -98,6 +103,8 @@ int main(int argc, char **argv)
             reset = 0;
             libboard_reset(board, RESET_watchdog);
         }
+        if (estop_is_open != estop_was_open)
+            libboard_set_estop(board, estop_was_open = estop_is_open);
         ssize_t n = read(terminal, bytes, sizeof bytes);
         if (n > 0) {
             libboard_receive(board, bytes, (size_t)n);
