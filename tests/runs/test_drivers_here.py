@@ -35,23 +35,25 @@ def run_until(code, words, out, act=None):
     """
     for _ in range(9):
         out.unlink(missing_ok=True)
-        acts = threading.Thread(target=when_there, args=(out, act), daemon=True)
-        if act is not None:
-            acts.start()
-        found = main(["run", str(words[0]), *SETS, *words[1:], "--out", str(out)])
+        over = threading.Event()
+        acts = threading.Thread(target=when_there, args=(out, act, over))
+        acts.start()
+        try:
+            found = main(["run", str(words[0]), *SETS, *words[1:], "--out", str(out)])
+        finally:
+            over.set()
+            acts.join()
         if found == code:
             return hil.open_run(out)
         assert found == 3
     raise AssertionError("tripped nine times")
 
 
-def when_there(out, act):
-    deadline_s = time.monotonic() + 120.0
-    while not (out.exists() and hil.open_run(out).sizes["tick"] > 100):
-        if time.monotonic() > deadline_s:
-            return
-        time.sleep(0.02)
-    act()
+def when_there(out, act, over):
+    while act is not None and not over.wait(0.02):
+        if out.exists() and hil.open_run(out).sizes["tick"] > 100:
+            act()
+            break
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def missing() -> str:
         for end in os.openpty():
             os.close(end)
     except ConfigError:
-        return "needs its firmware as a program: make -C firmware host (on Linux, with gcc and make)"
+        return "needs its firmware as a program: make -C firmware host (Linux, gcc, make)"
     except OSError as error:
         return f"needs a pseudo-terminal ({error.strerror})"
     return ""
