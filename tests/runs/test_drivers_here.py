@@ -87,7 +87,8 @@ def test_a_port_that_is_gone_ends_the_run_with_a_line_and_its_recording(pid, tmp
     words = [pid, "--backend", "board=pty", "--set", "record.flush_s=0.1"]
     run = run_until(4, words, tmp_path / "run.h5", lambda: [p.kill() for p in boards()])
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("board: /dev/pts/")
-    assert run.attrs["outcome"] == "aborted"
+    # Its silence trips the guard where a tick notices that before the port is known to be gone.
+    assert run.attrs["outcome"] in ("aborted", "tripped")
     assert any(str(text).startswith("device_failed: ") for text in run.event_text.values)
     assert 100 < run.sizes["tick"] < 8000
     assert not boards()
