@@ -18,7 +18,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
 from hil.platform.processes import APART, PYTHON, ask_to_stop, be_nice, commands_with, is_alive
 from hil.record.live import PORT as FOXGLOVE_PORT
-from hil_gui.run_data import About, Column, Note
+from hil_gui.run_data import About, Column, Note, Signal
 
 if TYPE_CHECKING:
     from hil.experiment.figure import Figure
@@ -307,6 +307,44 @@ class Motion:
         if not times:
             return np.zeros(0), np.zeros((len(self.names), 0))
         return np.array(times), np.array(moved).T
+
+
+class Band:
+    """The 95 % band of model and noise along a run, as its report and its validation have it.
+
+    Attributes
+    ----------
+    noise : float
+        Half width of the band of the channel's noise alone; 0 if it is unknown.
+    without : str
+        Why there is no band of model and noise; empty if there is one.
+    """
+
+    def __init__(self, about: About, signal: Signal | None) -> None:
+        from hil.validation.band import Z_95, GrowingBand, stated_noise_N
+
+        self.without, self._growing = "", None
+        self.noise = 0.0
+        measured = "" if signal is None else signal.columns["measured"]
+        if measured == "force_measured_N":
+            self.noise = Z_95 * stated_noise_N(about.settings)
+        try:
+            growing = GrowingBand(about.path)
+        except ConfigError as error:
+            self.without = str(error).removeprefix(f"{about.path}: ")
+        else:
+            if growing.column == measured:
+                self._growing, self.noise = growing, growing.noise
+            else:
+                self.without = f"it is known of {growing.column} only"
+
+    def take(self, rows: Mapping[str, Any] | NDArray[np.void]) -> NDArray[np.float64] | None:
+        """Half width at every further row, (n,); None without a band."""
+        if self._growing is None:
+            return None
+        half_width = self._growing.take(rows)
+        self.noise = self._growing.noise
+        return half_width
 
 
 def load_settings(path: Path, sets: Mapping[str, str]) -> tuple[dict[str, Any], str]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil_gui.array_view import Cells
-from hil_gui.data import ConfigError, DeviceError, File, Live, Motion
+from hil_gui.data import Band, ConfigError, DeviceError, File, Live, Motion
 from hil_gui.pyramid import Pyramid
 from hil_gui.run_data import DUTY, LIVE_CAPACITY, About, RunData
 
@@ -31,6 +31,8 @@ class Feed:
         self.file = file
         self.live = live
         self.data = RunData(file.about, LIVE_CAPACITY if live is not None else None)
+        self._band = Band(file.about, self.data.signal)
+        self.data.noise, self.data.no_band = self._band.noise, self._band.without
         self._motion = _motion(file.about)
         n_moves = len(self._motion.names) if self._motion else 0
         self._moves = Pyramid(n_moves, self.data.capacity)
@@ -92,7 +94,8 @@ class Feed:
         t_s = np.asarray(rows["t_s"])
         if not len(t_s):
             return
-        self.data.append(rows)
+        self.data.append(rows, self._band.take(rows))
+        self.data.noise, self.data.no_band = self._band.noise, self._band.without
         if self._motion is not None:
             driven = rows[DUTY if DUTY in self.data.cells else "cells_reported"]
             self._moves.append(*self._motion.take(t_s, np.asarray(driven).T))

@@ -19,6 +19,8 @@ from hil_gui.running import Figures, Running, lateness_counts
 LIVE_CAPACITY = 1 << 17
 """Number of samples that a live run keeps individually: two minutes at 1 kHz."""
 RESIDUAL = "residual"
+BAND = "band"
+"""Row of `RunData.values` with the half width of the 95 % band of model and noise."""
 GUARD_STATE = "guard_state"
 KINDS = ("measured", "model", "estimate", "reference", "demand")
 _SIGNAL = re.compile(rf"(.+)_({'|'.join(KINDS)})_([A-Za-z_]+)")
@@ -106,13 +108,6 @@ class About:
         """Rows from one report of a board to its next, of the board asked least often."""
         devices = self.settings.get("devices", {}).values()
         return max([1, *(int(d.get("every", 1)) for d in devices if "cells" in d)])
-
-    @property
-    def band(self) -> float:
-        """Two standard deviations of the force transducer's noise, N; 0 on rigs without force."""
-        if self.column("force_measured_N") is None:
-            return 0.0
-        return 2.0 * float(self.settings.get("observer", {}).get("force_noise_N", 0.0))
 
     @property
     def guard_states(self) -> dict[int, str]:
@@ -250,6 +245,10 @@ class RunData:
         Rows of a live run that were overwritten before the window read them.
     has_begun : bool
         Whether the run has been armed.
+    noise : float
+        Half width of the 95 % band of the channel's noise alone; 0 if it is unknown.
+    no_band : str
+        Why there is no band of model and noise; empty if there is one.
     """
 
     about: About
@@ -259,13 +258,15 @@ class RunData:
     notes: list[Note] = field(default_factory=list)
     n_lost: int = 0
     has_begun: bool = False
+    noise: float = 0.0
+    no_band: str = ""
 
     def __post_init__(self) -> None:
         about = self.about
         self.signals = find_signals(about.columns)
         floats = [c for c in about.columns if not c.flags and not c.n_cells and c.name != "t_s"]
         self.names = [c.name for c in floats if not c.name.endswith(_NOT_DRAWN)]
-        self._index = {name: i for i, name in enumerate([*self.names, RESIDUAL])}
+        self._index = {name: i for i, name in enumerate([*self.names, BAND, RESIDUAL])}
         self.values = Pyramid(len(self._index), self.capacity)
         self._cells = [c for c in about.columns if c.n_cells]
         self.cells = {
@@ -299,8 +300,12 @@ class RunData:
     def has(self, name: str) -> bool:
         return name in self._index
 
-    def append(self, rows: Mapping[str, NDArray[Any]] | NDArray[np.void]) -> None:
-        """Append rows, later than all before."""
+    def append(
+        self,
+        rows: Mapping[str, NDArray[Any]] | NDArray[np.void],
+        half_width: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Append rows, later than all before, and the half width of their band."""
         t_s = np.ascontiguousarray(rows["t_s"])
         if not len(t_s):
             return
@@ -314,6 +319,7 @@ class RunData:
                 block[self._index[self.signal.columns[k]]] for k in ("measured", "model")
             )
         block[-1] = measured - model
+        block[-2] = np.nan if half_width is None else half_width
         self.values.append(t_s, block)
         for column in self._cells:
             states = rows[column.name]

@@ -97,6 +97,16 @@ class Strip:
         item.setData(x, y, connect="all" if is_finite else "finite", skipFiniteCheck=is_finite)
         self._shown[key] = (x, y)
 
+    def reach(
+        self,
+        key: str,
+        x: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+    ) -> None:
+        """Let the y range reach around a band as around a curve."""
+        self._shown[f"{key} low"], self._shown[f"{key} high"] = (x, low), (x, high)
+
     def drawn(self, key: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Points (x, y) that a curve shows."""
         x, y = self.curves[key].getData()

@@ -8,9 +8,9 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
 
-from hil_gui.plain import Label
+from hil_gui.plain import Label, markup
 from hil_gui.pyramid import Bins
-from hil_gui.run_data import DUTY, KINDS, RESIDUAL, RunData
+from hil_gui.run_data import BAND, DUTY, KINDS, RESIDUAL, RunData
 from hil_gui.strip import LABEL_WIDTH_PX, Strip
 from hil_gui.theme import LIGHT, Theme
 from hil_gui.timeline import Timeline
@@ -26,6 +26,8 @@ SHOWN_AT_FIRST = ("measured", "model", "reference")
 MARKS_MAX = 60
 CHOSEN_MAX = 8
 LABELS_MAX = 4
+WIDE = 5.0
+"""Band over largest residual, above which the residual's plot does not reach around all of it."""
 
 
 class Traces(pg.GraphicsLayoutWidget):
@@ -118,14 +120,17 @@ class Traces(pg.GraphicsLayoutWidget):
             if data.signal is not None:
                 quantity, units = data.signal.quantity, data.signal.units
                 signal = self._add("signal", quantity.replace("_", " "), units, 5)
-                if data.about.band > 0.0:
-                    self._add_band(signal)
+                self._bands = {"signal": self._add_band(signal)}
                 for kind in KINDS:
                     if kind in data.signal.columns:
                         signal.curve(kind, theme.colour(kind), dashed=kind == "reference")
                         signal.show(kind, kind in self.kinds_shown)
                 residual = self._add("residual", "residual", units, 2)
+                self._bands["residual"] = self._add_band(residual)
                 residual.curve(RESIDUAL, theme.colour("residual"))
+                self._band_text = pg.LabelItem(color=theme.muted, size="8pt")
+                self._band_text.setParentItem(residual.box)
+                self._band_text.anchor((0, 0), (0, 0), offset=(6, -3))
                 zero = pg.InfiniteLine(0.0, angle=0, pen=theme.line)
                 residual.plot.addItem(zero, ignoreBounds=True)
                 if np.isfinite(data.about.residual_max):
@@ -133,12 +138,9 @@ class Traces(pg.GraphicsLayoutWidget):
                         place = sign * data.about.residual_max
                         line = pg.InfiniteLine(place, angle=0, pen=pg.mkPen(theme.fault))
                         residual.plot.addItem(line, ignoreBounds=True)
-                for sign in (-1, 1) if data.about.band > 0.0 else ():
-                    line = pg.InfiniteLine(
-                        sign * data.about.band,
-                        angle=0,
-                        pen=pg.mkPen(theme.warning, style=Qt.PenStyle.DashLine),
-                    )
+                pen = pg.mkPen(theme.warning, style=Qt.PenStyle.DashLine)
+                self._noise_lines = [pg.InfiniteLine(0.0, angle=0, pen=pen) for _ in range(2)]
+                for line in self._noise_lines:
                     residual.plot.addItem(line, ignoreBounds=True)
             for units, names in self._by_units(data).items():
                 strip = self._add(f"in {units}", "", "" if units == "1" else units, 3)
@@ -164,13 +166,19 @@ class Traces(pg.GraphicsLayoutWidget):
         self.strips[name] = strip
         return strip
 
-    def _add_band(self, strip: Strip) -> None:
+    def _add_band(self, strip: Strip) -> pg.BarGraphItem:
         # Vertical bars, because filling one long polygon takes 25 ms per frame.
         colour = self._theme.colour("model")
         colour.setAlpha(50)
-        self._band = pg.BarGraphItem(x0=[], x1=[], y0=[], y1=[], pen=None, brush=colour)
-        self._band.setZValue(-5)
-        strip.plot.addItem(self._band, ignoreBounds=True)
+        band = pg.BarGraphItem(x0=[], x1=[], y0=[], y1=[], pen=None, brush=colour)
+        band.setZValue(-5)
+        strip.plot.addItem(band, ignoreBounds=True)
+        return band
+
+    def show_band(self, text: str) -> None:
+        """Say in the residual's plot what band and noise are."""
+        if "residual" in self.strips and self._band_text.text != text:
+            self._band_text.setText(markup(text))
 
     def _by_units(self, data: RunData) -> dict[str, list[str]]:
         groups: dict[str, list[str]] = {}
@@ -248,6 +256,8 @@ class Traces(pg.GraphicsLayoutWidget):
         # About one bin per pixel; each bin is drawn as two points.
         n_max = max(200, int(self.width() - LABEL_WIDTH_PX))
         bins = data.values.view(line.from_s, line.to_s, n_max)
+        if "signal" in self.strips:
+            self._draw_band(bins)
         for name, strip in self.strips.items():
             if name == "cells":
                 self._draw_cells(strip, n_max)
@@ -258,25 +268,40 @@ class Traces(pg.GraphicsLayoutWidget):
                 column = data.signal.columns.get(key, key) if data.signal else key
                 strip.draw(key, bins, data.index(column))
             self._draw_overlays(name, strip, n_max)
-            least = 4.0 * data.about.band if name == "residual" else 0.0
+            least = self._least(bins) if name == "residual" else 0.0
             strip.settle(line.from_s, line.to_s, least)
-        if "signal" in self.strips and data.about.band > 0.0:
-            self._draw_band(bins, data.about.band)
         self._draw_marks()
         for strip in self.strips.values():
             strip.now.setVisible(not line.follows)
             strip.now.setValue(line.now_s)
         return True
 
-    def _draw_band(self, bins: Bins, band: float) -> None:
-        i = self._data.index(self._data.signal.columns["model"])
-        valid = np.flatnonzero(np.isfinite(bins.low[i, :-1])) if len(bins.t_s) else []
-        self._band.setOpts(
-            x0=bins.t_s[valid],
-            x1=bins.t_s[1:][valid],
-            y0=bins.low[i][valid] - band,
-            y1=bins.high[i][valid] + band,
-        )
+    def _least(self, bins: Bins) -> float:
+        """Smallest range of the residual: it shows the noise, and a band of the residual's size."""
+        data = self._data
+        if not len(bins.t_s):
+            return 0.0
+        half = bins.high[data.index(BAND)]
+        residual = data.index(RESIDUAL)
+        most = np.abs([bins.low[residual], bins.high[residual]])
+        widest = half[np.isfinite(half)].max(initial=0.0)
+        largest = most[np.isfinite(most)].max(initial=data.noise)
+        return 2.2 * widest if widest <= WIDE * largest else 4.0 * data.noise
+
+    def _draw_band(self, bins: Bins) -> None:
+        data = self._data
+        for sign, line in zip((-1.0, 1.0), self._noise_lines, strict=True):
+            line.setValue(sign * data.noise)
+            line.setVisible(data.noise > 0.0)
+        half, i = bins.high[data.index(BAND)], data.index(data.signal.columns["model"])
+        known = np.isfinite(half[:-1]) & np.isfinite(bins.low[i, :-1])
+        valid = np.flatnonzero(known) if len(bins.t_s) else []
+        places = {"x0": bins.t_s[valid], "x1": bins.t_s[1:][valid]}
+        half = half[valid]
+        low, high = bins.low[i][valid] - half, bins.high[i][valid] + half
+        self._bands["signal"].setOpts(**places, y0=low, y1=high)
+        self._bands["residual"].setOpts(**places, y0=-half, y1=half)
+        self.strips["signal"].reach("band", bins.t_s[valid], low, high)
 
     def _draw_overlays(self, name: str, strip: Strip, n_max: int) -> None:
         if name not in ("signal", "residual"):

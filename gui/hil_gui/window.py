@@ -18,7 +18,8 @@ from hil_gui import layout, menus, theme
 from hil_gui.data import ConfigError, DeviceError, File, Live, run_of
 from hil_gui.feed import Feed
 from hil_gui.parts import Parts
-from hil_gui.run_data import About, RunData
+from hil_gui.plain import tip
+from hil_gui.run_data import BAND, About, RunData
 from hil_gui.session import Session
 from hil_gui.theme import THEMES
 
@@ -229,15 +230,32 @@ class Window(QMainWindow):
         if data is not None and data.signal is not None:
             for kind, button in self.kind_buttons.items():
                 button.setVisible(kind in data.signal.columns)
-        band = data.about.band if data else 0.0
-        self.arrangement.legend.setText(f"± {1e3 * band:.1f} mN" if band else "")
-        trip = data.about.residual_max if data else float("inf")
-        trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
-        self.arrangement.legend.setToolTip(
-            "Half-width of the band around the twin and around zero residual: "
-            f"two standard deviations of the transducer's noise{trips}"
-        )
         self._refresh_run()
+
+    def _show_band(self, data: RunData | None, now_s: float) -> None:
+        """Half widths at an instant, and what they are of."""
+        if data is None or data.signal is None:
+            self.arrangement.legend.setText("")
+            return
+        scale, unit = (1e3, "mN") if data.signal.units == "N" else (1e6, "µm")
+        half = data.at(now_s)[BAND] if data.n_rows else float("nan")
+        band = f"95 % band of model and noise ± {scale * half:.0f} {unit}"
+        noise = f"noise alone ± {scale * data.noise:.1f} {unit}"
+        known = ((band, half == half), (noise, data.noise > 0.0))
+        self.traces.show_band(", ".join(text for text, is_known in known if is_known))
+        shown = half if half == half else data.noise
+        self.arrangement.legend.setText(f"± {scale * shown:.3g} {unit}" if shown else "")
+        trip = data.about.residual_max
+        trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
+        what = (
+            f"No band of model and noise: {data.no_band}"
+            if data.no_band
+            else "Shaded, about the twin and about zero residual: 95 % band of model and noise, "
+            "from the calibration records of the model's parameters and of the channel"
+        )
+        self.arrangement.legend.setToolTip(
+            tip(f"{what}\nDashed: 95 % of the channel's noise alone{trips}")
+        )
 
     def _refresh_run(self) -> None:
         data = self.data
@@ -299,6 +317,7 @@ class Window(QMainWindow):
         for part in (self.numbers, self.timing, self.ages, self.log):
             part.show_run(data, now_s)
         self.transport.refresh()
+        self._show_band(data, now_s)
         self.header.time.setText("" if data is None else f"{now_s:.1f} s")
         self.bench.show_state()
         if self.traces.cursors is not None and self.timeline.follows:

@@ -73,7 +73,7 @@ class GreyBox:
         self, thetas: Iterable[Array], until: Sequence[int] | None = None
     ) -> list[list[Array]]:
         """`readings` of every theta; all processors work on them."""
-        models = [self._model(theta) for theta in thetas]
+        models = [self.model(theta) for theta in thetas]
         readings: list[list[Array]] = [[] for _ in models]
         for i, run in enumerate(self.runs):
             n = len(run.cells) if until is None else min(until[i], len(run.cells))
@@ -88,7 +88,14 @@ class GreyBox:
                 own.append(run.reading.of(force_N[:, 0], run.period_s)[rows])
         return readings
 
-    def _model(self, theta: Array) -> tuple[CellArray, list[CellActivation]]:
+    def model(self, theta: Array) -> tuple[CellArray, list[CellActivation]]:
+        """The array with these parameters, and the activation of every cell.
+
+        Raises
+        ------
+        ConfigError
+            There is no such array.
+        """
         table = self.table_at(theta)
         try:
             return build_model(table), build_activation(table)

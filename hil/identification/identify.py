@@ -123,7 +123,7 @@ def identify_files(
     tables = parameters.tables_of(first.model)
     with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
         expanded = parameters.expanded(tables, asked.each)
-        known = known_of(expanded, sources_of(first))
+        known = known_of(expanded, sources_of(first.path))
         return recorded, identify(tables, [r.data for r in recorded], asked, done, known)
 
 

@@ -124,6 +124,7 @@ class Recorded:
     config: Experiment
     calibrations: dict[str, Attributes]
     data: RunData
+    column: str
 
     @property
     def model(self) -> ModelTable:
@@ -139,8 +140,34 @@ class Recorded:
         return str(self.run.attrs["experiment_file"]).split("/")[0]
 
 
-def read_run(path: Path, *, displacements: bool = False) -> Recorded:
-    """Read a recording of an array.
+@dataclass(frozen=True)
+class Compared:
+    """A recording, and its channel that is compared with an output of its model.
+
+    Attributes
+    ----------
+    channel, column : the channel's name, and the column of its readings
+    signal, unit, reading : as in `RunData`
+    device : that takes the readings
+    transducer : record of a force channel; None if it has none
+    """
+
+    run: xr.Dataset
+    config: Experiment
+    calibrations: dict[str, Attributes]
+    channel: str
+    column: str
+    signal: str
+    unit: Literal["N", "m"]
+    device: str
+    reading: Reading
+    transducer: Calibration | None
+
+
+def read_channel(
+    path: Path, *, displacements: bool = False, run: xr.Dataset | None = None
+) -> Compared:
+    """Read a recording of an array, which may still grow; `run` is the recording if it is open.
 
     Its force is taken; with `displacements`, on a rig without a force channel, the first measured
     displacement of the model.
@@ -148,9 +175,9 @@ def read_run(path: Path, *, displacements: bool = False) -> Recorded:
     Raises
     ------
     ConfigError
-        The file is not a recording of a cellular array with a force, or has too few readings.
+        The file is not a recording of a cellular array with a force.
     """
-    run = open_run(path)
+    run = open_run(path) if run is None else run
     calibrations = calibrations_of(path)
     records = transducers_of(path, calibrations)
     config = config_of(path, run)
@@ -169,6 +196,24 @@ def read_run(path: Path, *, displacements: bool = False) -> Recorded:
     if run.sizes["cell"] != len(config.model.cell_names):
         raise ConfigError(f"{path}: its rows are of {run.sizes['cell']} cells, its experiment of "
                           f"{len(config.model.cell_names)}: use the original file")  # fmt: skip
+    reading = _reading(run, config, records, name)
+    transducer = records.get(name) if unit == "N" else None
+    return Compared(
+        run, config, calibrations, name, column, signal, unit, device, reading, transducer
+    )
+
+
+def read_run(path: Path, *, displacements: bool = False, run: xr.Dataset | None = None) -> Recorded:
+    """Read a recording of an array, as `read_channel`, with its readings.
+
+    Raises
+    ------
+    ConfigError
+        As `read_channel`, or it has too few readings.
+    """
+    compared = read_channel(path, displacements=displacements, run=run)
+    run, config, name = compared.run, compared.config, compared.channel
+    column, device = compared.column, compared.device
     mask = valid_rows(run, name) & _fresh(run, device)
     measured = np.where(mask, run[column].values, np.nan)
     period_s = config.tables.loop.period_s
@@ -182,18 +227,18 @@ def read_run(path: Path, *, displacements: bool = False) -> Recorded:
     data = RunData(
         path.name,
         period_s,
-        _cells(run.cells_reported.values, row - start),
+        cells_between(run.cells_reported.values, row - start),
         (row - start)[mask],
         measured[mask],
-        signal,
-        _reading(run, config, records, name),
+        compared.signal,
+        compared.reading,
         hashlib.sha256(path.read_bytes()).hexdigest(),
         _ambient_C(run, config),
-        unit,
+        compared.unit,
         name,
         _moves_m(run, config, row - start),
     )
-    return Recorded(path, run, config, calibrations, data)
+    return Recorded(path, run, config, compared.calibrations, data, column)
 
 
 def _measured_channel(
@@ -230,8 +275,8 @@ def _fresh(run: xr.Dataset, device: str) -> NDArray[np.bool_]:
     return np.asarray(np.diff(taken_s, prepend=-np.inf) != 0.0)
 
 
-def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Cells on over every period.
+def cells_between(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Cells on over every period from the first row to the last.
 
     A report holds since the previous one: a board that is read every few ticks obeyed its commands
     at the first of them. (The twin has the report at the last, and is late by as much.) After the
@@ -250,15 +295,20 @@ def _cells(reported: NDArray[np.uint8], row: NDArray[np.int64]) -> NDArray[np.ui
 
 def _moves_m(run: xr.Dataset, config: Experiment, row: NDArray[np.int64]) -> Array:
     """Where outputs commanded every driven point; without an output a point stays at 0."""
-    driven = [f"{name}.x_m" for name in config.model.driven]
-    moves = np.zeros((row[-1], len(driven)))
+    moves = np.zeros((row[-1], len(config.model.driven)))
     # The command of a row holds for all periods until the next row.
     at = np.searchsorted(row, np.arange(row[-1]), side="right") - 1
-    for column, output in outputs_of(config.tables.devices).items():
-        if output.drives in driven:
-            require_columns(run, (column,))
-            moves[:, driven.index(output.drives)] = run[column].values[at]
+    for column, point in moving(config).items():
+        require_columns(run, (column,))
+        moves[:, point] = run[column].values[at]
     return moves
+
+
+def moving(config: Experiment) -> dict[str, int]:
+    """Columns of the outputs that move driven points, with the points' numbers."""
+    driven = [f"{name}.x_m" for name in config.model.driven]
+    outputs = outputs_of(config.tables.devices)
+    return {k: driven.index(o.drives) for k, o in outputs.items() if o.drives in driven}
 
 
 def _reading(
@@ -267,7 +317,8 @@ def _reading(
     """Of the channel of this name."""
     device = device_of(config.tables.devices, name)
     channel = config.tables.devices[device].channels[name]
-    delay_s = float(np.median(run[f"{device}_age_s"].values))
+    ages_s = run[f"{device}_age_s"].values
+    delay_s = float(np.median(ages_s)) if len(ages_s) else 0.0
     if "imported" in run.attrs:  # another program's instruments: what they filter is not known
         return Reading(delay_s)
     card = cards_of(config.tables.devices).get(device)
@@ -316,12 +367,12 @@ def _of_record(record: Calibration, bridge: bool) -> tuple[float, float]:
     return noise * per_ratio, relative
 
 
-def sources_of(recorded: Recorded) -> list[tuple[Source, list[str]]]:
-    """The records that a run's model used, each with the tables that named it."""
-    kept = calibrations_of(recorded.path, "records")
+def sources_of(path: Path) -> list[tuple[Source, list[str]]]:
+    """The records that the model of a recording used, each with the tables that named it."""
+    kept = calibrations_of(path, "records")
     sources = []
     for entry in kept.values():
-        source = parse_any(recorded.path, entry["record"])
+        source = parse_any(path, entry["record"])
         if isinstance(source, Source):
             sources.append((source, list(entry["tables"])))
     return sources

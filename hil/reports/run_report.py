@@ -39,9 +39,11 @@ from hil.pages.style import (
 from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import calibration_lines, fit_text, summarise, untold_lines
+from hil.validation.band import Band, band_of
 
 PIXELS = 1000  # intervals in which duties are averaged
 OUTPUTS_APART = 6  # more outputs share one panel
+WIDE = 5.0  # band over largest residual, above which the residual's panel does not show all of it
 
 
 def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
@@ -59,9 +61,10 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
     folder = path.parent if out is None else out
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
-    png = embedded(draw(run))  # drawn once: that takes longer than all else
+    band = band_of(path, run)
+    png = embedded(draw(run, band))  # drawn once: that takes longer than all else
     sections = sections_of(run)
-    text = page(run, png, path, sections)
+    text = page(run, png, path, band, sections)
     with writing(folder, ": choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(png_path, base64.b64decode(png))
@@ -83,9 +86,9 @@ def sections_of(run: xr.Dataset) -> list[Section]:
     return [section for lazy in added if lazy is not None for section in loaded(lazy)(run)]
 
 
-def draw(run: xr.Dataset) -> Figure:
-    """Figure: measured and simulated signals, residual, cells, and lateness on the real clock."""
-    panels = _panels(run)
+def draw(run: xr.Dataset, band: Band) -> Figure:
+    """Figure: signals and band, residual, cells, and lateness on the real clock."""
+    panels = _panels(run, band)
     heights = [height for height, _ in panels]
     with styled_figure(9.0, 1.6 + 1.0 * sum(heights)) as figure:
         axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
@@ -105,16 +108,20 @@ def draw(run: xr.Dataset) -> Figure:
     return figure
 
 
-def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], None]]]:
+def _panels(run: xr.Dataset, band: Band) -> list[tuple[float, Callable[[Axes, xr.Dataset], None]]]:
     """Height and draw function of every panel: signals with their twins, commands, lateness."""
     panels: list[tuple[float, Callable[[Axes, xr.Dataset], None]]] = []
     for signal in signals_in(str(name) for name in run.data_vars):
         if signal.name == "force":
-            panels += [(3.2, _draw_forces), (1.5, _draw_residual)]
+            panels += [
+                (3.2, partial(_draw_forces, band=band)),
+                (1.7, partial(_draw_residual, band=band)),
+            ]
         else:
-            panels.append((2.2, partial(_draw_signal, signal=signal)))
+            of_signal = band if band.column == signal.measured else None
+            panels.append((2.2, partial(_draw_signal, signal=signal, band=of_signal)))
             if signal.suffix == "_m":
-                panels.append((1.3, partial(_draw_difference, signal=signal)))
+                panels.append((1.3, partial(_draw_difference, signal=signal, band=of_signal)))
     outputs = [str(n) for n in run.data_vars if str(n).partition("_commanded")[1]]
     outputs = [name for name in outputs if run[name].ndim == 1]
     for unit in dict.fromkeys(map(units, outputs)):
@@ -128,13 +135,14 @@ def _panels(run: xr.Dataset) -> list[tuple[float, Callable[[Axes, xr.Dataset], N
     if "cells_reported" in run:
         panels.append((1.3, _draw_cells))
     if run.attrs.get("clock") == "real":
-        panels.append((1.0, _draw_lateness))
+        panels.append((1.1, _draw_lateness))
     return panels
 
 
-def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
+def _draw_forces(axis: Axes, run: xr.Dataset, band: Band) -> None:
     t_s = run.t_s.values
     force = _figures(run).get("force", {})
+    _fill_band(axis, run, band, "force_model_N")
     axis.plot(
         *decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
     )
@@ -147,35 +155,55 @@ def _draw_forces(axis: Axes, run: xr.Dataset) -> None:
             color=REFERENCE,
             lw=1.0,
             ls="--",
-            label="reference",
+            label="set point",
         )
     axis.set_ylabel("force [N]")
     if force.get("vaf") is not None:
         axis.set_title(
-            f"{fit_text(force)}, RMS {1000 * force['residual_rms_N']:.1f} mN",
+            f"{fit_text(force)}, RMS {1000 * force['residual_rms_N']:.1f} mN{_inside(run, band)}",
             fontsize=9,
             color="0.3",
+            loc="left",
+            pad=22.0,  # above the legend
         )
     _legend_above(axis)
     axis.margins(x=0.01, y=0.12)
 
 
+def _fill_band(axis: Axes, run: xr.Dataset, band: Band, model: str) -> None:
+    """Draw the band about the twin; the noise alone only in the residual's panel."""
+    if band.without or not band.column:
+        return
+    some = slice(None, None, max(1, len(band.t_s) // POINTS_MAX))
+    t_s, half = band.t_s[some], band.half_width[some]
+    twin = run[model].values[np.searchsorted(run.t_s.values, t_s - 1e-9)]
+    axis.fill_between(t_s, twin - half, twin + half, color=MODEL, alpha=0.16, lw=0, label=band.name)
+
+
+def _inside(run: xr.Dataset, band: Band) -> str:
+    if band.without or not band.column:
+        return ""
+    return f"; {100.0 * band.share_inside(run):.1f} % of the readings in the band"
+
+
 def _legend_above(axis: Axes) -> None:
     """A legend that covers no curve."""
     axis.legend(
-        frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0,
+        frameon=False, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0,
         borderpad=0.2,
     )  # fmt: skip
 
 
-def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
+def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal, band: Band | None) -> None:
     t_s = run.t_s.values
+    if band is not None:
+        _fill_band(axis, run, band, signal.model)
     curves = [
         (signal.measured, MEASURED, "-", "measured"),
         (signal.model, MODEL, "-", "simulated (twin)"),
     ]
     if signal.reference is not None:
-        curves.append((signal.reference, REFERENCE, "--", "reference"))
+        curves.append((signal.reference, REFERENCE, "--", "set point"))
     for name, color, style, label in curves:
         axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
     axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
@@ -183,10 +211,12 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
     axis.margins(x=0.01, y=0.15)
 
 
-def _draw_difference(axis: Axes, run: xr.Dataset, signal: Signal) -> None:
+def _draw_difference(axis: Axes, run: xr.Dataset, signal: Signal, band: Band | None) -> None:
     difference_um = 1e6 * (run[signal.measured].values - run[signal.model].values)
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.plot(*decimated(run.t_s.values, difference_um), color=RESIDUAL, lw=0.7)
+    if band is not None:
+        _band_of_residual(axis, band, 1e6, "µm", difference_um)
     axis.set_ylabel("measured −\nsimulated [µm]")
     axis.margins(x=0.01)
 
@@ -223,26 +253,33 @@ def _draw_outputs(axis: Axes, run: xr.Dataset, names: list[str]) -> None:
     axis.figure.colorbar(image, ax=axis, label=f"commanded [{units(names[0])}]", fraction=0.04)
 
 
-def _draw_residual(axis: Axes, run: xr.Dataset) -> None:
+def _draw_residual(axis: Axes, run: xr.Dataset, band: Band) -> None:
     residual_mN = 1000.0 * (run.force_measured_N.values - run.force_model_N.values)
     axis.axhline(0.0, color="0.7", lw=0.8)
-    noise_mN = 1000.0 * _sensor_noise_N(run)
-    if noise_mN > 0.0:
-        axis.axhspan(
-            -2 * noise_mN,
-            2 * noise_mN,
-            color="0.88",
-            lw=0,
-            label=f"±2σ of the transducer, {2 * noise_mN:.1f} mN",
-        )
-        _legend_above(axis)
     axis.plot(*decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
     axis.set_ylabel("measured −\nsimulated [mN]")
+    if band.column == "force_measured_N":
+        _band_of_residual(axis, band, 1e3, "mN", residual_mN)
 
 
-def _sensor_noise_N(run: xr.Dataset) -> float:
-    observer = experiment_of(run).get("observer", {})
-    return float(observer.get("force_noise_N", 0.0))
+def _band_of_residual(
+    axis: Axes, band: Band, scale: float, unit: str, residual: np.ndarray
+) -> None:
+    """Draw the band about zero and the noise alone; a much wider band leaves the panel."""
+    some = slice(None, None, max(1, len(band.t_s) // POINTS_MAX))
+    half, noise = scale * band.half_width[some], scale * band.noise
+    widest = float(half.max(initial=0.0))
+    most = float(np.nanmax(np.abs(residual), initial=0.0))
+    if not band.without:
+        label = f"{band.name}, up to ±{widest:.3g} {unit}"
+        axis.fill_between(band.t_s[some], -half, half, color=MODEL, alpha=0.16, lw=0, label=label)
+    if noise > 0.0:
+        label = f"noise alone, ±{noise:.2g} {unit}"
+        axis.axhspan(-noise, noise, color="0.55", alpha=0.45, lw=0, label=label, zorder=0.5)
+    if widest > WIDE * most:
+        top = 1.6 * max(most, noise)
+        axis.set_ylim(-top, top)
+    _legend_above(axis)
 
 
 def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
@@ -284,8 +321,16 @@ def _draw_switched(axis: Axes, run: xr.Dataset) -> None:
 
 
 def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
-    axis.plot(*decimated(run.t_s.values, 1e6 * run.late_s.values), color="0.35", lw=0.6)
+    t_s, timing = run.t_s.values, _figures(run).get("timing", {})
+    axis.plot(*decimated(t_s, 1e6 * run.late_s.values), color="0.35", lw=0.6)
+    period_s = experiment_of(run)["loop"]["period_s"]
+    missed_s = t_s[1:][np.diff(t_s) > 1.5 * period_s]
+    if len(missed_s):
+        axis.plot(missed_s, np.zeros(len(missed_s)), "|", color=FAULT, ms=7, clip_on=False,
+                  label="periods missed before")  # fmt: skip
+        _legend_above(axis)
     axis.set_ylabel("late [µs]")
+    axis.set_title(str(timing.get("verdict", "")), fontsize=9, color="0.3", loc="left")
 
 
 def _mark_faults(axis: Axes, run: xr.Dataset) -> None:
@@ -310,7 +355,9 @@ def _figures(run: xr.Dataset) -> Figures:
     return dict(json.loads(run.attrs.get("summary", "{}")))
 
 
-def page(run: xr.Dataset, png: str, path: Path, sections: Sequence[Section] = ()) -> str:
+def page(
+    run: xr.Dataset, png: str, path: Path, band: Band, sections: Sequence[Section] = ()
+) -> str:
     """The report as one HTML file; `png` is its figure as base64 text."""
     summary, attrs = _figures(run), run.attrs
     experiment = attrs["experiment"]
@@ -331,7 +378,9 @@ def page(run: xr.Dataset, png: str, path: Path, sections: Sequence[Section] = ()
         png=png,
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
-        force=_force_rows(summary.get("force", {})) if "force_measured_N" in run else [],
+        force=_force_rows(summary.get("force", {}), _band_rows(run, band))
+        if "force_measured_N" in run
+        else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],
         clocks=_clock_rows(summary.get("clocks", {})),
         timing=[
@@ -389,13 +438,26 @@ def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int
     return "–" if value is None else f"{scale * value:.{digits}g}{unit and ' ' + unit}"
 
 
-def _force_rows(force: Figures) -> list[tuple[str, str]]:
+def _band_rows(run: xr.Dataset, band: Band) -> list[tuple[str, str]]:
+    """The band and the noise alone; why there is only the noise."""
+    if band.column != "force_measured_N":
+        return []
+    noise = ("noise alone, 95 %", f"±{_number(band.noise, 'mN', 1e3, 3)}")
+    if band.without:
+        return [noise, ("no band of the model", band.without)]
+    widest = f"up to ±{_number(float(band.half_width.max()), 'mN', 1e3, 3)}"
+    share = f"{100.0 * band.share_inside(run):.1f} % of the readings inside"
+    return [(band.name, f"{widest}, {share}"), noise]
+
+
+def _force_rows(force: Figures, band: list[tuple[str, str]]) -> list[tuple[str, str]]:
     if not force:
         return [("no readings", "–")]
     white = "only sensor noise" if force["residual_white"] else "more than sensor noise"
     rows = [
         ("RMS of measured − simulated", _number(force["residual_rms_N"], "mN", 1e3)),
         ("largest difference", _number(force["residual_max_N"], "mN", 1e3)),
+        *band,
         (
             "NRMSE (of the measured range)",
             "–" if force.get("held") else _number(force["nrmse"], "%", 100.0),

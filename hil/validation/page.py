@@ -28,8 +28,9 @@ from hil.pages.style import (
 )
 from hil.platform.whole_files import write_whole
 from hil.record.summary import plain
+from hil.validation.band import Z_95
 from hil.validation.figures import Figure as Interval
-from hil.validation.validate import Z_95, Criterion, Validated, drawn_band
+from hil.validation.validate import Criterion, Validated, drawn_band
 
 NAMES = {
     "rms_max_N": ("RMS", "N", 1.0),
@@ -109,7 +110,7 @@ def _with_keys_of_force(v: Validated) -> Figures:
             }
             for c in v.comparisons
         ],
-        "u_input_alone_N": dict(v.uncertainty.alone_N),
+        "u_input_alone_N": dict(v.alone_N),
         "notes": list(v.notes),
     }
 
@@ -336,7 +337,7 @@ def _run(v: Validated) -> dict[str, object]:
                 short(key),
                 f"{values[key]:.6g}",
                 f"{100 * s:.3g} %",
-                f"{1e3 * v.uncertainty.alone_N[key]:.3g} m{v.data.unit}",
+                f"{1e3 * v.alone_N[key]:.3g} m{v.data.unit}",
             )
             for key, s in zip(known.keys, sigma, strict=True)
         ],

@@ -2,22 +2,30 @@
 
 Values of a displacement are in m, although their names here end with _N.
 
-- u_input: uncertainty due to the model's parameters, by Monte Carlo simulation with the covariances
-  of the run's calibration records (JCGM 101:2008).
+- u_input: uncertainty due to the model's parameters, propagated with the covariances of the run's
+  calibration records. The model runs with its parameters moved by one standard uncertainty along
+  each principal axis of the covariance, y(+j) and y(-j), beside the model S itself:
+
+      u_input^2 = sum over j of ((y(+j) - S)^2 + (y(-j) - S)^2) / 2
+
+  For a model that is linear within an uncertainty this is JCGM 100:2008, eq. (13), evaluated as in
+  its note 2 of 5.1.3. Squares are taken about S, so that a parameter at a turning point counts.
 - u_D: uncertainty of the readings: coefficients of the transducer's polynomial (JCGM 100:2008,
   eq. 13) or the slope of a displacement sensor, noise, and the converter's step over sqrt(12).
 - u_num: numerical uncertainty: the difference to the same model at half the period.
 
     u_val = sqrt(u_input^2 + u_D^2 + u_num^2)
 
-Source: ASME V&V 20-2009, sections 1 and 5.
+Source: ASME V&V 20-2009, sections 1 and 5; principal axes: Julier & Uhlmann 2004, Unscented
+filtering and nonlinear estimation, section III.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.calibration.files import Calibration
 from hil.identification import parameters
@@ -25,11 +33,11 @@ from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known
 from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
-from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.model.response import response
+from hil.systems.array.model.response import response, responses
 from hil.systems.array.model.system import ArraySystem
 
-DRAWS, AT_ONCE = 200, 20
+LEAST = 0.1  # share of its value to which a parameter falls at most: stiffnesses are positive
+NONE = 1e-9  # share of the largest standard uncertainty below which an axis has none
 
 
 @dataclass(frozen=True)
@@ -39,24 +47,25 @@ class Uncertainty:
     Attributes
     ----------
     simulated_N : (k,) array, simulated force S as the channel would read it
-    drawn_N : (m, k) array, the same with drawn parameters; empty without records
-    u_input_N, u_D_N, u_num_N : (k,) arrays
+    moved_N : (2J, k) array, the same with moved parameters; empty without records
+    u_D_N, u_num_N : (k,) arrays
     systematic_N : (k,) array
         The part of u_D that is equal at every reading of one force, due to the transducer.
-    alone_N : dict of str to float, RMS effect of one standard uncertainty of each single parameter
     """
 
     simulated_N: Array
-    drawn_N: Array
-    u_input_N: Array
+    moved_N: Array
     u_D_N: Array
     u_num_N: Array
     systematic_N: Array
-    alone_N: Mapping[str, float]
+
+    @property
+    def u_input_N(self) -> Array:
+        return spread(self.moved_N, self.simulated_N)
 
     @property
     def u_val_N(self) -> Array:
-        return np.asarray(np.sqrt(self.u_input_N**2 + self.u_D_N**2 + self.u_num_N**2))
+        return combined(self.u_input_N, self.u_D_N, self.u_num_N)
 
 
 class MeasuringChannel(NamedTuple):
@@ -73,76 +82,119 @@ class MeasuringChannel(NamedTuple):
     noise_N: float
     u_slope: float = 0.0
 
+    def systematic_N(self, measured: Array) -> Array:
+        """Uncertainty that is equal at every reading of one value."""
+        if self.transducer is None or not len(measured):
+            return self.u_slope * np.abs(measured)
+        forces = np.linspace(np.nanmin(measured), np.nanmax(measured), 33)
+        u_N = [self.transducer.force_uncertainty_N(F) for F in forces]
+        return np.asarray(np.interp(measured, forces, u_N))
+
+    def u_D_N(self, systematic_N: Array, step_N: float) -> Array:
+        """Uncertainty of the readings of a converter with this step."""
+        noise_N = self.noise_N if np.isfinite(self.noise_N) else 0.0
+        return np.asarray(np.hypot(systematic_N, np.hypot(noise_N, step_N / np.sqrt(12.0))))
+
+
+def combined(u_input: Array, u_D: Array, u_num: Array) -> Array:
+    """u_val from its parts."""
+    return np.asarray(np.sqrt(u_input**2 + u_D**2 + u_num**2))
+
+
+def spread(moved: Array, simulated: Array) -> Array:
+    """u_input from (2J, k) values with moved parameters, about those of the model."""
+    return np.asarray(np.sqrt(0.5 * np.sum((moved - simulated) ** 2, axis=0)))
+
+
+def moved_parameters(known: Known, start: Array) -> list[Array]:
+    """Logarithms of the parameters, one standard uncertainty off along every principal axis."""
+    variances, axes = np.linalg.eigh(known.covariance)
+    sigma = np.sqrt(np.maximum(variances, 0.0))
+    shifts = (axes * sigma).T[sigma > NONE * sigma.max(initial=0.0)]
+    return [start + np.log(np.maximum(1.0 + shift, LEAST)) for shift in (*shifts, *-shifts)]
+
+
+class MovedModels:
+    """A model, the same with moved parameters, and at half the period, stepped together.
+
+    Parameters
+    ----------
+    signal : output of the model
+    ambient_C : temperature of the air, if it is measured
+    """
+
+    def __init__(
+        self, box: GreyBox, known: Known, signal: str, period_s: float, ambient_C: float = np.nan
+    ) -> None:
+        models = [box.model(theta) for theta in (box.start, *moved_parameters(known, box.start))]
+        self._systems = [ArraySystem(model, cells, period_s) for model, cells in models]
+        model, cells = box.model(box.start)
+        self._halved = ArraySystem(model, cells, period_s / 2.0)
+        self._output = model.outputs.index(signal)
+        self._before_m = np.zeros(len(model.driven))
+        for system in (*self._systems, self._halved):
+            if np.isfinite(ambient_C):
+                system.wires.set_ambient(ambient_C, settled=True)
+
+    def step(self, cells: NDArray[np.uint8], moves_m: Array) -> tuple[Array, Array, Array]:
+        """Run further periods; (n + 1, ...) values, of which the first is before them.
+
+        Parameters
+        ----------
+        cells, moves_m : as in `hil.systems.array.model.response.responses`
+
+        Returns
+        -------
+        simulated_N : (n + 1,) array
+        moved_N : (2J, n + 1) array
+        halved_N : (n + 1,) array, of the model at half the period
+        """
+        outputs = np.array([self._output])
+        forces = [one[:, 0] for one in responses(self._systems, outputs, cells, moves_m)]
+        twice, moves = np.repeat(cells, 2, axis=0), np.repeat(moves_m, 2, axis=0)
+        # A driven point moves evenly within a period, so it is half way after half of it.
+        if moves_m.size:
+            moves[::2] = 0.5 * (moves_m + np.vstack((self._before_m, moves_m[:-1])))
+            self._before_m = moves_m[-1]
+        halved = response(self._halved, self._output, twice, moves)[::2]
+        return forces[0], np.array(forces[1:]).reshape(-1, len(halved)), halved
+
 
 def uncertainty_of(
-    tables: parameters.Tables,
-    run: RunData,
-    known: Known,
-    channel: MeasuringChannel,
-    seed: int = 0,
-    done: Callable[[int], None] = lambda n_more: None,
+    tables: parameters.Tables, run: RunData, known: Known, channel: MeasuringChannel
 ) -> Uncertainty:
     """Uncertainty of one run.
 
     Parameters
     ----------
     known : covariance of the parameters, from calibration records
-    done : is called with the number of further draws
     """
     box = GreyBox(tables, known.keys, (run,))
-    simulated = box.readings(box.start)[0]
-    drawn = np.zeros((0, len(simulated)))
-    if known.keys:
-        rng = np.random.default_rng(seed)
-        # Normal distribution of the values; at least a tenth, because stiffnesses are positive.
-        shifts = rng.multivariate_normal(np.zeros(len(known.keys)), known.covariance, DRAWS)
-        thetas = box.start + np.log(np.maximum(1.0 + shifts, 0.1))
-        parts = []
-        for some in np.array_split(thetas, DRAWS // AT_ONCE):
-            parts += [readings for (readings,) in box.all_readings(some)]
-            done(len(some))
-        drawn = np.array(parts)
-    # RMS, because relative uncertainties near or above 1 give a few large deviations.
-    u_input = np.sqrt(np.mean((drawn - simulated) ** 2, axis=0)) if len(drawn) else 0.0 * simulated
-    systematic = channel.u_slope * np.abs(run.measured)
-    transducer, noise_N = channel.transducer, channel.noise_N
-    if transducer is not None:
-        forces = np.linspace(run.measured.min(), run.measured.max(), 33)
-        systematic = np.interp(
-            run.measured, forces, [transducer.force_uncertainty_N(F) for F in forces]
-        )
-    random_N = np.hypot(noise_N if np.isfinite(noise_N) else 0.0, run.reading.step_N / np.sqrt(12))
+    models = MovedModels(box, known, run.signal, run.period_s, run.ambient_C)
+    simulated, moved, halved = models.step(run.cells, run.moves_m)
+
+    def read(force_N: Array) -> Array:
+        return np.asarray(run.reading.of(force_N, run.period_s)[run.rows])
+
+    systematic_N = channel.systematic_N(run.measured)
+    read_N = read(simulated)
     return Uncertainty(
-        simulated,
-        drawn,
-        u_input,
-        np.hypot(systematic, random_N),
-        np.abs(_at_half_the_period(box, run) - simulated),
-        systematic,
-        _alone(box, known),
+        read_N,
+        np.array([read(force_N) for force_N in moved]).reshape(-1, len(read_N)),
+        channel.u_D_N(systematic_N, run.reading.step_N),
+        np.abs(read(halved) - read_N),
+        systematic_N,
     )
 
 
-def _alone(box: GreyBox, known: Known) -> dict[str, float]:
+def alone_N(tables: parameters.Tables, run: RunData, known: Known) -> Mapping[str, float]:
     """RMS of half the difference between one standard uncertainty more and less, by parameter."""
+    box = GreyBox(tables, known.keys, (run,))
     sigma = np.sqrt(np.diag(known.covariance))
-    more, less = np.diag(np.log1p(sigma)), np.diag(np.log(np.maximum(1.0 - sigma, 0.1)))
+    more, less = np.diag(np.log1p(sigma)), np.diag(np.log(np.maximum(1.0 - sigma, LEAST)))
     readings = [one for (one,) in box.all_readings([*(box.start + more), *(box.start + less)])]
     n = len(known.keys)
     return {
         key: float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
         for key, up, down in zip(known.keys, readings[:n], readings[n:], strict=True)
     }
-
-
-def _at_half_the_period(box: GreyBox, run: RunData) -> Array:
-    table = box.table_at(box.start)
-    model = build_model(table)
-    system = ArraySystem(model, build_activation(table), run.period_s / 2.0)
-    if np.isfinite(run.ambient_C):
-        system.wires.set_ambient(run.ambient_C, settled=True)
-    cells, moves_m = np.repeat(run.cells, 2, axis=0), np.repeat(run.moves_m, 2, axis=0)
-    # A driven point moves evenly within a period, so it is half way after half of it.
-    moves_m[::2] = 0.5 * (run.moves_m + np.vstack((0.0 * run.moves_m[:1], run.moves_m[:-1])))
-    force_N = response(system, model.outputs.index(run.signal), cells, moves_m)
-    return np.asarray(run.reading.of(force_N[::2], run.period_s)[run.rows])

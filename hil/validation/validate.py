@@ -4,7 +4,7 @@ import datetime
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -19,18 +19,16 @@ from hil.experiment.acceptance import ValidationFile, ValidationTable
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known, known_of
-from hil.identification.noise import noise_of, stated_rms_N
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.mechanics.arrays import Array
 from hil.record.progress import count_progress
-from hil.rig.instruments import force_channel
 from hil.validation import draws
+from hil.validation.band import Z_95, channel_of
 from hil.validation.draws import Recruitment, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
-from hil.validation.uncertainty import DRAWS, MeasuringChannel, Uncertainty, uncertainty_of
+from hil.validation.uncertainty import Uncertainty, alone_N, spread, uncertainty_of
 
-Z_95 = 1.959963984540054
 TAIL = 0.1  # last share of a stretch between two switchings, which gives its final force
 STRETCH_MIN_S = 0.5
 SAME_N = 1e-9
@@ -83,6 +81,7 @@ class Validated:
     Attributes
     ----------
     data : the compared readings, without those after a trip
+    alone_N : RMS effect of one standard uncertainty of each single parameter
     coverage : share of the readings within 1.96 u_val of the simulated force
     coverage_drawn : the same for the band of recruitment; NaN without broadcasts
     basis : where the acceptance criteria come from
@@ -94,6 +93,7 @@ class Validated:
     data: RunData
     known: Known
     uncertainty: Uncertainty
+    alone_N: Mapping[str, float]
     figures: Figures
     ripple: Ripple | None
     recruitment: Recruitment | None
@@ -152,7 +152,7 @@ def validate_files(
                 f"{other.path}: a run of another rig than {first.path}: runs of one array are "
                 "compared: report the others separately"
             )
-    total = sum(DRAWS + draws.DRAWS * ("broadcast_tick" in r.run) for r in recorded)
+    total = sum(1 + draws.DRAWS * ("broadcast_tick" in r.run) for r in recorded)
     with count_progress("draws", total, progress) as done:
         validations = [validate(r, acceptance, done) for r in recorded]
     return sorted(validations, key=lambda v: str(v.recorded.run.attrs["created_utc"]))
@@ -163,17 +163,16 @@ def validate(
     acceptance: Path | None,
     done: Callable[[int], None] = lambda n_more: None,
 ) -> Validated:
-    """Compare the model of one run with its readings; calls `done` after every draw."""
+    """Compare the model of one run with its readings; calls `done` with the simulations made."""
     data, notes = _before_a_trip(recorded)
     tables = parameters.tables_of(recorded.model)
-    sources = sources_of(recorded)
+    sources = sources_of(recorded.path)
     known = known_of(tables, [(source, tables) for source, tables in sources])
-    noise_N = noise_rms_N(data)
-    transducer = recorded.config.records.get(force_channel(recorded.config.tables))
-    u_slope = _slope_uncertainty(recorded, sources) if data.unit == "m" else 0.0
-    channel = MeasuringChannel(transducer, noise_N, u_slope or 0.0)
-    uncertainty = uncertainty_of(tables, data, known, channel, done=done)
-    uncalibrated = transducer is None if data.unit == "N" else u_slope is None
+    channel = channel_of(replace(recorded, data=data), sources)
+    noise_N = channel.noise_N
+    uncertainty = uncertainty_of(tables, data, known, channel)
+    done(1)
+    uncalibrated = channel.transducer is None and channel.u_slope == 0.0
     notes += _messages(recorded, data, known, uncertainty, uncalibrated)
     figures = figures_of(data.measured, uncertainty.simulated_N)
     inside = np.abs(data.measured - uncertainty.simulated_N) <= Z_95 * uncertainty.u_val_N
@@ -190,19 +189,12 @@ def validate(
     table, basis, sha256 = _acceptance(recorded, acceptance)
     coverage = float(inside.mean())
     return Validated(
-        recorded, data, known, uncertainty, figures, ripple, recruitment, coverage, within,
+        recorded, data, known, uncertainty, alone_N(tables, data, known), figures, ripple,
+        recruitment, coverage, within,
         tuple(_comparisons(data, uncertainty, noise_N)),
         tuple(_criteria(table, figures, ripple, coverage, data.unit)),
         basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
     )  # fmt: skip
-
-
-def noise_rms_N(data: RunData) -> float:
-    """RMS of the noise of a run's readings: at rest, with lines, or as the channel states it."""
-    noise = noise_of([data])
-    if noise.source == "rest":
-        return float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
-    return stated_rms_N(data)
 
 
 def drawn_band(drawn: Recruitment, uncertainty: Uncertainty) -> tuple[Array, Array]:
@@ -264,18 +256,6 @@ def _messages(
     return messages
 
 
-def _slope_uncertainty(
-    recorded: Recorded, sources: Sequence[tuple[Source, list[str]]]
-) -> float | None:
-    """Relative standard uncertainty of a displacement sensor's slope; None without a record."""
-    key = f".channels.{recorded.data.channel}"
-    for source, tables in sources:
-        if "metres_per_V" in source.names and any(table.endswith(key) for table in tables):
-            at = source.names.index("metres_per_V")
-            return float(np.sqrt(source.covariance[at][at]) / abs(source.values[at]))
-    return None
-
-
 def _ripple(
     recorded: Recorded, data: RunData, uncertainty: Uncertainty, noise_N: float
 ) -> Ripple | None:
@@ -305,9 +285,9 @@ def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> lis
     made = []
     for what, at in spans[:13]:
         count = at.stop - at.start
-        means = uncertainty.drawn_N[:, at].mean(axis=1)
+        means = uncertainty.moved_N[:, at].mean(axis=1)
         simulated = float(uncertainty.simulated_N[at].mean())
-        u_input = float(np.sqrt(np.mean((means - simulated) ** 2))) if len(means) else 0.0
+        u_input = float(spread(means, np.array(simulated)))
         white = noise_N if np.isfinite(noise_N) else 0.0
         made.append(
             Comparison(

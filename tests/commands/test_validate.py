@@ -1,5 +1,6 @@
 """`hil report --validate` as a newcomer meets it."""
 
+import hashlib
 import json
 import os
 import re
@@ -21,7 +22,6 @@ KEPT = "[validation]\nrms_max_N = 0.05\nvaf_min = 0.99\ncoverage_min = 0.5\n"
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
     """Here it is looked at what is said, not how smooth the band is."""
-    monkeypatch.setattr("hil.validation.uncertainty.DRAWS", 30)
     monkeypatch.setattr("hil.validation.draws.DRAWS", 30)
     monkeypatch.setattr("hil.validation.figures.DRAWS", 100)
 
@@ -124,8 +124,9 @@ def test_a_model_fitted_to_the_run_does_not_validate_itself(runs, tmp_path, caps
         names, covariance = (), None
         record = Record()
 
-    def sources(recorded):
-        Own.record.raw = type("Raw", (), {"files": {"a": f"sha256:{recorded.data.sha256}"}})
+    def sources(path):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        Own.record.raw = type("Raw", (), {"files": {"a": f"sha256:{sha256}"}})
         return [(Own, [])]
 
     monkeypatch.setattr(module, "sources_of", sources)

@@ -9,7 +9,8 @@ from hil.devices.injection_tables import FaultTable
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
-from hil_gui.run_data import RESIDUAL, Reports
+from hil.validation.band import band_of
+from hil_gui.run_data import BAND, RESIDUAL, Reports
 
 
 def _whole(window):
@@ -27,6 +28,27 @@ def test_every_sample_of_a_recording_is_there_to_be_drawn(opened, pid_run):
         np.testing.assert_array_equal(bins.low[data.index(name)], run[name].values)
     residual_N = run.force_measured_N.values - run.force_model_N.values
     np.testing.assert_array_equal(bins.low[data.index(RESIDUAL)], residual_N)
+
+
+def test_the_band_is_that_of_the_report_and_the_noise_is_named_apart(opened, pid_run):
+    window, run = opened(pid_run), hil.open_run(pid_run)
+    band = band_of(pid_run, run)
+    half = _whole(window).high[window.data.index(BAND)]
+    rows = np.searchsorted(run.t_s.values, band.t_s - 1e-9)
+    np.testing.assert_allclose(half[rows], band.half_width, rtol=1e-5)
+    window.timeline.go(float(band.t_s[-1]))
+    window._refresh_slow()
+    last_mN, noise_mN = 1e3 * band.half_width[-1], 1e3 * band.noise
+    assert window.arrangement.legend.text() == f"± {last_mN:.3g} mN"
+    assert window.traces._band_text.text == (
+        f"95 % band of model and noise ± {last_mN:.0f} mN, noise alone ± {noise_mN:.1f} mN"
+    )
+    window.frame()
+    for name, middle in (("signal", run.force_model_N.values[-1]), ("residual", 0.0)):
+        drawn = window.traces._bands[name].opts
+        assert drawn["y1"][-1] == pytest.approx(middle + band.half_width[-1], rel=0.02)
+    lines = [line.value() for line in window.traces._noise_lines]
+    np.testing.assert_allclose(lines, [-band.noise, band.noise], rtol=1e-3)
 
 
 @pytest.mark.slow_beyond(1)

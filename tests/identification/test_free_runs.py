@@ -17,7 +17,7 @@ from hil.identification.fit import fit
 from hil.identification.grey_box import GreyBox
 from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise
-from hil.identification.runs import Reading, RunData, _cells
+from hil.identification.runs import Reading, RunData, cells_between
 from hil.loop.frame import CELL_UNKNOWN
 from hil.systems.array.tables import ModelTable
 
@@ -148,13 +148,13 @@ def test_a_report_that_comes_every_fourth_tick_holds_since_the_one_before():
     """As a board that is read every 4 ms obeys: at the first of four ticks."""
     unknown = CELL_UNKNOWN
     reported = np.array([[0], *[[unknown]] * 3, [1], *[[unknown]] * 3, [0], [unknown]], np.uint8)
-    cells = _cells(reported, np.arange(len(reported)))
+    cells = cells_between(reported, np.arange(len(reported)))
     assert cells[:, 0].tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0]
 
 
 def test_cells_before_the_first_report_are_off():
     reported = np.array([[CELL_UNKNOWN, 1], [CELL_UNKNOWN, 1]], dtype=np.uint8)
-    assert _cells(reported, np.arange(2)).tolist() == [[0, 1]]
+    assert cells_between(reported, np.arange(2)).tolist() == [[0, 1]]
 
 
 @pytest.mark.slow

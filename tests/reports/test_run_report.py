@@ -17,6 +17,7 @@ from hil.runs import session
 from hil.runs.campaign.figures import figures_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.validation.band import band_of
 
 
 def report_of(path, folder, capsys):
@@ -48,12 +49,13 @@ def test_a_report_has_its_figure_its_events_and_says_simulated(all_on, tmp_path,
 def test_the_figure_itself_says_simulated(all_on):
     from hil.reports.run_report import draw
 
-    figure = draw(hil.open_run(all_on))
+    run = hil.open_run(all_on)
+    band = band_of(all_on, run)
+    figure = draw(run, band)
     texts = [text.get_text() for text in (*figure.texts, *figure.axes[0].texts)]
     assert texts.count("SIMULATED") == 2
-    run = hil.open_run(all_on)
     run.attrs["simulated"] = ""
-    figure = draw(run)
+    figure = draw(run, band)
     assert "SIMULATED" not in [t.get_text() for t in (*figure.texts, *figure.axes[0].texts)]
 
 
@@ -61,7 +63,7 @@ def test_the_figures_curves_are_the_recording(all_on):
     from hil.reports.run_report import draw
 
     run = hil.open_run(all_on)
-    lines = {line.get_label(): line for line in draw(run).axes[0].lines}
+    lines = {line.get_label(): line for line in draw(run, band_of(all_on, run)).axes[0].lines}
     for label, name in (("measured", "force_measured_N"), ("simulated (twin)", "force_model_N")):
         x, y = lines[label].get_data()
         ticks = np.rint(np.asarray(x) / 0.001).astype(int)
@@ -73,7 +75,8 @@ def test_no_legend_covers_a_curve_or_the_figures_of_the_title(configs, tmp_path)
     from hil.reports.run_report import draw
 
     config = hil.load(configs / "miga6/pid.toml", ("experiment.duration_s=1.0",))
-    figure = draw(hil.open_run(hil.run(config, out=tmp_path / "run.h5")))
+    path = hil.run(config, out=tmp_path / "run.h5")
+    figure = draw(hil.open_run(path), band_of(path, hil.open_run(path)))
     figure.canvas.draw()
     legends = [axis.get_legend() for axis in figure.axes if axis.get_legend()]
     assert len(legends) == 2

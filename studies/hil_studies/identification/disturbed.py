@@ -21,8 +21,8 @@ from hil.identification.runs import RunData
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check
 from hil.record.progress import count_progress
+from hil.validation.band import Z_95, noise_rms_N
 from hil.validation.uncertainty import MeasuringChannel, uncertainty_of
-from hil.validation.validate import Z_95, noise_rms_N
 from hil_studies.identification.study import DRAWN, OFF, TABLES, Rig, make_rig, trial
 
 BELIEVED = Known(DRAWN, OFF**2 * np.eye(len(DRAWN)), ())
@@ -99,7 +99,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     with count_progress("rigs", total, wanted=True) as done:
         for i in range(values.rigs):
             rig = make_rig(values.seed, i)
-            uncertainty = uncertainty_of(TABLES, rig.data, BELIEVED, MeasuringChannel(None, 0.0), i)
+            uncertainty = uncertainty_of(TABLES, rig.data, BELIEVED, MeasuringChannel(None, 0.0))
             for name in DISTURBANCES:
                 data = disturbed(rig, name, i)
                 u_N = np.hypot(uncertainty.u_val_N, noise_rms_N(data))
