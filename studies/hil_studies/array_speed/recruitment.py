@@ -27,6 +27,7 @@ WIRE_PLAN = [  # n_blocks and sample_s, which wires do not use, are set to their
     "controller={n_blocks=4, sample_s=0.1, plan_s=0.05, budget_s=0.05, levels_per_tick=2000, "
     "horizon_s=3.0}",
 ]
+MODULATED = ["controller={power='modulated', price=0.0, on_min_s=0.0, off_min_s=0.0}"]
 TICKS = 4000
 ROUNDS = 3
 EVERY = 100
@@ -38,7 +39,8 @@ def compare() -> dict[str, Any]:
     `tick_p50_s` is the median tick. `dearest_s` is the slowest tick of a period of EVERY
     ticks (planning, search), as the median over periods. Both are also measured with the failure
     tests, which run at one tick of EVERY. For cells that are wires only the first two are
-    measured; there the optimal controller uses another planner and learns the wires.
+    measured; there the optimal controller uses another planner, which also plans modulated power,
+    and learns the wires.
     """
     found = {}
     for name, experiment in EXPERIMENTS.items():
@@ -50,8 +52,11 @@ def compare() -> dict[str, Any]:
             "tested_p50_s": statistics.median(float(np.median(t)) for t in tested),
             "tested_dearest_s": statistics.median(_dearest_s(t) for t in tested),
         }
-    for name, experiment in EXPERIMENTS.items():
-        sets = AS_WIRES + WIRE_PLAN * (name == "optimal")
+    as_wires = dict.fromkeys(EXPERIMENTS, AS_WIRES)
+    as_wires["optimal"] = AS_WIRES + WIRE_PLAN
+    as_wires["optimal, modulated"] = AS_WIRES + WIRE_PLAN + MODULATED
+    for name, sets in as_wires.items():
+        experiment = EXPERIMENTS[name.partition(",")[0]]
         wires = [_ticks(experiment, failures=False, sets=sets) for _ in range(ROUNDS)]
         found[f"{name}, wires"] = {
             "tick_p50_s": statistics.median(float(np.median(t)) for t in wires),
@@ -95,6 +100,9 @@ def _ticks(experiment: str, *, failures: bool, sets: Sequence[str] = ()) -> np.n
     for k in range(-20, TICKS):
         t_s = (k + 20) * config.tables.loop.period_s
         pipeline.frame.values[t_at] = t_s
+        if len(commands.duty):
+            np.greater(commands.duty, 0.0, out=commands.cells, casting="unsafe")
+            readings.duty_reported[:] = commands.duty
         readings.measured[force] = 0.1 * commands.cells.sum()
         readings.cells_reported[:] = commands.cells
         began = time.perf_counter()

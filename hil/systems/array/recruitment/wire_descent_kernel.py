@@ -25,12 +25,16 @@ TURN_LEAST = 5e-3  # change of austenite below which its price is quadratic
 
 @njit(cache=True)
 def linearise(cell, prices, state, plan, locked, by, rows):  # type: ignore[no-untyped-def]
-    """Write a cell's derivatives `by` = F, W (M, M), first index duty, and its `rows` = v, H."""
+    """Write a cell's derivatives `by` = F, W (M, M), first index duty, and its `rows` = v, H.
+
+    Return its cost beside the error.
+    """
     F, W = by
     v, H = rows
     n_blocks = len(plan)
     _, _, gain_N, direct, lag, _ = cell
     T, xi, z = state
+    cost = 0.0
     tangents = np.zeros((3, n_blocks))
     dT, dx, dz = tangents[0], tangents[1], tangents[2]
     for j in range(n_blocks):
@@ -54,48 +58,43 @@ def linearise(cell, prices, state, plan, locked, by, rows):  # type: ignore[no-u
             dz[b] = lag[0] * dz[b] + lag[1] * before + lag[2] * dx[b]
             F[b, j] = gain_N * (direct * dx[b] + (1.0 - direct) * dz[b])
             W[b, j] = weight * (dx[b] - before)
+        cost += running(prices, duty, duty, xi1 - xi)
         T, xi, z = T1, xi1, z1
     for b in range(locked, n_blocks):
         H[b] = 0.0
         for j in range(b, n_blocks):
             H[b] += F[b, j] ** 2 + W[b, j] ** 2
+    return cost
 
 
 @njit(cache=True)
 def sweep(problem, left, plan, trial, locked, power_price, damping):  # type: ignore[no-untyped-def]
-    """Minimise over every duty in turn; `left` = e, v of what the changes so far leave."""
-    Fs, Ws, Hs = problem
-    e, vs = left
-    n_blocks = plan.shape[1]
-    for n in range(len(plan)):
-        F, W, H, v = Fs[n], Ws[n], Hs[n], vs[n]
-        for b in range(locked[n], n_blocks):
-            if H[b] <= 0.0:
-                continue
-            down = 0.5 * power_price + damping * H[b] * (trial[n, b] - plan[n, b])
+    """Minimise over every duty of a cell; `left` = e, v of what the changes so far leave."""
+    F, W, H = problem
+    e, v = left
+    n_blocks = len(plan)
+    for b in range(locked, n_blocks):
+        if H[b] <= 0.0:
+            continue
+        down = 0.5 * power_price + damping * H[b] * (trial[b] - plan[b])
+        for j in range(b, n_blocks):
+            down += W[b, j] * v[j] - F[b, j] * e[j]
+        to = min(1.0, max(0.0, trial[b] - down / (H[b] * (1.0 + damping))))
+        u = to - trial[b]
+        if u != 0.0:
+            trial[b] = to
             for j in range(b, n_blocks):
-                down += W[b, j] * v[j] - F[b, j] * e[j]
-            to = min(1.0, max(0.0, trial[n, b] - down / (H[b] * (1.0 + damping))))
-            u = to - trial[n, b]
-            if u != 0.0:
-                trial[n, b] = to
-                for j in range(b, n_blocks):
-                    e[j] -= F[b, j] * u
-                    v[j] += W[b, j] * u
+                e[j] -= F[b, j] * u
+                v[j] += W[b, j] * u
 
 
 @njit(cache=True)
-def predict(cells, prices, state, on, duties, y):  # type: ignore[no-untyped-def]
-    """Write the forces (N, M) of these duties; return the running cost."""
-    laws, knots, gains_N, direct, lags, h = cells
+def predict(cell, prices, state, duties, y):  # type: ignore[no-untyped-def]
+    """Write the forces (M,) of a cell with these duties; return its cost beside the error."""
     cost = 0.0
-    for n in range(len(duties)):
-        cell = laws[n], knots[n], gains_N[n], direct[n], lags[n], h
-        T, xi, z = state[n]
-        before = on[n]
-        for b in range(duties.shape[1]):
-            x = xi
-            T, xi, z, y[n, b] = step(cell, duties[n, b], T, xi, z)
-            cost += running(prices, duties[n, b], before, xi - x)
-            before = duties[n, b]
+    T, xi, z = state
+    for b in range(len(duties)):
+        x = xi
+        T, xi, z, y[b] = step(cell, duties[b], T, xi, z)
+        cost += running(prices, duties[b], duties[b], xi - x)
     return cost
