@@ -141,12 +141,12 @@ class ArrayView(QWidget):
         """
         last = len(at) - 1
         starts, ends = at[picture.left].copy(), at[picture.right].copy()
-        for mass, here, there, side in (
+        for mass, here, end, side in (
             (0, starts, ends, picture.left),
             (last, ends, starts, picture.right),
         ):
             cells = np.flatnonzero(side == mass)
-            order = cells[np.argsort(there[cells, 1], kind="stable")]
+            order = cells[np.argsort(end[cells, 1], kind="stable")]
             spacing_px = min((area.height() - 60.0) / max(len(cells) - 1, 1), 40.0)
             here[order, 1] += spacing_px * (np.arange(len(order)) - (len(order) - 1) / 2.0)
         pairs = list(zip(picture.left.tolist(), picture.right.tolist(), strict=True))

@@ -36,16 +36,16 @@ def event_time_s(data: RunData, event: str) -> float:
     """Time of an event in a run; NaN if the run has no such event."""
     if event == "first cell on" and "cells_reported" in data.cells:
         t_s, on = data.cells["cells_reported"].samples(-np.inf, np.inf)
-        found = np.flatnonzero((on == 1).any(axis=0))
-        return float(t_s[found[0]]) if len(found) else nan
+        rises = np.flatnonzero((on == 1).any(axis=0))
+        return float(t_s[rises[0]]) if len(rises) else nan
     if event == "first step of the set point":
         if data.signal is None or "reference" not in data.signal.columns:
             return nan
         t_s, rows = data.values.samples(-np.inf, np.inf)
         reference = rows[data.index(data.signal.columns["reference"])]
-        found = np.flatnonzero(np.diff(reference) != 0.0)
-        found = found[np.isfinite(reference[found]) & np.isfinite(reference[found + 1])]
-        return float(t_s[found[0] + 1]) if len(found) else nan
+        rises = np.flatnonzero(np.diff(reference) != 0.0)
+        rises = rises[np.isfinite(reference[rises]) & np.isfinite(reference[rises + 1])]
+        return float(t_s[rises[0] + 1]) if len(rises) else nan
     if event == "trip":
         return data.faults[0][0] if data.faults else nan
     if event == "first note":

@@ -237,13 +237,13 @@ class Control(QWidget):
     @property
     def sets(self) -> dict[str, str]:
         """Keys whose fields differ from the file, with the field values as TOML."""
-        found = {}
+        changed = {}
         for path, field in self.fields.items():
             filed = self._filed[path]
             text = text_of(field, filed)
             if text != toml_text(filed):
-                found[path] = text
-        return found
+                changed[path] = text
+        return changed
 
     def check(self) -> None:
         """Check the configuration as `hil run` does, and mark every invalid field."""
@@ -257,9 +257,9 @@ class Control(QWidget):
             self.settings, self.sha256, lines = None, "", str(error).splitlines()
         limits = rig_limits(self.path)
         for path, field in self.fields.items():
-            own = [line for line in lines if f" {path}" in line or line.startswith(path)]
+            about = [line for line in lines if f" {path}" in line or line.startswith(path)]
             high = limits.get(path.removeprefix("guard."), LARGEST)
-            mark(field, bool(own), "\n".join(own) or self._tip(path, high))
+            mark(field, bool(about), "\n".join(about) or self._tip(path, high))
         self.problem.setText("\n".join(line.split(": ", 1)[-1] for line in lines))
         self.changed.emit()
 

@@ -173,14 +173,14 @@ class Live:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        found = [path for number, path in taps.running() if number == pid]
-        if not found:
+        paths = [path for number, path in taps.running() if number == pid]
+        if not paths:
             raise DeviceError("the run is over, or has not started")
         try:
-            self._tap = taps.attach(found[0])
+            self._tap = taps.attach(paths[0])
         except (OSError, ValueError):
             raise DeviceError("the run is over, or uses another version of hil") from None
-        self._path = found[0]
+        self._path = paths[0]
         self._taken = self._n_events = self._n_inputs = 0
         self._requests: taps.Requests | None = None
         self.n_lost = 0

@@ -138,11 +138,11 @@ class Feed:
         A recorded column replaces the recomputed value.
         """
         recorded = self.data.at(t_s) if self.data.n_rows else {}
-        found = {}
+        moves = {}
         if self._motion is not None and self._moves.n_samples:
             row = self._moves.at(t_s)
-            found = {name: float(row[i]) for i, name in enumerate(self._motion.names)}
-        return {name: recorded.get(name, value) for name, value in found.items()}
+            moves = {name: float(row[i]) for i, name in enumerate(self._motion.names)}
+        return {name: recorded.get(name, value) for name, value in moves.items()}
 
 
 def _motion(about: About) -> Motion | None:

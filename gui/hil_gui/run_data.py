@@ -113,8 +113,8 @@ class About:
     def guard_states(self) -> dict[int, str]:
         """Names of the states by number, from the description of column `guard_state`."""
         column = self.column(GUARD_STATE)
-        found = re.findall(r"(\d+) (\w+)", column.description) if column is not None else []
-        return {int(number): word for number, word in found}
+        states = re.findall(r"(\d+) (\w+)", column.description) if column is not None else []
+        return {int(number): word for number, word in states}
 
     @property
     def residual_max(self) -> float:
@@ -146,14 +146,14 @@ def find_signals(columns: tuple[Column, ...]) -> list[Signal]:
 
     The force comes first, then quantities with a set point, then the others.
     """
-    found: dict[str, dict[str, Column]] = {}
+    by_name: dict[str, dict[str, Column]] = {}
     for column in columns:
         match = _SIGNAL.fullmatch(column.name)
         if match:
-            found.setdefault(match[1], {})[match[2]] = column
+            by_name.setdefault(match[1], {})[match[2]] = column
     signals = [
         Signal(name, kinds["measured"].units, {k: c.name for k, c in kinds.items()})
-        for name, kinds in found.items()
+        for name, kinds in by_name.items()
         if "measured" in kinds and "model" in kinds
     ]
     return sorted(
@@ -174,11 +174,11 @@ def find_points(columns: tuple[Column, ...]) -> dict[str, list[tuple[str, ...]]]
     names = {c.name for c in columns}
     points: dict[str, list[tuple[str, ...]]] = {}
     for column in columns:
-        if (found := _POINT.match(column.name)) is None:
+        if (match := _POINT.match(column.name)) is None:
             continue
-        of = [f"{found['before']}{axis}{found['role']}_m" for axis in "xyz"]
+        of = [f"{match['before']}{axis}{match['role']}_m" for axis in "xyz"]
         if of[1] in names:
-            points.setdefault(found["role"], []).append(tuple(n for n in of if n in names))
+            points.setdefault(match["role"], []).append(tuple(n for n in of if n in names))
     return points
 
 

@@ -150,14 +150,14 @@ def latency(window: Window, seconds: float) -> dict[str, float]:
 
 def memory() -> dict[str, float]:
     """Measure the resident memory after ten minutes and after an hour of rows, MB."""
-    data, rng, found = RunData(about(), LIVE_CAPACITY), np.random.default_rng(1), {}
+    data, rng, sizes = RunData(about(), LIVE_CAPACITY), np.random.default_rng(1), {}
     block = rows(np.arange(0.0, 30.0, PERIOD_S), rng)
     for half_minute in range(120):
         data.append({**block, "t_s": block["t_s"] + 30.0 * half_minute})
         if half_minute in (19, 119):
             key = "after_10_min_MB" if half_minute == 19 else "after_60_min_MB"
-            found[key] = psutil.Process().memory_info().rss / 1e6
-    return found
+            sizes[key] = psutil.Process().memory_info().rss / 1e6
+    return sizes
 
 
 def first_frame() -> float:
@@ -189,7 +189,7 @@ def main() -> int:
             be_nice()
             redraw(window, math.inf, FRAME_MS * 1e-3)
         try:
-            found = {
+            results = {
                 "first_frame_s": first_frame(),
                 **redraw(window, seconds),
                 **latency(window, seconds),
@@ -198,7 +198,7 @@ def main() -> int:
         except DeviceError as error:
             print(error, file=sys.stderr)
             return 1
-        print(json.dumps(found))
+        print(json.dumps(results))
         window.close()
     return 0
 

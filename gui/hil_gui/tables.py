@@ -155,17 +155,17 @@ class CursorTable(QTableWidget):
 
     @staticmethod
     def _curves(data: RunData, traces: Traces) -> list[tuple[str, str, str]]:
-        found = []
+        curves = []
         if data.signal is not None:
             for kind in WORDS:
                 if kind in traces.kinds_shown and kind in data.signal.columns:
-                    found.append((data.signal.columns[kind], data.signal.units, WORDS[kind]))
-            found.append(("residual", data.signal.units, "residual"))
+                    curves.append((data.signal.columns[kind], data.signal.units, WORDS[kind]))
+            curves.append(("residual", data.signal.units, "residual"))
         for name in traces.chosen:
             column = data.about.column(name)
             if column is not None and data.has(name):
-                found.append((name, column.units, name))
-        return found
+                curves.append((name, column.units, name))
+        return curves
 
 
 class Columns(QListWidget):

@@ -137,10 +137,12 @@ def board(args: argparse.Namespace) -> int:
 
         if args.set:
             raise ConfigError("--set belongs to hil board limits")
-        identity = flash.flashed(
-            args.port, args.image, args.programmer, args.programmer_port, args.boot_loader,
-            fuses_alone=args.fuses, build=args.build, baud=args.baud,
+        writing = flash.Writing(
+            image=args.image, build=args.build, programmer=args.programmer,
+            programmer_port=args.programmer_port, boot_loader=args.boot_loader,
+            fuses_alone=args.fuses, baud=args.baud,
         )  # fmt: skip
+        identity = flash.flashed(args.port, writing)
     else:
         identity = boards.identity(args.port)
     if args.set:

@@ -127,12 +127,12 @@ def _with_ambient(model: dict[str, object], ambient: object) -> dict[str, object
             return {**activation, "ambient_C": ambient_C}
         return activation
 
-    found = {
+    changed = {
         name: {"activation": in_air(array["activation"])}
         for name, array in arrays.items()
         if isinstance(array, dict) and "activation" in array
     }
-    return merge(model, {"arrays": found})
+    return merge(model, {"arrays": changed})
 
 
 def _read_trace(path: Path, reference: object) -> None:

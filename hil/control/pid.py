@@ -119,12 +119,19 @@ class Pid:
         self._state["changed_s"] = -np.inf
 
     def step(self, t_s: float, reference_N: float, force_N: float, cells: Mask) -> None:
-        usable, given = self.usable.tobytes(), self._feedforward
+        usable, feedforward = self.usable.tobytes(), self._feedforward
         if usable != self._usable:
             n = _leave(self.order, self._levels, self.usable, *self._left)
             self._usable, self._now = usable, (self._left[0][:n], self._left[1][: n + 1])
         law, state, (order, levels_N) = self._law, self._state, self._now
-        _demand(law, state, levels_N, reference_N, force_N, 0.0 if given is None else given.at(t_s))
+        _demand(
+            law,
+            state,
+            levels_N,
+            reference_N,
+            force_N,
+            0.0 if feedforward is None else feedforward.at(t_s),
+        )
         _recruit(law, state, levels_N, order, t_s, cells)
 
 

@@ -358,11 +358,11 @@ def _supplies(tables: RigTables) -> Faults:
                 f"{key}.answer_max_s = {supply.answer_max_s:g}",
                 f"hil polls it every poll_s = {supply.poll_s:g}: give at least twice that",
             )
-        for path, meant in system_kind(tables.model).supply_V(tables.model):
-            if abs(meant - supply.voltage_V) > supply.voltage_tolerance_V:
+        for path, supply_V in system_kind(tables.model).supply_V(tables.model):
+            if abs(supply_V - supply.voltage_V) > supply.voltage_tolerance_V:
                 yield (
                     f"{key}.voltage_V = {supply.voltage_V:g}",
-                    f"{path} = {meant:g}: set both to the same value",
+                    f"{path} = {supply_V:g}: set both to the same value",
                 )
 
 

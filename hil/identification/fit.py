@@ -232,8 +232,10 @@ def bootstrap(
         noises_N = wide * solution.white[at[some]]
         x = noises_N @ to_x.T
         refits = box.all_readings(solution.theta + x[:, :n])
-        for i, own, noise_N, readings in zip(some, x, noises_N, refits, strict=True):
-            y = [y + z for y, z in zip(readings, solution.zero_N + own[n:], strict=True)]
-            drawn[i] = solution.theta + (own + to_x @ (noise_N - (_white(noise, y) - centre)))[:n]
+        for i, readings_x, noise_N, readings in zip(some, x, noises_N, refits, strict=True):
+            y = [y + z for y, z in zip(readings, solution.zero_N + readings_x[n:], strict=True)]
+            drawn[i] = (
+                solution.theta + (readings_x + to_x @ (noise_N - (_white(noise, y) - centre)))[:n]
+            )
         done(len(some))
     return drawn

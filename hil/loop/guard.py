@@ -302,32 +302,32 @@ class Guard:
             self._put_to_rest()
         else:
             self._commands.enabled[:] = True
-        found = 0
+        faults = 0
         if self._modulates:
             self._asked_duty[:] = self._commands.duty
             if not duty.apply(self._steps_min, self._commands.duty, cells):
-                found = _DUTY_INVALID
+                faults = _DUTY_INVALID
         if self._is_late(overruns):
-            found |= _LOOP_LATE
+            faults |= _LOOP_LATE
         r = self._readings
-        found |= _in_channels(
+        faults |= _in_channels(
             self._channels, r.measured, self._valid, self._values, n_periods, self._period_s
         )
-        found |= _of_devices(self._aged, self._values, self._watched, self._bits)
+        faults |= _of_devices(self._aged, self._values, self._watched, self._bits)
         if self._limits.heat:
-            found |= _heat(self._cells, n_periods)
-        found |= _in_cells(self._cells, cells, n_periods, self._limits.cells_on_max)
+            faults |= _heat(self._cells, n_periods)
+        faults |= _in_cells(self._cells, cells, n_periods, self._limits.cells_on_max)
         if self._watches:
-            found |= self._untrue(n_periods)
+            faults |= self._untrue(n_periods)
         if self._has_outputs:
-            found |= _limit_outputs(self._outputs, n_periods, outputs)
-        if found or self._lasts:
-            self._lasts = found != 0
-            found = _lasting(found, self._hold_periods, self._held, n_periods)
-        if found:
-            if found & ~self.fault_bits:
+            faults |= _limit_outputs(self._outputs, n_periods, outputs)
+        if faults or self._lasts:
+            self._lasts = faults != 0
+            faults = _lasting(faults, self._hold_periods, self._held, n_periods)
+        if faults:
+            if faults & ~self.fault_bits:
                 self.seen = self._snapshot(overruns)
-            self.trip(found)
+            self.trip(faults)
         if self._has_outputs:
             self._outputs["before"] = outputs
         return self.fault_bits
@@ -470,7 +470,7 @@ def _in_channels(
     period_s: float,
 ) -> int:  # fmt: skip
     """Faults of all channels."""
-    found = 0
+    faults = 0
     for i in range(len(channels)):
         channel = channels[i]
         if valid[0] >> i & 1:
@@ -479,10 +479,10 @@ def _in_channels(
             channel["found"] = _in_channel(channel, measured[i], n_periods, period_s)
         else:
             channel["unread_periods"] += n_periods
-        found |= channel["found"]
+        faults |= channel["found"]
         if channel["unread_periods"] > channel["unread_periods_max"]:
-            found |= _READING_STALE
-    return found
+            faults |= _READING_STALE
+    return faults
 
 
 @njit(cache=True)
@@ -491,31 +491,31 @@ def _in_channel(channel: np.void, value: float, n_periods: int, period_s: float)
     if np.isnan(value):
         channel["unread_periods"] += n_periods
         return _FORCE_NAN if channel["is_force"] else _SIGNAL_OUT_OF_RANGE
-    found = 0
+    faults = 0
     if not channel["min"] <= value <= channel["max"]:
-        found |= _FORCE_HIGH if channel["is_force"] else _SIGNAL_OUT_OF_RANGE
+        faults |= _FORCE_HIGH if channel["is_force"] else _SIGNAL_OUT_OF_RANGE
     if np.isnan(channel["last"]):
         channel["slope_per_s"] = channel["same_periods"] = channel["change"] = 0.0
     else:
         passed = channel["unread_periods"] + n_periods
         change = channel["change"] = value - channel["last"]
         if abs(change) > channel["jump_max"]:
-            found |= _FORCE_JUMP
+            faults |= _FORCE_JUMP
         elapsed_s = passed * period_s
         slope = channel["slope_per_s"]
         slope += elapsed_s / (FILTER_S + elapsed_s) * (change / elapsed_s - slope)
         channel["slope_per_s"] = slope
         if abs(slope) > channel["rate_max_per_s"]:
-            found |= _FORCE_RATE_HIGH if channel["is_force"] else _SIGNAL_FAST
+            faults |= _FORCE_RATE_HIGH if channel["is_force"] else _SIGNAL_FAST
         channel["same_periods"] = channel["same_periods"] + passed if change == 0.0 else 0.0
         if channel["same_periods"] > channel["frozen_periods"]:
-            found |= _SENSOR_FROZEN
+            faults |= _SENSOR_FROZEN
     channel["last"], channel["unread_periods"] = value, 0.0
     if abs(value - channel["model"]) > channel["residual_max"]:
-        found |= _FORCE_RESIDUAL_HIGH
+        faults |= _FORCE_RESIDUAL_HIGH
     if channel["model"] > channel["rise_min"] and value < RISE_SHARE * channel["model"]:
-        found |= _FORCE_NO_RISE
-    return found
+        faults |= _FORCE_NO_RISE
+    return faults
 
 
 @njit(cache=True)
@@ -523,42 +523,42 @@ def _of_devices(
     aged: NDArray[np.void], values: Array, watched: NDArray[np.void], bits: NDArray[np.uint64]
 ) -> int:
     """Faults that devices have set, and devices whose readings are old."""
-    found = _found(bits, watched)
+    faults = _found(bits, watched)
     for device in aged:
         if not values[device["column"]] <= device["max_s"]:
-            found |= _READING_STALE
+            faults |= _READING_STALE
             if device["is_board"]:
-                found |= _BOARD_SILENT
-    return found
+                faults |= _BOARD_SILENT
+    return faults
 
 
 @njit(cache=True)
 def _found(bits: NDArray[np.uint64], watched: NDArray[np.void]) -> int:
     """Faults whose bits the devices have set."""
-    found = 0
+    faults = 0
     for row in watched:
         if bits[row["column"]] & row["mask"]:
-            found |= row["fault"]
-    return found
+            faults |= row["fault"]
+    return faults
 
 
 @njit(cache=True)
 def _heat(kept: NDArray[np.void], n_periods: int) -> int:
     """Faults of cells that have too much heat; before `_in_cells`, of who has been on until now."""
-    found = 0
+    faults = 0
     for cell in kept:
         keep = np.exp(-cell["share"] * n_periods)
         heated_K = cell["settles_K"] * (1.0 - keep) if cell["on_periods"] >= 0 else 0.0
         cell["rise_K"] = cell["rise_K"] * keep + heated_K
         if cell["rise_K"] > cell["rise_max_K"]:
-            found |= _CELL_ENERGY_HIGH
-    return found
+            faults |= _CELL_ENERGY_HIGH
+    return faults
 
 
 @njit(cache=True)
 def _in_cells(kept: NDArray[np.void], cells: Mask, n_periods: int, cells_on_max: int) -> int:
     """Faults of cells that have been on for too long, or are too many."""
-    found, n_on = 0, 0
+    faults, n_on = 0, 0
     for n in range(len(cells)):
         cell = kept[n]
         if cells[n]:
@@ -566,20 +566,20 @@ def _in_cells(kept: NDArray[np.void], cells: Mask, n_periods: int, cells_on_max:
             # -1 means off; a cell switched on in this tick has been on for 0 periods.
             cell["on_periods"] = cell["on_periods"] + n_periods if cell["on_periods"] >= 0 else 0
             if cell["on_periods"] + 1 > cell["on_periods_max"]:
-                found |= _CELL_ON_TOO_LONG
+                faults |= _CELL_ON_TOO_LONG
         else:
             cell["on_periods"] = -1
     if n_on > cells_on_max:
-        found |= _TOO_MANY_CELLS_ON
-    return found
+        faults |= _TOO_MANY_CELLS_ON
+    return faults
 
 
 @njit(cache=True)
-def _lasting(found: int, hold_periods: Array, held: Indices, n_periods: int) -> int:
+def _lasting(faults: int, hold_periods: Array, held: Indices, n_periods: int) -> int:
     """Conditions that have lasted longer than their hold time."""
     lasting = 0
     for i in range(len(held)):
-        if found >> i & 1:
+        if faults >> i & 1:
             held[i] = held[i] + n_periods if held[i] > 0 else 1
             if held[i] > hold_periods[i]:
                 lasting |= 1 << i
@@ -591,13 +591,13 @@ def _lasting(found: int, hold_periods: Array, held: Indices, n_periods: int) -> 
 @njit(cache=True)
 def _limit_outputs(limits: NDArray[np.void], n_periods: int, outputs: Array) -> int:
     """Limit every output to its range and rate; returns a fault if one is NaN."""
-    found = 0
+    faults = 0
     for i in range(len(outputs)):
         limit, before = limits[i], limits[i]["before"]
         if np.isnan(outputs[i]):
-            found |= _OUTPUT_INVALID
+            faults |= _OUTPUT_INVALID
             continue
         most = limit["change_max"] * n_periods
         limited = min(max(outputs[i], before - most), before + most)
         outputs[i] = min(max(limited, limit["min"]), limit["max"])
-    return found
+    return faults

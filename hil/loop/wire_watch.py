@@ -114,7 +114,7 @@ class WireWatch:
 
     def troubles(self) -> dict[str, list[str]]:
         """What is untrue, as text, by the row of the interlocks."""
-        found: dict[str, list[str]] = {}
+        lines: dict[str, list[str]] = {}
         for i, one in enumerate(self._wires):
             cell, watched = one.cell.cell, self._watched[i]
             ohms, clamp_C = watched["ohms"], watched["clamp_C"]
@@ -124,18 +124,18 @@ class WireWatch:
                     if watched["streak"] > 0
                     else "read too high, or its wire is shorted in part"
                 )
-                found.setdefault("current_untrue", []).append(
+                lines.setdefault("current_untrue", []).append(
                     f"{cell} measures {ohms:.4g} Ohm, and its wire may have {self._kept[i, 0]:.4g} "
                     f"to {self._kept[i, 1]:.4g} within {100 * one.around.tolerance:.3g} % "
                     f"(devices.{one.board}.resistance.tolerance): its current is {why}"
                 )
             if watched["found"] & CLAMP:
-                found.setdefault("clamp_untrue", []).append(
+                lines.setdefault("clamp_untrue", []).append(
                     f"{cell}'s clamp stays at {clamp_C:.4g} C, and its wire must have moved it by "
                     f"{FOLLOWS_K:g} K: its sensor is stuck; without one, name the cell in "
                     f"devices.{one.board}.without_clamp_sensor"
                 )
-        return found
+        return lines
 
 
 @njit(cache=True)

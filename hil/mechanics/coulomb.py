@@ -65,8 +65,8 @@ def coulomb_impulses(G: ArrayLike, u: ArrayLike, mu: float) -> Array:
         for impulse in _starts(scaled, free, mu):
             rest = _newton(scaled, free, float(mu), impulse, SETTLED * fastest)
             if rest <= FULFILLED * fastest:
-                found: Array = (size * impulse).reshape(-1, 3)
-                return found
+                impulses: Array = (size * impulse).reshape(-1, 3)
+                return impulses
     raise ModelError(
         f"friction = {mu:g}: the impulses of points on the ground are not found: "
         "lower the friction, or leave out supports that are close together"

@@ -103,8 +103,8 @@ def independent_rows(A: Array) -> Array:
     """
     U, size, _ = np.linalg.svd(A, full_matrices=False)
     counts = size > LEAST_ROW * size[0]
-    found: Array = np.eye(len(A)) if len(counts) == len(A) and counts.all() else U[:, counts]
-    return found
+    rows: Array = np.eye(len(A)) if len(counts) == len(A) and counts.all() else U[:, counts]
+    return rows
 
 
 def decompose_many(
@@ -210,8 +210,8 @@ def nonideal(
 
 
 def _misfit(wanted: str, *shapes: tuple[int, ...]) -> ModelError:
-    given = ", ".join(str(shape) for shape in shapes)
-    return ModelError(f"shapes {given} do not fit: give {wanted}")
+    shown = ", ".join(str(shape) for shape in shapes)
+    return ModelError(f"shapes {shown} do not fit: give {wanted}")
 
 
 _NOT_POSITIVE, _REPEATED = 1, 2

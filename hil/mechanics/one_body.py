@@ -292,8 +292,8 @@ def hinge_simultaneous(
         np.asarray(N, dtype=float) - np.cross(omega, body.J @ omega),
         -A @ np.cross(omega, np.cross(omega, r)),
     ))  # fmt: skip
-    found = np.linalg.solve(matrix, right)
-    return Hinged(found[3:6], found[:3], found[6:])
+    solution = np.linalg.solve(matrix, right)
+    return Hinged(solution[3:6], solution[:3], solution[6:])
 
 
 def hinge_eliminated(

@@ -134,8 +134,8 @@ class Recursion:
         a_root : acceleration of a fixed root's joint
         """
         loads = Loads(N, self._none if F is None else F, gravity, a_root)
-        found = Rates(self._w, self.V_rate, self.omega_rate, self.Gamma)
-        accelerations(Tree(self.parent, self.geo, self.fixed), A, omega, loads, found)
+        rates = Rates(self._w, self.V_rate, self.omega_rate, self.Gamma)
+        accelerations(Tree(self.parent, self.geo, self.fixed), A, omega, loads, rates)
 
 
 @njit(inline="always")
@@ -194,19 +194,19 @@ def _inverse(e):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def accelerations(tree: Tree, A: Array, omega: Array, loads: Loads, found: Rates) -> None:
+def accelerations(tree: Tree, A: Array, omega: Array, loads: Loads, rates: Rates) -> None:
     """Evaluate the equations of the module."""
     parent, geo, fixed = tree
     N, F, gravity, a_root = loads
-    w, V_rate, omega_rate, Gamma = found
+    w, V_rate, omega_rate, Gamma = rates
     n = len(parent)
     for i in range(n):
         p = parent[i]
         om = _turned(A, i, (omega[i, 0], omega[i, 1], omega[i, 2]))
-        own = _turned(A, i, (geo[i, OWN], geo[i, OWN + 1], geo[i, OWN + 2]))
+        to_own = _turned(A, i, (geo[i, OWN], geo[i, OWN + 1], geo[i, OWN + 2]))
         for k in range(3):
             w[i, OM + k] = om[k]
-            w[i, C + k] = -own[k]
+            w[i, C + k] = -to_own[k]
         if p >= 0:
             at = _turned(A, p, (geo[i, AT], geo[i, AT + 1], geo[i, AT + 2]))
             d = (at[0] + w[p, C], at[1] + w[p, C + 1], at[2] + w[p, C + 2])
@@ -337,8 +337,8 @@ def accelerations(tree: Tree, A: Array, omega: Array, loads: Loads, found: Rates
         ka = _sym(kk, a)
         al, om, c = _three(w, i, AL), _three(w, i, OM), _three(w, i, C)
         turn, inward = _cross(al, c), _cross(om, _cross(om, c))
-        own = _back(A, i, al)
+        to_own = _back(A, i, al)
         for k in range(3):
             V_rate[i, k] = a[k] + turn[k] + inward[k]
-            omega_rate[i, k] = own[k]
+            omega_rate[i, k] = to_own[k]
             Gamma[i, k] = ka[k] + pp[k] if p >= 0 or fixed else 0.0

@@ -168,8 +168,8 @@ def _sines(theta: ArrayLike) -> tuple[Array, Array, Array, Array, Array, Array]:
 
 def _matrix(rows: tuple[tuple[Array, ...], ...]) -> Array:
     # np.stack takes ten times as long for one matrix
-    found = np.empty((*np.shape(rows[0][0]), len(rows), len(rows[0])))
+    matrix = np.empty((*np.shape(rows[0][0]), len(rows), len(rows[0])))
     for i, row in enumerate(rows):
         for k, entry in enumerate(row):
-            found[..., i, k] = entry
-    return found
+            matrix[..., i, k] = entry
+    return matrix

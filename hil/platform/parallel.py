@@ -140,24 +140,24 @@ def refuse_others(client: "Client") -> None:
         One line about the first such worker.
     """
     try:
-        found: dict[str, dict[str, str]] = client.run(pickle.loads, _sealed(numerics))
+        theirs: dict[str, dict[str, str]] = client.run(pickle.loads, _sealed(numerics))
     except (ImportError, AttributeError) as error:
         here = numerics()["hil-arrays"]
         raise ConfigError(
             one_line(f"--scheduler: a worker has no hil-arrays {here} ({error}): install it there")
         ) from None
-    if not found:
+    if not theirs:
         say("--scheduler: it has no workers yet: waiting for one", file=sys.stderr)
-    for address, versions in found.items():
+    for address, versions in theirs.items():
         refuse_other(versions, numerics(), f"worker {address}")
 
 
-def refuse_other(there: Mapping[str, str], here: Mapping[str, str], who: str) -> None:
+def refuse_other(theirs: Mapping[str, str], here: Mapping[str, str], who: str) -> None:
     """Refuse a worker with other versions; ConfigError with the first that differs."""
     for name, version in here.items():
-        if there.get(name) != version:
+        if theirs.get(name) != version:
             raise ConfigError(
-                f"--scheduler: {who}: {name} {there.get(name)} there, {version} here: install the "
+                f"--scheduler: {who}: {name} {theirs.get(name)} there, {version} here: install the "
                 "same version there"
             )
 

@@ -215,8 +215,8 @@ class _Viewer:
                         raise ValueError
                     self.subscriptions |= ids
                 case "unsubscribe":
-                    gone = [int(number) for number in asked["subscriptionIds"]]
-                    kept = {c: n for c, n in self.subscriptions.items() if n not in gone}
+                    unsubscribed = [int(number) for number in asked["subscriptionIds"]]
+                    kept = {c: n for c, n in self.subscriptions.items() if n not in unsubscribed}
                     self.subscriptions = kept
                 case other:
                     self.say(ERROR, f"not served: {other}: this server is for watching only")

@@ -49,8 +49,8 @@ def build(inputs: DeviceInputs) -> Built:
         first_gate=layout.gate_of[cells.index(board.cells[0])],
     )
     limits = protocol.default_limits() | board.limits
-    meant = Meant(inputs.config.path, name, board.port, board.serial, inputs.backend == "bench")
-    number = inputs.number + 1 if meant.simulated_number is None else meant.simulated_number
+    named = Meant(inputs.config.path, name, board.port, board.serial, inputs.backend == "bench")
+    number = inputs.number + 1 if named.simulated_number is None else named.simulated_number
     connect: Callable[[], Port]
     operator: Operator
     if inputs.backend == "bench":
@@ -82,7 +82,7 @@ def build(inputs: DeviceInputs) -> Built:
     spec = BoardSpec(
         limits,
         estop=board.estop == "proved",
-        meant=meant,
+        meant=named,
         firmware_hash=_firmware_hash(board) if on_bench else None,
         power=_power_of(inputs.config.tables),
         at_rest_C=inputs.config.clamps_at_rest_C(name),

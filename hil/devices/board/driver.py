@@ -219,10 +219,10 @@ class CellBoard:
     def _check_build(self, faults_checked: int) -> None:
         """Refuse a board whose firmware checks fewer or different faults than the rig says."""
         all_faults = sum(1 << bit for bit in protocol.FAULTS.values())
-        meant = all_faults if self._spec.measures else all_faults & ~protocol.FAULTS_MEASURED
-        if faults_checked == meant:
+        expected = all_faults if self._spec.measures else all_faults & ~protocol.FAULTS_MEASURED
+        if faults_checked == expected:
             return
-        lacking = protocol.fault_names(meant & ~faults_checked)
+        lacking = protocol.fault_names(expected & ~faults_checked)
         if lacking:
             raise DeviceError(
                 f"{self.name}: its firmware cannot find {', '.join(lacking)}: flash the build that "
@@ -561,14 +561,16 @@ class CellBoard:
         self._link.close()
 
 
-def _trouble(ran_back: bool, result: int, state: int, fault_bits: int, meant: int = _ARMED) -> int:
+def _trouble(
+    ran_back: bool, result: int, state: int, fault_bits: int, expected: int = _ARMED
+) -> int:
     """Link faults of an armed board's answer; it names other faults itself.
 
     `meant` is the state that it should have. `host_silent` latches only in an armed board: a board
     with that fault was not reset, however long the host was silent.
     """
-    forgot = state == _DISARMED and meant != _DISARMED
+    forgot = state == _DISARMED and expected != _DISARMED
     if forgot or (ran_back and not fault_bits & _HOST_SILENT):
         return _RESET
     names_its_fault = state == _FAULTED and fault_bits
-    return _REFUSED if not names_its_fault and (result != _DONE or state != meant) else 0
+    return _REFUSED if not names_its_fault and (result != _DONE or state != expected) else 0

@@ -48,26 +48,34 @@ def image(path: Path | None, build: str = "board") -> Image:
     return Image(file, *bundled_firmware.image_hashes(file))
 
 
-def flashed(
-    address: str,
-    path: Path | None,
-    programmer: str | None,
-    programmer_port: str,
-    boot_loader: Path | None,
-    *,
-    fuses_alone: bool = False,
-    build: str = "board",
-    baud: int = BAUD,
-) -> protocol.Fields:
+@dataclass(frozen=True)
+class Writing:
+    """What is written into a board, and through what.
+
+    Attributes
+    ----------
+    image : an Intel HEX file; None: the shipped image of `build`
+    build : `board`, or `arduino` for one without multiplexers
+    programmer, programmer_port : at the board's six pins; None: its boot loader
+    boot_loader : an Intel HEX file, written beside the image
+    fuses_alone : no image
+    baud : of the boot loader; 57 600 on Nanos sold before 2018
+    """
+
+    image: Path | None
+    build: str
+    programmer: str | None
+    programmer_port: str
+    boot_loader: Path | None
+    fuses_alone: bool
+    baud: int = BAUD
+
+
+def flashed(address: str, writing: Writing) -> protocol.Fields:
     """Write image or fuses with avrdude, then query the board; returns its identity.
 
     A programmer erases the chip, boot loader included, writes the fuses and reads them back. A boot
     loader can do neither: there the board's own reading of its fuses is shown.
-
-    Parameters
-    ----------
-    build : of the shipped image: `board`, or `arduino` for one without multiplexers
-    baud : of the boot loader; 57 600 on Nanos sold before 2018
 
     Raises
     ------
@@ -76,52 +84,52 @@ def flashed(
     DeviceError
         avrdude failed, or the board reports a different identity.
     """
-    if programmer is None and (fuses_alone or boot_loader):
-        what = "--fuses" if fuses_alone else "--boot-loader"
+    if writing.programmer is None and (writing.fuses_alone or writing.boot_loader):
+        what = "--fuses" if writing.fuses_alone else "--boot-loader"
         raise ConfigError(
             f"{what}: a boot loader can write neither fuses nor itself: name a programmer at the "
             "board's six pins (--programmer usbasp, ...); hil board limits PORT shows the fuses"
         )
-    if fuses_alone and (path or boot_loader):
+    if writing.fuses_alone and (writing.image or writing.boot_loader):
         raise ConfigError("--fuses writes the fuses alone: leave out --image and --boot-loader")
     if shutil.which("avrdude") is None:
         raise ConfigError("hil board flash needs avrdude: sudo apt-get install avrdude")
-    new = None if fuses_alone else image(path, build)
+    new = None if writing.fuses_alone else image(writing.image, writing.build)
     if new is not None and new.wire_hash != protocol.WIRE_HASH:
         raise ConfigError(
             f"{new.path}: speaks another version of the protocol than this hil: use the shipped "
             f"image"
         )
-    if programmer is None:
+    if writing.programmer is None:
         assert new is not None
         port = port_path("board", address)
-        _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(baud), "-D",
-                           "-x", f"attempts={ATTEMPTS}", *_writing(new.path)])  # fmt: skip
+        _avrdude(address, ["-c", BOOT_LOADER, "-P", port, "-b", str(writing.baud), "-D",
+                           "-x", f"attempts={ATTEMPTS}", *_flash_words(new.path)])  # fmt: skip
         return _confirm(address, new)
-    at = ["-c", programmer, "-P", programmer_port]
-    high = fuses.high(boot_loader is not None)
+    at = ["-c", writing.programmer, "-P", writing.programmer_port]
+    high = fuses.high(writing.boot_loader is not None)
     if new is None:  # where a reset begins depends on what is in the chip
         boots = fuses.BOOTSZ1 | fuses.BOOTSZ0 | fuses.BOOTRST
         high = high & ~boots | _read_fuses(address, at)[1] & boots
-    wanted = (fuses.LOW, high, fuses.EXTENDED)
-    images = [] if new is None else [*_writing(new.path), *_writing(boot_loader)]
+    asked = (fuses.LOW, high, fuses.EXTENDED)
+    images = [] if new is None else [*_flash_words(new.path), *_flash_words(writing.boot_loader)]
     # -e: the chip is erased first, since only ones can become zeros; fuses first, for EESAVE
-    set_fuses = [word for n, value in zip(NAMES, wanted, strict=True)
+    set_fuses = [word for n, value in zip(NAMES, asked, strict=True)
                  for word in ("-U", f"{n}:w:0x{value:02X}:m")]  # fmt: skip
     _avrdude(address, [*at, *set_fuses])
     if images:
         _avrdude(address, [*at, "-e", *images])
     readback = _read_fuses(address, at)
     say(f"fuses read back: {fuses.as_text(readback)}")
-    if (*readback[:2], readback[2] & fuses.BODLEVEL) != (*wanted[:2], wanted[2] & fuses.BODLEVEL):
+    if (*readback[:2], readback[2] & fuses.BODLEVEL) != (*asked[:2], asked[2] & fuses.BODLEVEL):
         raise DeviceError(
             f"board: {address}: its fuses are {fuses.as_text(readback)} after "
-            f"{fuses.as_text(wanted)} was written: they did not take"
+            f"{fuses.as_text(asked)} was written: they did not take"
         )
     return _confirm(address, new)
 
 
-def _writing(path: Path | None) -> list[str]:
+def _flash_words(path: Path | None) -> list[str]:
     return ["-U", f"flash:w:{path}:i"] if path else []
 
 

@@ -255,8 +255,8 @@ class Post:
     @property
     def ends(self) -> bool:
         """Whether the loop has ended the session, or its process has ended."""
-        gone, _, _ = select.select([sys.stdin], [], [], 0.0)
-        return bool(self._shared["end"][0]) or bool(gone)
+        closed, _, _ = select.select([sys.stdin], [], [], 0.0)
+        return bool(self._shared["end"][0]) or bool(closed)
 
 
 def run(path: str, job: TomlTable) -> int:

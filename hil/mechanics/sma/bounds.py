@@ -81,8 +81,8 @@ class WireBounds:
         self._knots = np.array([_knots(cell) for cell in cells])
         self._clamps = np.array([_clamp(cell, period_s) for cell in cells])
         self._described = wire_laws([cell.wire for cell in cells])
-        own = [cell.wire.resistivity for cell in cells]
-        self._corners_C = np.array([(one.R_f_C, one.R_s_C) for one in own])
+        laws = [cell.wire.resistivity for cell in cells]
+        self._corners_C = np.array([(one.R_f_C, one.R_s_C) for one in laws])
         self.state = np.array(
             [_begins(around, knots) for (_, around), knots in zip(wires, self._knots, strict=True)]
         )
@@ -133,9 +133,9 @@ def _heated(cell: CellWire, ahead: float) -> SmaWire:
 
 def _knots(cell: CellWire) -> Array:
     """The branches of both copies, (2, N_KNOTS): under the least and the largest stress, moved."""
-    own = cell.own_branches
-    working = np.array(own.working_C)
-    more_K = np.maximum(0.0, np.array(own.stressed_C) - working[: PIECES + 1])
+    branches = cell.own_branches
+    working = np.array(branches.working_C)
+    more_K = np.maximum(0.0, np.array(branches.stressed_C) - working[: PIECES + 1])
     return np.stack([working - BRANCH_K, working + np.tile(more_K, 2) + BRANCH_K])
 
 

@@ -53,11 +53,11 @@ class Clamps:
     ) -> None:
         self._T_C = T_C
         self._where = np.array([n for n, wire in enumerate(wires) if wire is not None], dtype=int)
-        there = [wire for wire in wires if wire is not None]
-        from_wire = np.array([end_loss_W_per_K(wire) for wire in there])
-        total = from_wire + np.array([wire.clamp_loss_W_per_K for wire in there])
-        capacity = np.array([wire.clamp_capacity_J_per_K for wire in there])
-        self.share = np.array([clamp_share(wire) for wire in there])
+        present = [wire for wire in wires if wire is not None]
+        from_wire = np.array([end_loss_W_per_K(wire) for wire in present])
+        total = from_wire + np.array([wire.clamp_loss_W_per_K for wire in present])
+        capacity = np.array([wire.clamp_capacity_J_per_K for wire in present])
+        self.share = np.array([clamp_share(wire) for wire in present])
         self.keeps = np.exp(-total / capacity * period_s)
 
     def step(self, wire_C: NDArray[np.float64], air_C: NDArray[np.float64]) -> None:

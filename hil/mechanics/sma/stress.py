@@ -107,8 +107,8 @@ class StressLaw:
 
     def stroke(self, stress_Pa: ArrayLike) -> Array:
         """H of equation (2)."""
-        gone = np.exp(-self.stroke_rate_per_Pa * np.asarray(stress_Pa, dtype=float))
-        return np.asarray(self.stroke_max - (self.stroke_max - self.stroke_min) * gone)
+        remainder = np.exp(-self.stroke_rate_per_Pa * np.asarray(stress_Pa, dtype=float))
+        return np.asarray(self.stroke_max - (self.stroke_max - self.stroke_min) * remainder)
 
     def work_J_per_m3(self, stress_Pa: ArrayLike) -> Array:
         """Phi of equation (4)."""

@@ -86,8 +86,8 @@ def knots_K(branch: Branch) -> Array:
 @njit(cache=True, inline="always", error_model="numpy")
 def stroke(c, s):  # type: ignore[no-untyped-def]
     """H + S sigma, the strain of martensite beyond austenite's, and its slope with stress."""
-    gone = c[MORE_AT] * np.exp(-c[RATE_AT] * s)
-    return c[H_MAX_AT] - gone + c[SOFTER_AT] * s, c[RATE_AT] * gone + c[SOFTER_AT]
+    remainder = c[MORE_AT] * np.exp(-c[RATE_AT] * s)
+    return c[H_MAX_AT] - remainder + c[SOFTER_AT] * s, c[RATE_AT] * remainder + c[SOFTER_AT]
 
 
 @njit(cache=True, inline="always", error_model="numpy")

@@ -149,9 +149,9 @@ class SmaWire:
     @property
     def ends_Ohm(self) -> tuple[float, float]:
         """The cell's resistance at both ends of its stroke, at the resistivity's temperature."""
-        own, phases = self.resistivity, (self.martensite_Ohm_per_m, self.austenite_Ohm_per_m)
+        law, phases = self.resistivity, (self.martensite_Ohm_per_m, self.austenite_Ohm_per_m)
         cold, hot = (
-            ohm_per_m(own.constants, *phases, own.at_C, xi, own.strain * (1.0 - xi))
+            ohm_per_m(law.constants, *phases, law.at_C, xi, law.strain * (1.0 - xi))
             for xi in (0.0, 1.0)
         )
         return self.cell_m * cold, self.cell_m * hot
@@ -162,15 +162,15 @@ class SmaWire:
         The resistance is linear in the fraction, in the strain and, between the corners of the
         R-phase, in the temperature: its extremes are at the ends and corners.
         """
-        own = self.resistivity
-        at_C = [T for T in (own.R_f_C, own.R_s_C) if cold_C < T < hot_C]
-        found = [
-            ohm_per_m(own.constants, self.martensite_Ohm_per_m, self.austenite_Ohm_per_m, T, xi, e)
+        law = self.resistivity
+        at_C = [T for T in (law.R_f_C, law.R_s_C) if cold_C < T < hot_C]
+        values = [
+            ohm_per_m(law.constants, self.martensite_Ohm_per_m, self.austenite_Ohm_per_m, T, xi, e)
             for T in (cold_C, *at_C, hot_C)
             for xi in (0.0, 1.0)
-            for e in (0.0, own.strain)
+            for e in (0.0, law.strain)
         ]
-        return min(found), max(found)
+        return min(values), max(values)
 
     def heating_branch(self, T_C: float) -> float:
         """g_h: the least austenite fraction at a temperature."""
@@ -317,8 +317,8 @@ class SmaWires:
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Arguments of `step_wires` for the cells that it steps."""
-        own = (self._own, self._where, self._laws, self._force_on)
-        return (*own, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
+        parts = (self._own, self._where, self._laws, self._force_on)
+        return (*parts, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
 
 
 def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
@@ -368,8 +368,8 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
     """Advance the wires whose transitions do not depend on stress by one period."""
-    own, where, laws, force_on, T, xi, current, resistance = borrowed(arrays)
-    for k in own:
+    constants, where, laws, force_on, T, xi, current, resistance = borrowed(arrays)
+    for k in constants:
         n = where[k]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0

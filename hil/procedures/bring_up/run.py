@@ -277,8 +277,8 @@ def _wrong_board(setup: Setup, identity: protocol.Message) -> Failure | None:
             "hil board flash PORT, or devices.BOARD.firmware of the rig",
         )
     every = sum(1 << bit for bit in protocol.FAULTS.values())
-    meant = every if setup.measures else every & ~protocol.FAULTS_MEASURED
-    if identity["faults_checked"] != meant:
+    expected = every if setup.measures else every & ~protocol.FAULTS_MEASURED
+    if identity["faults_checked"] != expected:
         return Failure("its firmware is another build than the rig's", "devices.BOARD.build")
     if identity["n_cells"] < len(setup.cells):
         return Failure(

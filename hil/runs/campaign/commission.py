@@ -77,8 +77,8 @@ def commissioned(work: Work, table: CommissionTable) -> dict[str, Any]:
         if result.outcome != "complete":
             why = ", ".join(result.summary["first_fault"]) or result.outcome
             return {"outcome": "failed", "error": f"its commissioning: {why}"}
-        found = fit(config, fitting_of(table, result.path))
-    return {"outcome": "complete", **found._asdict()}
+        fitted = fit(config, fitting_of(table, result.path))
+    return {"outcome": "complete", **fitted._asdict()}
 
 
 def entry_of(plant: int, result: Mapping[str, Any]) -> Entry:

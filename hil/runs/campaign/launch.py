@@ -63,8 +63,8 @@ def launch(
     ConfigError
         The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
-    path, given = (source, None) if isinstance(source, Path) else (PROGRAM, source)
-    campaign, clock = load_campaign(path, given), asked.clock
+    path, contents = (source, None) if isinstance(source, Path) else (PROGRAM, source)
+    campaign, clock = load_campaign(path, contents), asked.clock
     tables, rehearsal = campaign.tables, asked.rehearsal
     if rehearsal and (asked.backend != "sim" or clock == "real"):
         raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "

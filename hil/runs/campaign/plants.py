@@ -76,8 +76,8 @@ def of_cells(value: object) -> bool:
 
 def of_table(key: str) -> tuple[str, str, str] | None:
     """Array, table and the key in it, of a key of an array's `cell` or `activation`."""
-    found = re.fullmatch(r"plant\.arrays\.([^.]+)\.(cell|activation)\.(.+)", key)
-    return None if found is None else (found[1], found[2], found[3])
+    match = re.fullmatch(r"plant\.arrays\.([^.]+)\.(cell|activation)\.(.+)", key)
+    return None if match is None else (match[1], match[2], match[3])
 
 
 def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[Any]:
@@ -110,7 +110,7 @@ def opened_wires(
 
 def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:
     """Keys to set for what a plant draws; a value for each cell takes a whole list of tables."""
-    parts = {key: found for key in drawn if (found := of_table(key))}
+    parts = {key: place for key in drawn if (place := of_table(key))}
     lists = {parts[key][:2] for key in parts if isinstance(drawn[key], list)}
     made: dict[str, object] = {}
     tables: dict[str, list[dict[str, Any]]] = {}

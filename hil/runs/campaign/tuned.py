@@ -22,12 +22,12 @@ TRIED = "tried"  # kind of a journal's line
 
 def tried_of(entries: Iterable[Entry], controller: int) -> list[Tried]:
     """The settings of a controller in a journal, by number."""
-    found = [
+    trials = [
         Tried(e["number"], e["setting"], inf if e["cost"] is None else e["cost"], e["broken"])
         for e in entries
         if e["kind"] == TRIED and e["controller"] == controller
     ]
-    return sorted(found, key=lambda one: one.number)
+    return sorted(trials, key=lambda one: one.number)
 
 
 def entry_of(controller: Controller, tried: Tried) -> Entry:
@@ -106,7 +106,7 @@ class Tuning:
 
 def tunings_of(p: Progress) -> list[Tuning]:
     """Every controller that a campaign tunes."""
-    found = []
+    tunings = []
     for i, one in enumerate(p.head.get("controllers", [])):
         parameters = [ParameterTable.model_validate(table) for table in one["parameters"]]
         controller = Controller(i, one["experiment"], one["levels"], parameters)
@@ -114,8 +114,8 @@ def tunings_of(p: Progress) -> list[Tuning]:
         best = best_of(tried)
         edges = at_edges(parameters, best.setting) if best else []
         if parameters:
-            found.append(Tuning(controller, tried, best, edges))
-    return found
+            tunings.append(Tuning(controller, tried, best, edges))
+    return tunings
 
 
 def columns_of(tunings: Sequence[Tuning], plan: Entry) -> dict[str, object]:

@@ -106,28 +106,28 @@ def controllers_of(
                     f"{where}: tune.parameters.{i}: '{p.key}' is set by factors.{name} too: "
                     "remove one of them"
                 )
-    found: list[Controller] = []
+    controllers: list[Controller] = []
     for experiment, pairs in combinations:
         levels = {name: level for name, level in pairs if name in of_control}
-        if not any(one.experiment == experiment and one.levels == levels for one in found):
+        if not any(one.experiment == experiment and one.levels == levels for one in controllers):
             whose = {"experiment": experiment, **levels}
             tuned = [p for p in tables.tune.parameters if _is_of(p, whose)]
-            found.append(Controller(len(found), experiment, levels, tuned))
+            controllers.append(Controller(len(controllers), experiment, levels, tuned))
     for i, p in enumerate(tables.tune.parameters):
-        if not any(p in one.parameters for one in found):
+        if not any(p in one.parameters for one in controllers):
             choose = ["experiment", *sorted(of_control)]
             raise ConfigError(
                 one_line(f"{where}: tune.parameters.{i}.of = {p.of!r}: no controller of the ")
                 + f"comparison: name one by {', '.join(choose)}"
             )
-    for one in found:
+    for one in controllers:
         counts = Counter(p.key for p in one.parameters)
         if twice := [key for key, n in counts.items() if n > 1]:
             raise ConfigError(
                 f"{where}: tune.parameters: '{twice[0]}' is listed twice for {one.experiment}: "
                 "tell the controllers apart with of"
             )
-    return found
+    return controllers
 
 
 def _is_of(parameter: ParameterTable, whose: Mapping[str, Any]) -> bool:

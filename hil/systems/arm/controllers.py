@@ -82,10 +82,14 @@ def _kept(table: PointingTable) -> dict[str, float]:
     return alphas | {f"{name}.gamma_m": value for name, value in table.gammas_m.items()}
 
 
-def _build(given: ControlInputs) -> Pointing:
-    tables, table, model = given.tables, given.tables.controller, given.tables.model
+def _build(inputs: ControlInputs) -> Pointing:
+    tables, table, model = inputs.tables, inputs.tables.controller, inputs.tables.model
     measured, outputs = signals_of(tables.devices), outputs_of(tables.devices)
-    channels, estimate, period_s = given.layout.channels, given.estimator.estimate, given.period_s
+    channels, estimate, period_s = (
+        inputs.layout.channels,
+        inputs.estimator.estimate,
+        inputs.period_s,
+    )
     movement = build_movement(table, model, period_s)
     names = {measured[channel.name]: channel for channel in channels}
     drives = [output.drives for output in outputs.values()]

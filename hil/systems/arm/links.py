@@ -131,14 +131,14 @@ class Arm:
             pull.append(link.mass_kg * (joint + link.com_m * turn - np.array(self.gravity)))
             joint = joint + link.length_m * turn
         tau, Gamma = np.zeros((*shape, 3)), np.zeros((*shape, 3))
-        found = np.empty((*shape, 3, 3))
+        torques = np.empty((*shape, 3, 3))
         for i in (2, 1, 0):
             link, axis = self.links[i], along[..., i, :]
             beyond = _cross((link.length_m - link.com_m) * axis, Gamma)
             Gamma = Gamma + pull[i]
             tau = tau + inertial[..., i, :] + _cross(link.com_m * axis, Gamma) + beyond
-            found[..., i, :] = np.einsum("...ji,...j->...i", A[..., i, :, :], tau)
-        return found
+            torques[..., i, :] = np.einsum("...ji,...j->...i", A[..., i, :, :], tau)
+        return torques
 
 
 def _by(matrix: Array, vector: Array) -> Array:

@@ -93,8 +93,8 @@ def _rates(
     attitudes(q, s.A)
     torques(s.A, omega, activations, s.muscles, s.N)
     loads = Loads(s.N, s.none, s.gravity, (0.0, 0.0, 0.0))
-    found = Rates(s.scratch, s.V_rate, omega_rate, s.Gamma)
-    accelerations(Tree(s.parent, s.geo, True), s.A, omega, loads, found)
+    rates = Rates(s.scratch, s.V_rate, omega_rate, s.Gamma)
+    accelerations(Tree(s.parent, s.geo, True), s.A, omega, loads, rates)
     quaternion_rates(q, omega, q_rate)
 
 

@@ -35,8 +35,8 @@ def sections(run: xr.Dataset) -> list[Section]:
     for link in LINKS:
         for axis in AXES:
             reference = run[f"{link}_{axis}_reference_rad"].values[during]
-            found = run[f"{link}_{axis}_estimate_rad"].values[during]
-            error = np.rad2deg(found - reference)
+            estimate = run[f"{link}_{axis}_estimate_rad"].values[during]
+            error = np.rad2deg(estimate - reference)
             rows.append([
                 f"{link} {axis}".replace("_", " "),
                 "moves" if np.ptp(reference) > MOVED_RAD else "holds still",

@@ -22,16 +22,16 @@ def read_measured(folder: Path) -> dict[str, Any]:
     """Return the result of `hil test bode` in a folder; ConfigError if there is none."""
     file = folder / "results.json"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        results = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        found = {}
-    if not isinstance(found, dict) or not set(KEYS) <= found.keys():
+        results = {}
+    if not isinstance(results, dict) or not set(KEYS) <= results.keys():
         raise ConfigError(f"--measured {folder}: no result of 'hil test bode': give its --out")
-    if found["unit"] != "N":
+    if results["unit"] != "N":
         raise ConfigError(
-            f"--measured {folder}: measured a displacement in {found['unit']}: --bode shows forces"
+            f"--measured {folder}: measured displacement in {results['unit']}: --bode shows forces"
         )
-    return found
+    return results
 
 
 def draw(
@@ -51,14 +51,14 @@ def draw(
             curves = [("as_configured", model, "-", f"{name}, failed cells" if failed else name)]
             if failed:
                 curves.append(("whole", whole_array, "--", f"{name}, all cells whole"))
-            found = facts["outputs"].setdefault(output, {})
+            response = facts["outputs"].setdefault(output, {})
             for key, drawn, style, label in curves:
                 path = frequency.path(drawn, force_on_N, output)
                 G = path.gain(f_Hz)
                 gain.loglog(f_Hz, np.abs(G), style, color=colour, lw=1.3, label=label)
                 phase.semilogx(f_Hz, np.rad2deg(np.unwrap(np.angle(G))), style, color=colour,
                                lw=1.3)  # fmt: skip
-                found[key] = {
+                response[key] = {
                     "gain_N": np.abs(G).tolist(), "phase_rad": np.angle(G).tolist(),
                     "poles": [pole.facts() for pole in poles(drawn)],
                     "zeros": [zero.facts() for zero in path.zeros()],
@@ -80,12 +80,12 @@ def draw(
 def as_text(facts: dict[str, Any], file: Path) -> list[str]:
     """Return the zeros and, of whole arrays beside failed ones, the poles; where the figure is."""
     lines = []
-    for output, found in facts["outputs"].items():
+    for output, response in facts["outputs"].items():
         what = f"from the share of cells on to {output}"
-        lines += ["", *_listed(f"zeros, {what}", found["as_configured"]["zeros"])]
-        if "whole" in found:
-            lines += ["", *_listed("poles, all cells whole", found["whole"]["poles"])]
-            lines += ["", *_listed(f"zeros, all cells whole, {what}", found["whole"]["zeros"])]
+        lines += ["", *_listed(f"zeros, {what}", response["as_configured"]["zeros"])]
+        if "whole" in response:
+            lines += ["", *_listed("poles, all cells whole", response["whole"]["poles"])]
+            lines += ["", *_listed(f"zeros, all cells whole, {what}", response["whole"]["zeros"])]
     return [*lines, "", f"frequency response: {file}"]
 
 

@@ -30,32 +30,32 @@ COOLED_LATE_MS = 16  # a board subtracts cooling in steps: firmware/README.md
 CURRENT_COUNTS = 1024
 
 
-def build_modulation(given: ControlInputs, reference: Steerable) -> Modulation:
+def build_modulation(inputs: ControlInputs, reference: Steerable) -> Modulation:
     """The control stage of `kind = "modulate"` and `"antagonist"`."""
-    tables, table = given.tables, given.tables.controller
-    nominal = nominal_of(tables, given.model)
+    tables, table = inputs.tables, inputs.tables.controller
+    nominal = nominal_of(tables, inputs.model)
     turns = [board.every for board in boards_of(tables.devices).values()]
-    every = command_periods(table.command_s, given.period_s, turns)
+    every = command_periods(table.command_s, inputs.period_s, turns)
     duties = WireDuties(
-        _temperature_max_C(given),
-        _budget(given),
+        _temperature_max_C(inputs),
+        _budget(inputs),
         response_s=table.response_s,
-        command_s=every * given.period_s,
+        command_s=every * inputs.period_s,
         duty_min=protocol.DUTY_MIN_PER_255 / STEPS,
         dead_band=table.dead_band,
     )
-    twin, gains_N = given.estimator.twin, nominal.static_gains_N
+    twin, gains_N = inputs.estimator.twin, nominal.static_gains_N
     sharing: Sharing = Together(gains_N, twin)
     if isinstance(table, AntagonistTable):
-        sharing = Antagonists(gains_N, np.array(given.forces_on_N), twin, table.least_N)
-    channel, usable = given.layout.index(given.layout.force), given.estimator.estimate.usable
+        sharing = Antagonists(gains_N, np.array(inputs.forces_on_N), twin, table.least_N)
+    channel, usable = inputs.layout.index(inputs.layout.force), inputs.estimator.estimate.usable
     return Modulation(
         reference,
         ForceLaw(table.k_p, table.k_i_per_s),
         duties,
         sharing,
         Sensed(channel, nominal.output, twin, usable),
-        Timing(given.period_s, every, tables.guard.cell_on_max_s or inf),
+        Timing(inputs.period_s, every, tables.guard.cell_on_max_s or inf),
     )
 
 

@@ -86,8 +86,10 @@ def at_rest(law: StressLaw, wire: SmaWire, rest_Pa: float) -> SmaWire:
     """The wire with lines for branches where they lie at the stress of rest."""
     ends = [_ends_C(law, branch, rest_Pa) for branch in (law.heating, law.cooling)]
     (A_s_C, A_f_C), (M_f_C, M_s_C) = ends
-    own = replace(wire.resistivity, strain=float(law.stroke(rest_Pa)))
-    return replace(wire, A_s_C=A_s_C, A_f_C=A_f_C, M_s_C=M_s_C, M_f_C=M_f_C, resistivity=own)
+    resistivity = replace(wire.resistivity, strain=float(law.stroke(rest_Pa)))
+    return replace(
+        wire, A_s_C=A_s_C, A_f_C=A_f_C, M_s_C=M_s_C, M_f_C=M_f_C, resistivity=resistivity
+    )
 
 
 @lru_cache(maxsize=1024)  # cells share wires, and a run builds them for twin, plant and limits

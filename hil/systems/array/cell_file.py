@@ -23,14 +23,14 @@ def load_cell(path: Path) -> LikeCells:
     ConfigError
         The file is invalid; the message names file, key and remedy.
     """
-    own = read_toml(path)
+    contents = read_toml(path)
     try:
-        if "model" in own or "rig" in own:
+        if "model" in contents or "rig" in contents:
             return _of_model(path)
-        if "cell" not in own:
-            beside = {key: own.pop(key) for key in ("force_on_N",) if key in own}
-            own = {"cell": own, **beside}
-        table = validated(CellFile, Merged(own, [(str(path), own)]))
+        if "cell" not in contents:
+            beside = {key: contents.pop(key) for key in ("force_on_N",) if key in contents}
+            contents = {"cell": contents, **beside}
+        table = validated(CellFile, Merged(contents, [(str(path), contents)]))
         return LikeCells(build_cell(table.cell), table.force_on_N)
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None

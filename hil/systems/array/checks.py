@@ -108,9 +108,9 @@ def check_reference(run: SystemRun) -> Faults:
     if not can_be_run(run):
         return
     if isinstance(table, StepsReferenceTable | RampReferenceTable | TraceReferenceTable):
-        found = list(check_times("reference", table.t_s, table.force_N, "force_N"))
-        if found:
-            yield from found
+        faults = list(check_times("reference", table.t_s, table.force_N, "force_N"))
+        if faults:
+            yield from faults
             return
     low_N, high_N = build_reference(table).extremes(run.duration_s)
     least_N, most_N = reachable_N(tables.controller, nominal_of(tables, run.model))

@@ -72,7 +72,7 @@ def _pid_of(run: SystemRun, feedforward: Reference | None = None) -> Pid:
     signal = force_signal(run.tables, model)
     levels_N = recruited_force_N(model, run.forces_on_N, order, signal)
     pulls = np.diff(levels_N) > LEVEL_MIN * levels_N.max()
-    order = [cell for cell, there in zip(order, pulls, strict=True) if there]
+    order = [cell for cell, pulls_one in zip(order, pulls, strict=True) if pulls_one]
     levels_N = np.concatenate(([0.0], levels_N[1:][pulls]))
     return Pid(
         gains,
@@ -91,23 +91,23 @@ def _preview_s(run: SystemRun) -> float:
 
 
 def _force_control(
-    given: ControlInputs, cells: CellController, reference: Reference
+    inputs: ControlInputs, cells: CellController, reference: Reference
 ) -> ForceControl:
     if isinstance(cells, Selective):
-        cells.usable = given.estimator.estimate.usable
-    force = given.layout.force
-    return ForceControl(reference, cells, given.layout.index(force) if force else None)
+        cells.usable = inputs.estimator.estimate.usable
+    force = inputs.layout.force
+    return ForceControl(reference, cells, inputs.layout.index(force) if force else None)
 
 
-def _build_modulate(given: ControlInputs) -> Modulation:
-    return build_modulation(given, Steerable(build_reference(_follows(given))))
+def _build_modulate(inputs: ControlInputs) -> Modulation:
+    return build_modulation(inputs, Steerable(build_reference(_follows(inputs))))
 
 
-def _build_schedule(given: ControlInputs) -> ForceControl:
-    cells = _force_control(given, schedule_of(given), build_reference(_follows(given)))
+def _build_schedule(inputs: ControlInputs) -> ForceControl:
+    cells = _force_control(inputs, schedule_of(inputs), build_reference(_follows(inputs)))
     curves = {
-        _outputs(given).index(name): build_signal(table)
-        for name, table in given.tables.controller.outputs.items()
+        _outputs(inputs).index(name): build_signal(table)
+        for name, table in inputs.tables.controller.outputs.items()
     }
     return MovingControl(cells, curves) if curves else cells
 
@@ -116,35 +116,35 @@ def _outputs(run: SystemRun) -> list[str]:
     return [column.partition("_commanded")[0] for column in outputs_of(run.tables.devices)]
 
 
-def _build_pid(given: ControlInputs) -> ForceControl:
-    return _force_control(given, _pid_of(given), build_reference(_follows(given)))
+def _build_pid(inputs: ControlInputs) -> ForceControl:
+    return _force_control(inputs, _pid_of(inputs), build_reference(_follows(inputs)))
 
 
-def _build_preview(given: ControlInputs) -> ForceControl:
-    follow = Steerable(build_reference(_follows(given)))
-    return _force_control(given, _pid_of(given, Ahead(follow, _preview_s(given))), follow)
+def _build_preview(inputs: ControlInputs) -> ForceControl:
+    follow = Steerable(build_reference(_follows(inputs)))
+    return _force_control(inputs, _pid_of(inputs, Ahead(follow, _preview_s(inputs))), follow)
 
 
-def _build_recruitment(given: ControlInputs) -> Recruitment:
+def _build_recruitment(inputs: ControlInputs) -> Recruitment:
     """Return the control stage of a recruitment controller, which uses the observer's estimate."""
-    tables, nominal = given.tables, nominal_of(given.tables, given.model)
-    follow = Steerable(build_reference(_follows(given)))
+    tables, nominal = inputs.tables, nominal_of(inputs.tables, inputs.model)
+    follow = Steerable(build_reference(_follows(inputs)))
     looks = tables.observer.wire_failures
     diagnosis = None
     draws = isinstance(tables.controller, BroadcastTable)
     if looks is not None and looks.switch_suspects and not draws:
         diagnosis = Diagnosis(nominal.static_gains_N, looks.apart_s)
-    recruiter = build_recruiter(tables.controller, nominal, follow, given.seed)
-    breaks = _breaks(given) if _modulates(tables.controller) else None
-    return Recruitment(follow, recruiter, given.estimator.estimate, diagnosis, breaks)
+    recruiter = build_recruiter(tables.controller, nominal, follow, inputs.seed)
+    breaks = _breaks(inputs) if _modulates(tables.controller) else None
+    return Recruitment(follow, recruiter, inputs.estimator.estimate, diagnosis, breaks)
 
 
-def _breaks(given: ControlInputs) -> OnTimeBreaks:
+def _breaks(inputs: ControlInputs) -> OnTimeBreaks:
     """Return breaks of one command, before the guard's limit of the on-time."""
-    turns = [board.every for board in boards_of(given.tables.devices).values()]
-    most_ticks = BREAK_AT * (given.tables.guard.cell_on_max_s or inf) / given.period_s
-    ticks = command_periods(given.period_s, given.period_s, turns)
-    return OnTimeBreaks(given.model.n_cells, most_ticks, ticks)
+    turns = [board.every for board in boards_of(inputs.tables.devices).values()]
+    most_ticks = BREAK_AT * (inputs.tables.guard.cell_on_max_s or inf) / inputs.period_s
+    ticks = command_periods(inputs.period_s, inputs.period_s, turns)
+    return OnTimeBreaks(inputs.model.n_cells, most_ticks, ticks)
 
 
 def _modulates(table: object) -> bool:

@@ -85,10 +85,10 @@ def free_bodies(skeleton: Skeleton, now: Acting) -> Answer:
     inverse = np.zeros((6 * n, 6 * n))
     h = np.zeros(6 * n)
     for m, module in enumerate(skeleton.modules):
-        at, own = slice(18 * m, 18 * m + 18), slice(LINKS * m, LINKS * m + LINKS)
+        at, links = slice(18 * m, 18 * m + 18), slice(LINKS * m, LINKS * m + LINKS)
         inverse[at, at] = np.linalg.inv(module.J)
-        F = None if now.F is None else now.F[own]
-        h[at] = module.N(now.N[own], F) + module.f(now.omega[own]) + module.G(now.gravity)
+        F = None if now.F is None else now.F[links]
+        h[at] = module.N(now.N[links], F) + module.f(now.omega[links]) + module.G(now.gravity)
     H, b = _ends(skeleton.joints, feet, now)
     V_rate, Gamma = _eliminated(lambda x: inverse @ x, h, H, b)
     k = 3 * len(skeleton.joints)
@@ -138,7 +138,7 @@ def projected(skeleton: Skeleton, now: Acting) -> Answer:
         J += strip.T @ masses[m] @ strip
         right += strip.T @ (h[PROJECTED * m : PROJECTED * (m + 1)] - masses[m] @ H_b[m])
     H_c, b = _ends((), feet, now)
-    whole = np.concatenate([own @ strip for own, strip in zip(own_a, H_a, strict=True)])
+    whole = np.concatenate([block @ strip for block, strip in zip(own_a, H_a, strict=True)])
     drift = np.concatenate([a @ x + y for a, x, y in zip(own_a, H_b, own_b, strict=True)])
     factor = scipy.linalg.cho_factor(J)
     V_rate, Gamma = _eliminated(
@@ -243,13 +243,13 @@ def _modules(
 ) -> tuple[list[Array], Array, list[Array], list[Array]]:
     masses, h, H_a, H_b = [], [], [], []
     for m, module in enumerate(skeleton.modules):
-        own = slice(LINKS * m, LINKS * m + LINKS)
-        F = None if now.F is None else now.F[own]
-        J, right = module.projected(now.A[own], now.omega[own], now.N[own], now.gravity, F)
+        links = slice(LINKS * m, LINKS * m + LINKS)
+        F = None if now.F is None else now.F[links]
+        J, right = module.projected(now.A[links], now.omega[links], now.N[links], now.gravity, F)
         masses.append(J)
         h.append(right)
-        H_a.append(module.H_a(now.A[own]))
-        H_b.append(module.H_b(now.A[own], now.omega[own]))
+        H_a.append(module.H_a(now.A[links]))
+        H_b.append(module.H_b(now.A[links], now.omega[links]))
     return masses, np.concatenate(h), H_a, H_b
 
 
@@ -280,6 +280,8 @@ def _eliminated(
         return free, np.zeros(0)
     carried = np.column_stack([solve(column) for column in H.T])
     U = independent_rows(H.T)
-    found = scipy.linalg.solve(U.T @ H.T @ carried @ U, -U.T @ (b + H.T @ free), assume_a="pos")
-    Gamma = U @ found
+    multipliers = scipy.linalg.solve(
+        U.T @ H.T @ carried @ U, -U.T @ (b + H.T @ free), assume_a="pos"
+    )
+    Gamma = U @ multipliers
     return free + carried @ Gamma, Gamma

@@ -260,15 +260,17 @@ class BodyMotion:
         states = [(self._n_joints, np.eye(len(M)))]  # in the air the supports' joints are open
         if len(feet):
             states.append((len(rows), scipy.linalg.null_space(feet)))
-        found = []
+        candidates = []
         for n, Z in states:
             some = rows[:n] @ Z
             for gain, power, times in ((viscosity[:n], 1.0, 1.0), (stiffness[:n], 0.5, 2.0)):
                 K = np.einsum("k,kia,kib->ab", gain, some, some)
                 values, vectors = scipy.linalg.eigh(K, Z.T @ M @ Z)
                 share = gain * ((some @ vectors[:, -1]) ** 2).sum(axis=1)
-                found.append((times * max(float(values[-1]), 0.0) ** power, int(np.argmax(share))))
-        fastest, which = max(found)
+                candidates.append(
+                    (times * max(float(values[-1]), 0.0) ** power, int(np.argmax(share)))
+                )
+        fastest, which = max(candidates)
         names = [j.name for j in s.joints] + [f.name for f in s.supports]
         return fastest, names[which]
 

@@ -119,8 +119,8 @@ def rates(
                     support_N[s, a] = f[3 * i + a]
                 _push(A, N, F, feet[s], r[s], (f[3 * i], f[3 * i + 1], f[3 * i + 2]))
         moving = omega if whole else still
-        loads, found = Loads(N, F, g, rest_a), Rates(w, V_rate, omega_rate, Gamma)
-        accelerations(Tree(parent, geo, False), A, moving, loads, found)
+        loads, results = Loads(N, F, g, rest_a), Rates(w, V_rate, omega_rate, Gamma)
+        accelerations(Tree(parent, geo, False), A, moving, loads, results)
         if turn == 0 and k > 0:
             # Positions and velocities of the joints, from the root outwards: w holds omega, c, d.
             for i in range(n):
@@ -141,9 +141,9 @@ def rates(
                 _point_rate(A, omega, V_rate, omega_rate, (b, r[s]), z)
                 _cross(w[b, 0:3], lever, spin)
                 for a in range(3):
-                    gone = joint[b, a] + lever[a] - anchor[s, a]
+                    displaced = joint[b, a] + lever[a] - anchor[s, a]
                     slide = speed[b, a] + spin[a]
-                    free[3 * i + a] = -(z[a] + 2.0 * BETA_PER_S * slide + BETA_PER_S**2 * gone)
+                    free[3 * i + a] = -(z[a] + 2.0 * BETA_PER_S * slide + BETA_PER_S**2 * displaced)
         elif not whole:
             for i in range(k // 3):
                 _point_rate(A, still, V_rate, omega_rate, (feet[on[i]], r[on[i]]), z)
@@ -174,14 +174,14 @@ def _push(A: Array, N: Array, F: Array, b: int, r: Array, f: Vector) -> None:
 def _point_rate(A, omega, V_rate, omega_rate, point, out):  # type: ignore[no-untyped-def]
     """Write the acceleration of a body's point: V' + A (Omega' x r + Omega x (Omega x r))."""
     b, r = point
-    own, inner, outer = np.empty(3), np.empty(3), np.empty(3)
-    _cross(omega_rate[b], r, own)
+    to_own, inner, outer = np.empty(3), np.empty(3), np.empty(3)
+    _cross(omega_rate[b], r, to_own)
     _cross(omega[b], r, inner)
     _cross(omega[b], inner, outer)
     for a in range(3):
         out[a] = V_rate[b, a]
         for e in range(3):
-            out[a] += A[b, a, e] * (own[e] + outer[e])
+            out[a] += A[b, a, e] * (to_own[e] + outer[e])
 
 
 @njit(cache=True, error_model="numpy")

@@ -244,12 +244,12 @@ class Skeleton:
                 for j, c in module.reach(i, (0.0, 0.0, 0.0)).items():
                     C[LINKS * m + i, LINKS * m + j] = c
         for m, joint in self.way.items():
-            own, other = (joint.lower, joint.lower_m), (joint.upper, joint.upper_m)
-            if own[0] // LINKS != m:
-                own, other = other, own
-            to_point = C[other[0]].copy()
-            to_point[other[0]] += other[1]
-            to_point -= C[own[0]]
-            to_point[own[0]] -= own[1]
+            near, far = (joint.lower, joint.lower_m), (joint.upper, joint.upper_m)
+            if near[0] // LINKS != m:
+                near, far = far, near
+            to_point = C[far[0]].copy()
+            to_point[far[0]] += far[1]
+            to_point -= C[near[0]]
+            to_point[near[0]] -= near[1]
             C[LINKS * m : LINKS * (m + 1)] += to_point
         return C

@@ -144,7 +144,7 @@ class BodySystem:
         self._y += 0.0  # turns -0 into 0
 
 
-def holds_of(skeleton: Skeleton, given: Mapping[str, Hold]) -> list[Hold]:
+def holds_of(skeleton: Skeleton, by_name: Mapping[str, Hold]) -> list[Hold]:
     """Return a `Hold` for every joint and support, found by its name, its module's, or "all".
 
     Raises
@@ -155,13 +155,13 @@ def holds_of(skeleton: Skeleton, given: Mapping[str, Hold]) -> list[Hold]:
     joints = {joint.name for joint in skeleton.joints}
     supports = {support.name for support in skeleton.supports}
     within = {module.name for module in skeleton.modules}
-    for name in given:
+    for name in by_name:
         if name not in joints | supports | within | {"all"}:
             known = ", ".join([*(j.name for j in skeleton.joints), *sorted(supports)])
             raise ModelError(f"holds.{name}: no such joint: choose {known}, a module, or all")
-    found = []
+    holds = []
     for joint in skeleton.joints:
         module = joint.name.partition(".")[0] if "." in joint.name else None
         names = [joint.name, *([module] if module else []), "all"]
-        found.append(next((given[name] for name in names if name in given), Hold()))
-    return [*found, *(given.get(support.name, Hold()) for support in skeleton.supports)]
+        holds.append(next((by_name[name] for name in names if name in by_name), Hold()))
+    return [*holds, *(by_name.get(support.name, Hold()) for support in skeleton.supports)]

@@ -39,15 +39,15 @@ def statics_of(
     ModelError
         The message names the key below `controller`.
     """
-    own, _, axis = signal.rpartition(".")
+    base, _, axis = signal.rpartition(".")
     point = None
     if signal != f"{table.joint}.angle_rad":
-        if own not in model.points or axis != "z_m":
+        if base not in model.points or axis != "z_m":
             raise ModelError(
                 f"channel = '{table.channel}': measures '{signal}': choose one that measures "
                 f"{table.joint}.angle_rad or the z_m of a point"
             )
-        point = place(model.points[own])
+        point = place(model.points[base])
     muscles = drives[table.raises], drives[table.lowers]
     names = muscles[0].rpartition(".")[0], muscles[1].rpartition(".")[0]
     stepper = LimbStepper(build_limb(model), activation_times(model), path_rates=model.path_rates)
@@ -96,18 +96,18 @@ def _drives(tables: RigTables) -> dict[str, str]:
     return {name: output.drives for name, output in _outputs(tables).items()}
 
 
-def _build(given: ControlInputs) -> Antagonists:
-    tables, table = given.tables, given.tables.controller
+def _build(inputs: ControlInputs) -> Antagonists:
+    tables, table = inputs.tables, inputs.tables.controller
     signal = signals_of(tables.devices)[table.channel]
-    index = given.layout.index(table.channel)
-    channel = given.layout.channels[index]
+    index = inputs.layout.index(table.channel)
+    channel = inputs.layout.channels[index]
     reference = build_signal(signals_in(tables.reference)[table.channel])
-    outputs, period_s = _outputs(tables), given.period_s
+    outputs, period_s = _outputs(tables), inputs.period_s
     names = list(outputs)
     statics = statics_of(table, tables.model, signal, _drives(tables))
     pair = outputs[table.raises], outputs[table.lowers]
     rate_max_per_s = min(output.rate_max_per_s for output in pair)
-    n_ticks = max(1, round(given.duration_s / period_s))
+    n_ticks = max(1, round(inputs.duration_s / period_s))
     movement = plan_movement(table, statics, reference, rate_max_per_s, period_s, n_ticks)
     return Antagonists(
         reference,
@@ -127,8 +127,8 @@ def _build(given: ControlInputs) -> Antagonists:
 def check_activations(tables: RigTables, model: object) -> Faults:
     """Check that outputs that activate muscles have a range within 0 to 1."""
     for name, card in cards_of(tables.devices).items():
-        for own, output in card.outputs.items():
-            key = f"devices.{name}.outputs.{own}"
+        for written, output in card.outputs.items():
+            key = f"devices.{name}.outputs.{written}"
             if output.drives.endswith(".activation") and not 0.0 <= output.min < output.max <= 1.0:
                 yield (
                     key,

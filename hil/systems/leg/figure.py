@@ -45,8 +45,8 @@ class LimbPicture:
         self.muscles = tuple(muscle.name for muscle in limb.muscles)
         self.angles = tuple(f"{name}.angle_model_rad" for name in limb.coordinates)
         self.activations = tuple(outputs.get(f"{name}.activation", "") for name in self.muscles)
-        given = [a for j in joints for a in (j.angles_rad or (0.0,) * j.n_angles)]
-        self.start = np.array(given, dtype=float)
+        angles = [a for j in joints for a in (j.angles_rad or (0.0,) * j.n_angles)]
+        self.start = np.array(angles, dtype=float)
         self._ends = {
             body: np.array([j.at_parent_m for j in joints if j.parent == body]).reshape(-1, 3)
             for body in self.bones

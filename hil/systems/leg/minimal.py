@@ -371,8 +371,8 @@ def energy(p, k, q, v):  # type: ignore[no-untyped-def]
         ux, uy, uz = k.v[i, 0] + gx, k.v[i, 1] + gy, k.v[i, 2] + gz
         kinetic += 0.5 * m * (ux * ux + uy * uy + uz * uz)
         for j in range(3):
-            own = k.turn[i, 0, j] * wx + k.turn[i, 1, j] * wy + k.turn[i, 2, j] * wz
-            kinetic += 0.5 * p.inertia[i, j] * own * own
+            spin = k.turn[i, 0, j] * wx + k.turn[i, 1, j] * wy + k.turn[i, 2, j] * wz
+            kinetic += 0.5 * p.inertia[i, j] * spin * spin
         x, y, z = k.place[i, 0] + cx, k.place[i, 1] + cy, k.place[i, 2] + cz
         potential -= m * (p.gravity[0] * x + p.gravity[1] * y + p.gravity[2] * z)
     return kinetic, potential

@@ -116,10 +116,10 @@ class Muscles:
 
     def rates(self, l_CE: Array, l_MTC: Array, v_MTC: Array, q: Array) -> tuple[Array, ...]:
         """Return the rate of l_CE, the tendon force F_MTC, and F_CE."""
-        given = np.broadcast_arrays(l_CE, l_MTC, v_MTC, q)
-        shape = given[0].shape
+        arrays = np.broadcast_arrays(l_CE, l_MTC, v_MTC, q)
+        shape = arrays[0].shape
         n_muscles = len(self.parameters)
-        flat = [np.ascontiguousarray(g, dtype=float).reshape(-1, n_muscles) for g in given]
+        flat = [np.ascontiguousarray(g, dtype=float).reshape(-1, n_muscles) for g in arrays]
         out = np.empty((3, *flat[0].shape))
         _rates(self.parameters, flat[0], flat[1], flat[2], flat[3], out)
         return out[0].reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
@@ -132,15 +132,15 @@ class Muscles:
         ModelError
             A muscle's path is no longer than its slack tendon.
         """
-        found = np.empty(len(self.parameters))
+        l_CE = np.empty(len(self.parameters))
         for i, p in enumerate(self.parameters):
             if l_MTC[i] <= p[L_SEE0]:
                 raise ModelError(
                     f"{i}: its path of {l_MTC[i]:.4g} m is no longer than its slack tendon of "
                     f"{p[L_SEE0]:g} m: lower l_SEE_0_m or lengthen the path"
                 )
-            found[i] = equilibrium(p, l_MTC[i], q[i])
-        return found
+            l_CE[i] = equilibrium(p, l_MTC[i], q[i])
+        return l_CE
 
 
 @njit(cache=True, error_model="numpy")

@@ -18,11 +18,12 @@ Source: computed muscle control, Thelen & Anderson 2006, J. Biomech. 39(6), with
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Indices
 from hil.systems.leg import muscle
 from hil.systems.leg.statics import JointStatics
 
@@ -107,8 +108,9 @@ def rehearse(
         works = statics.up if missing * statics.sign > 0.0 else statics.down
         tension[works] += missing / arms[works]
         s.look(before)
-        _activations(s.scratch.muscles, s.x[2 * s.n_q :], s.work.length, s.work.rate, tension,
-                     pair, settings.T_s, statics.least, activations[k])  # fmt: skip
+        fibres = _Fibres(s.x[2 * s.n_q :], s.work.length, s.work.rate, tension)
+        limits = (settings.T_s, statics.least)
+        _activations(s.scratch.muscles, fibres, pair, limits, activations[k])
         if len(s.scratch.times):
             _stimulations(
                 s.scratch.times, s.x[-s.n_m :], pair, period_s, statics.least, activations[k]
@@ -129,19 +131,33 @@ def _angles(statics: JointStatics, height_m: Array) -> Array:
     return angles
 
 
+class _Fibres(NamedTuple):
+    """Lengths, rate and the tension demanded, (M,) each."""
+
+    l_CE: Array
+    l_MTC: Array
+    v_MTC: Array
+    tension: Array
+
+
 @njit(cache=True, error_model="numpy")
-def _activations(  # type: ignore[no-untyped-def]
-    parameters, l_ce, l_mtc, v_mtc, tension, pair, within_s, least, q
-):
-    """Compute activations at which the fibres stretch their tendons to these tensions."""
+def _activations(
+    parameters: Array, fibres: _Fibres, pair: Indices, limits: tuple[float, float], q: Array
+) -> None:
+    """Compute activations at which the fibres stretch their tendons to these tensions.
+
+    `limits` is the time within which they do, and the least activation.
+    """
+    l_CE, l_MTC, v_MTC, tension = fibres
+    within_s, least = limits
     for i in pair:
         p = parameters[i]
-        stretch = muscle.serial_length(p, tension[i]) - (l_mtc[i] - l_ce[i])
-        wanted = v_mtc[i] - stretch / within_s
+        stretch = muscle.serial_length(p, tension[i]) - (l_MTC[i] - l_CE[i])
+        wanted = v_MTC[i] - stretch / within_s
         low, high = least, 1.0
         for _ in range(_BISECTIONS):
             q[i] = 0.5 * (low + high)
-            v, _, _ = muscle.rate(p, l_ce[i], l_mtc[i], v_mtc[i], q[i])
+            v, _, _ = muscle.rate(p, l_CE[i], l_MTC[i], v_MTC[i], q[i])
             if v > wanted:
                 low = q[i]
             else:

@@ -288,11 +288,11 @@ def look(p, k, r, x, u):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
     """Advance x by a duration with u constant; return False if no step converges."""
-    gone = 0.0
-    while gone < duration:
+    elapsed = 0.0
+    while elapsed < duration:
         _jacobian(p, k, r, x, u)
         while True:
-            left = duration - gone
+            left = duration - elapsed
             h = min(r.control[0], r.control[2])
             last = h >= left * (1.0 - 1e-9)
             if last:
@@ -311,7 +311,7 @@ def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
                 return False
         r.counts[0] += 1
         x[:] = r.y[1]
-        gone = duration if last else gone + h
+        elapsed = duration if last else elapsed + h
         if not last or factor < 1.0 or h >= r.control[0]:
             r.control[0] = h * factor
         else:

@@ -92,6 +92,6 @@ class LimbSystem:
             "kij,kj->ki", s.work.turn[self._links], self._at
         )
         y[n_q : n_q + 3 * n_points] = places.ravel()
-        own = y[n_q + 3 * n_points :].reshape(n_m, 4)
-        own[:, 0], own[:, 1] = s.scratch.force[:, 0], s.work.length
-        own[:, 2], own[:, 3] = s.x[2 * n_q : 2 * n_q + n_m], s.scratch.force[:, 1]
+        of_muscles = y[n_q + 3 * n_points :].reshape(n_m, 4)
+        of_muscles[:, 0], of_muscles[:, 1] = s.scratch.force[:, 0], s.work.length
+        of_muscles[:, 2], of_muscles[:, 3] = s.x[2 * n_q : 2 * n_q + n_m], s.scratch.force[:, 1]

@@ -109,7 +109,7 @@ def evaluate(run: xr.Dataset) -> Impact:
         _angle_step_rad(tables),
     )
     gamma_deg = controller.gamma_deg
-    found: list[list[Trial]] = [[] for _ in gamma_deg]
+    trials: list[list[Trial]] = [[] for _ in gamma_deg]
     failed = []
     t_s, q_rad, force_N = _signals(run, tables)
     trial_of, phase = run.trial.values, run.phase.values
@@ -118,7 +118,7 @@ def evaluate(run: xr.Dataset) -> Impact:
         rows = np.flatnonzero((trial_of == number) & np.isin(phase, (APPROACH, CONTACT)))
         case = number % len(gamma_deg)
         try:
-            found[case].append(
+            trials[case].append(
                 analyse(rig, pose.assembly, t_s[rows], q_rad[rows], force_N[rows], known)
             )
         except ModelError as error:
@@ -129,11 +129,11 @@ def evaluate(run: xr.Dataset) -> Impact:
     cases = [
         Case(
             gamma_deg=gamma,
-            trials=found[i],
+            trials=trials[i],
             predicted=_predicted(ideal, i),
             rough=rough[i],
             band=_of_case(band, i),
-            at_speed=_at_speed(rig, pose, controller.energy_J, model.elbows, found[i]),
+            at_speed=_at_speed(rig, pose, controller.energy_J, model.elbows, trials[i]),
         )
         for i, gamma in enumerate(gamma_deg)
     ]

@@ -247,12 +247,12 @@ class ImpactControl:
         if self._phase == APPROACH:
             # speed v (1 - cos(pi t / t_a)) / 2 up to t_a, then v
             t_a = timing.accelerate_s
-            gone, pace, gain = since - t_a / 2.0, 1.0, 0.0
+            elapsed, pace, gain = since - t_a / 2.0, 1.0, 0.0
             if since < t_a:
                 turn = pi * since / t_a
-                gone, pace = (since - t_a / pi * sin(turn)) / 2.0, (1.0 - cos(turn)) / 2.0
+                elapsed, pace = (since - t_a / pi * sin(turn)) / 2.0, (1.0 - cos(turn)) / 2.0
                 gain = pi / (2.0 * t_a) * sin(turn)
-            return x + gone * vx, y + gone * vy, pace * vx, pace * vy, gain * vx, gain * vy
+            return x + elapsed * vx, y + elapsed * vy, pace * vx, pace * vy, gain * vx, gain * vy
         if self._phase == CONTACT:
             return x + timing.run_up_s * vx, y + timing.run_up_s * vy, 0.0, 0.0, 0.0, 0.0
         if self._phase == DONE:

@@ -68,8 +68,8 @@ def check_angles(tables: RigTables, model: object) -> Faults:
             )
 
 
-def _build(given: ControlInputs) -> ImpactControl:
-    return _control(given, given.layout)
+def _build(inputs: ControlInputs) -> ImpactControl:
+    return _control(inputs, inputs.layout)
 
 
 def _check(run: SystemRun) -> Faults:

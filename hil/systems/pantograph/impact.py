@@ -120,7 +120,7 @@ def with_friction(pose: Pose, ideal: Impacts, mu: float) -> list[NonIdeal | None
     F_t = -mu s F_n with the sign s of sliding, which must be the same before and after. After a
     reversal, the result would depend on how the impulse is distributed over time.
     """
-    found: list[NonIdeal | None] = []
+    events: list[NonIdeal | None] = []
     for i in range(len(ideal.gamma_deg)):
         qdot = ideal.split.v_c[i] + ideal.split.v_a[i]
         before = float(pose.J_m[0] @ qdot)
@@ -128,8 +128,8 @@ def with_friction(pose: Pose, ideal: Impacts, mu: float) -> list[NonIdeal | None
         event = nonideal(pose.M_kg_m2, pose.A_m, qdot, D=mu * slides * pose.J_m[:1].T)
         after = float(pose.J_m[0] @ event.qdot_after)
         turns = min(slides * before, slides * after) < -1e-9
-        found.append(None if turns else event)
-    return found
+        events.append(None if turns else event)
+    return events
 
 
 def gamma_of_xi_1_deg(pose: Pose) -> float:
@@ -157,18 +157,18 @@ def bands(
     if not ok.all():
         raise ModelError("the pose is out of reach within the rounding of the parameters")
     keys = ("speed_m_per_s", "T_c_J", "T_a_J", "xi", "impulse_N_s")
-    found = {key: np.empty((2, len(gamma))) for key in keys}
+    extremes = {key: np.empty((2, len(gamma))) for key in keys}
     for i, direction in enumerate(directions):
-        there = np.broadcast_to(direction, (len(corners), 2))
+        same = np.broadcast_to(direction, (len(corners), 2))
         speed = None if speeds_m_per_s is None else float(np.atleast_1d(speeds_m_per_s)[i])
-        one = _impacts(M, J, np.full(len(corners), gamma[i]), there, energy_J, speed)
+        one = _impacts(M, J, np.full(len(corners), gamma[i]), same, energy_J, speed)
         values = (one.speed_m_per_s, one.split.T_c_J, one.split.T_a_J, one.split.xi,
                   one.impulse_N_s)  # fmt: skip
         for key, value in zip(keys, values, strict=True):
-            found[key][:, i] = value.min(), value.max()
+            extremes[key][:, i] = value.min(), value.max()
     best = np.array([_best_angle_deg(M[i], J[i]) for i in range(len(corners))])
-    found["gamma_of_xi_1_deg"] = np.array([best.min(), best.max()])
-    return found
+    extremes["gamma_of_xi_1_deg"] = np.array([best.min(), best.max()])
+    return extremes
 
 
 def _best_angle_deg(M: Array, J: Array) -> float:
@@ -189,11 +189,11 @@ def workspace_map(
     many = np.broadcast_to(pantograph.vector, (len(places), len(pantograph.vector))).copy()
     M, J, ok = matrices(many, places, *TURNS[elbows])
     directions = np.broadcast_to(approach(gamma_deg)[0], places.shape)
-    found = _impacts(M, J, np.full(len(places), gamma_deg), directions, 1.0)
+    impacts = _impacts(M, J, np.full(len(places), gamma_deg), directions, 1.0)
     shape, hidden = x.shape, ~ok.reshape(x.shape)
-    speed_y = directions[:, 1] * found.speed_m_per_s
-    mass = found.impulse_N_s / speed_y
+    speed_y = directions[:, 1] * impacts.speed_m_per_s
+    mass = impacts.impulse_N_s / speed_y
     return (
-        np.ma.masked_array(found.split.xi.reshape(shape), hidden),
+        np.ma.masked_array(impacts.split.xi.reshape(shape), hidden),
         np.ma.masked_array(mass.reshape(shape), hidden),
     )

@@ -102,8 +102,8 @@ def analyse(
     ModelError
         There is no contact, too little before it, or no end of compression.
     """
-    there = np.isfinite(t_s) & np.isfinite(q_rad).all(axis=1) & np.isfinite(force_N).all(axis=1)
-    t, q, F = t_s[there], q_rad[there], force_N[there]
+    complete = np.isfinite(t_s) & np.isfinite(q_rad).all(axis=1) & np.isfinite(force_N).all(axis=1)
+    t, q, F = t_s[complete], q_rad[complete], force_N[complete]
     first = _onset_index(t, F[:, 0])
     quiet = (t > t[first] - BIAS_S) & (t < t[first] - CLEAR_S)
     if quiet.sum() < LEAST_SAMPLES:
@@ -140,13 +140,13 @@ def analyse(
     v_end = v_before + W @ J_end
 
     normal_N = F[:, 0]
-    gone = np.flatnonzero(
+    left = np.flatnonzero(
         (np.arange(len(t)) > np.argmax(normal_N)) & (normal_N < 0.02 * normal_N.max())
     )
     closure = float("nan")
-    if gone.size:
-        by_force = (W @ impulse[np.searchsorted(times, t[gone[0]])])[1]
-        v_after = _v_after(rig, assembly, t, q, float(t[gone[0]]))
+    if left.size:
+        by_force = (W @ impulse[np.searchsorted(times, t[left[0]])])[1]
+        v_after = _v_after(rig, assembly, t, q, float(t[left[0]]))
         closure = float((v_after - v_before[1]) / by_force)
     T_c, T_a = _split(v_before[None], W)
     _, T_a_end = _split(v_end[None], W)
@@ -204,8 +204,8 @@ def _onset_s(t: Array, normal_N: Array, first: int) -> float:
     # t as a polynomial of the force, read at zero
     order = 2 if len(rise) >= 5 else 1
     t0 = float(t[rise[0]])
-    found = np.polynomial.polynomial.polyfit(normal_N[rise], t[rise] - t0, order)[0] + t0
-    return float(np.clip(found, t[max(first - 2, 0)], t[first]))
+    onset_s = np.polynomial.polynomial.polyfit(normal_N[rise], t[rise] - t0, order)[0] + t0
+    return float(np.clip(onset_s, t[max(first - 2, 0)], t[first]))
 
 
 def _v_after(rig: Pantograph, assembly: Assembly, t: Array, q: Array, release_s: float) -> float:

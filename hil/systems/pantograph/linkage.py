@@ -82,8 +82,8 @@ class Pose:
 
     def qdot(self, v_m_per_s: ArrayLike) -> Array:
         """Return (q1', q3') for this velocity of E."""
-        found: Array = np.linalg.solve(self.J_m, np.asarray(v_m_per_s, dtype=float))
-        return found
+        qdot: Array = np.linalg.solve(self.J_m, np.asarray(v_m_per_s, dtype=float))
+        return qdot
 
 
 class Pantograph:

@@ -1,5 +1,7 @@
 """Control stage of cells that follow the set point of any channel, such as a curvature."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,35 +34,44 @@ class MaskRecruiter:
         """Do nothing: there are no columns."""
 
 
-class SignalCells(CellStage):
-    """Control stage: a set point, a channel's reading and a recruiter.
+@dataclass(frozen=True)
+class FollowedChannel:
+    """The channel that follows the set point.
 
-    Parameters
+    Attributes
     ----------
-    index : index of the channel in the readings
+    index : among the readings
     reference_column, demand_column, units : of the row
-    rest : value of the channel with all cells off, which is the recruiter's zero
+    rest : its value with all cells off, which is the recruiter's zero
     """
+
+    index: int
+    reference_column: str
+    demand_column: str
+    units: str
+    rest: float
+
+
+class SignalCells(CellStage):
+    """Control stage: a set point, a channel's reading and a recruiter."""
 
     def __init__(
         self,
         reference: Steerable,
         recruiter: Recruiter,
-        index: int,
-        reference_column: str,
-        demand_column: str,
-        units: str,
-        rest: float,
+        channel: FollowedChannel,
         n_cells: int,
     ) -> None:
         law = recruiter.controller if isinstance(recruiter, MaskRecruiter) else None
         columns = [
-            Column(reference_column, units, "reference", "set point; NaN where there is none"),
-            Column(demand_column, units, "commanded", "what the controller asks the cells for"),
+            Column(channel.reference_column, channel.units, "reference",
+                   "set point; NaN where there is none"),
+            Column(channel.demand_column, channel.units, "commanded",
+                   "what the controller asks the cells for"),
             *recruiter.columns,
-        ]
+        ]  # fmt: skip
         super().__init__(reference, columns, law)
-        self.recruiter, self._index, self._rest = recruiter, index, rest
+        self.recruiter, self._index, self._rest = recruiter, channel.index, channel.rest
         self._estimate = ArrayEstimate(
             cells=np.zeros(n_cells, dtype=np.uint8),
             usable=np.ones(n_cells, dtype=np.uint8),
@@ -73,8 +84,8 @@ class SignalCells(CellStage):
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         super().bind(frame, measured, commands)
         self._reported = frame.cells("cells_reported")
-        there = any(column.name == "cells_open" for column in frame.columns)
-        self._open = frame.cells("cells_open") if there else None
+        reports_open = any(column.name == "cells_open" for column in frame.columns)
+        self._open = frame.cells("cells_open") if reports_open else None
 
     def step(self, t_s: float) -> None:
         estimate, values = self._estimate, self._values

@@ -29,7 +29,7 @@ from hil.systems.array.recruitment.control import BroadcastRecruiter
 from hil.systems.array.recruitment.stage import ForceControl
 from hil.systems.array.tables_recruitment import BroadcastTable
 from hil.systems.soft.build import first_that_falls, static_levels
-from hil.systems.soft.control import MaskRecruiter, SignalCells
+from hil.systems.soft.control import FollowedChannel, MaskRecruiter, SignalCells
 
 REACH_SLACK = 0.02  # relative amount by which a set point may exceed the reach of the cells
 
@@ -51,36 +51,37 @@ def _levels(run: SystemRun) -> NDArray[np.float64]:
 
 
 def _signal_cells(
-    given: ControlInputs, recruiter: MaskRecruiter | BroadcastRecruiter, rest: float
+    inputs: ControlInputs, recruiter: MaskRecruiter | BroadcastRecruiter, rest: float
 ) -> SignalCells:
-    name, follows = _followed(given)
-    index = given.layout.index(name)
-    channel = given.layout.channels[index]
-    return SignalCells(
-        Steerable(build_signal(follows)), recruiter, index, channel.column("reference"),
-        channel.column("demand"), units(channel.suffix), rest, given.model.arrays.n_cells,
-    )  # fmt: skip
+    name, follows = _followed(inputs)
+    index = inputs.layout.index(name)
+    channel = inputs.layout.channels[index]
+    followed = FollowedChannel(
+        index, channel.column("reference"), channel.column("demand"), units(channel.suffix), rest
+    )
+    reference = Steerable(build_signal(follows))
+    return SignalCells(reference, recruiter, followed, inputs.model.arrays.n_cells)
 
 
-def _build_schedule(given: ControlInputs) -> ForceControl:
-    return ForceControl(NoReference(), schedule_of(given), None)
+def _build_schedule(inputs: ControlInputs) -> ForceControl:
+    return ForceControl(NoReference(), schedule_of(inputs), None)
 
 
-def _build_pid(given: ControlInputs) -> SignalCells:
-    table = given.tables.controller
+def _build_pid(inputs: ControlInputs) -> SignalCells:
+    table = inputs.tables.controller
     gains = PidGains(table.k_p, table.k_i_per_s, table.k_d_s, table.derivative_filter_s)
-    order, levels = _order_of(given), _levels(given)
-    pid = Pid(gains, levels, order, Switching(table.hysteresis, table.dwell_s), given.period_s)
-    return _signal_cells(given, MaskRecruiter(pid), 0.0)
+    order, levels = _order_of(inputs), _levels(inputs)
+    pid = Pid(gains, levels, order, Switching(table.hysteresis, table.dwell_s), inputs.period_s)
+    return _signal_cells(inputs, MaskRecruiter(pid), 0.0)
 
 
-def _build_broadcast(given: ControlInputs) -> SignalCells:
-    table, levels = given.tables.controller, _levels(given)
+def _build_broadcast(inputs: ControlInputs) -> SignalCells:
+    table, levels = inputs.tables.controller, _levels(inputs)
     levels_apart = np.diff(levels)
     zone = 0.5 * float(levels_apart.max()) * (1.0 + 1e-9)
     caster = Broadcaster(BroadcastLaw(table.law, table.gain, zone, table.period_s), levels_apart)
-    recruiter = BroadcastRecruiter(caster, levels_apart, "measured", given.seed % 2**SEED_BITS)
-    return _signal_cells(given, recruiter, float(levels[0]))
+    recruiter = BroadcastRecruiter(caster, levels_apart, "measured", inputs.seed % 2**SEED_BITS)
+    return _signal_cells(inputs, recruiter, float(levels[0]))
 
 
 def _check_schedule(run: SystemRun) -> Faults:

@@ -178,5 +178,5 @@ def carve(ints, floats):  # type: ignore[no-untyped-def]
 def views(ints: Indices, floats: Array) -> Parts:
     """Return the same views in Python."""
     in_python: Any = carve
-    found: Parts = in_python.py_func(ints, floats)
-    return found
+    parts: Parts = in_python.py_func(ints, floats)
+    return parts

@@ -89,8 +89,8 @@ class SoftArraySystem:
         self.links, self.muscles, self.arrays, self.period_s = links, muscles, arrays, period_s
         self.cell_names = tuple(arrays.cell_names)
         ends = [f"{array}.{side}_N" for array in arrays.arrays for side in ("left", "right")]
-        own = ("curvature_1_per_m", "tip_x_m", "tip_y_m", "touch_N")
-        self.outputs = (*ends, *(f"{link}.{what}" for link in links for what in own))
+        named = ("curvature_1_per_m", "tip_x_m", "tip_y_m", "touch_N")
+        self.outputs = (*ends, *(f"{link}.{what}" for link in links for what in named))
         self.activation = Activation(activation, period_s)
         self.wires: SmaWires = self.activation.wires
         self._check()
@@ -268,13 +268,13 @@ class SoftArraySystem:
         self.y[:at] = self.linear.y
         touch_N = self.soft.touch_N()
         for name, link in self.links.items():
-            own = self._bodies[name]
-            turn = np.cumsum(self.soft.q[own])
+            body = self._bodies[name]
+            turn = np.cumsum(self.soft.q[body])
             s, angle = link.beam.length_m / link.segments, link.angle_rad + turn
             self.y[at : at + 4] = (
                 turn[-1] / (link.beam.length_m - 0.5 * s),
                 s * np.cos(angle).sum(),
                 s * np.sin(angle).sum(),
-                touch_N[own].sum() if self._has_ground else 0.0,
+                touch_N[body].sum() if self._has_ground else 0.0,
             )
             at += 4

@@ -57,8 +57,8 @@ class Body:
     @property
     def inertia(self) -> Array:
         """Inertia (3, 3) about the centre."""
-        given = np.asarray(self.inertia_kg_m2, dtype=float)
-        return np.diag(given) if given.shape == (3,) else given
+        inertia = np.asarray(self.inertia_kg_m2, dtype=float)
+        return np.diag(inertia) if inertia.shape == (3,) else inertia
 
 
 @dataclass(frozen=True)

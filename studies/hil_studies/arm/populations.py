@@ -89,11 +89,11 @@ def solve(arm: Arm, t_s: Array, places_m: Array, start: Array, lag_s: float) -> 
         e_rate = (wanted - fingertip_m(arm, angles) - e) / lag_s
         return np.concatenate([e_rate, k * jacobian(arm, angles).T @ e])
 
-    found = scipy.integrate.solve_ivp(
+    solution = scipy.integrate.solve_ivp(
         rates, (t_s[0], t_s[-1]), np.concatenate([np.zeros(3), start]), t_eval=t_s,
         method="LSODA", rtol=1e-6, atol=1e-8,
     )  # fmt: skip
-    angles: Array = found.y[3:].T
+    angles: Array = solution.y[3:].T
     return angles
 
 
@@ -131,7 +131,7 @@ def compare(arm: Arm) -> list[dict[str, Any]]:
     return rows
 
 
-def as_rows(found: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def as_rows(results: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the table, and checks of the rates against those of the linearised circuit."""
     table = as_table(
         "Eq (15) by two neural populations (assumed) and directly",
@@ -139,13 +139,13 @@ def as_rows(found: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str,
          "us a sample", "directly us"],
         [[f"{1e3 * r['lag_s']:g}", f"{r['slowest_rate_per_s']:.1f}", f"{r['converged_s']:.3f}",
           f"{r['moving_rms_mm']:.2f}", f"{max(r['moving_angle_deg']):.2f}",
-          f"{r['circuit_us']:.0f}", f"{r['direct_us']:.1f}"] for r in found],
+          f"{r['circuit_us']:.0f}", f"{r['direct_us']:.1f}"] for r in results],
     )  # fmt: skip
     return table, [
         check(f"populations, lag {1e3 * r['lag_s']:g} ms: rate of convergence",
               r["found_rate_per_s"], f"{r['slowest_rate_per_s']:.4g}", "1/s",
               tolerance=0.01 * r["slowest_rate_per_s"])
-        for r in found
+        for r in results
     ]  # fmt: skip
 
 
@@ -156,11 +156,11 @@ def _tips(arm: Arm, angles: Array) -> Array:
     return tips
 
 
-def draw(found: list[dict[str, Any]]) -> Figure:
+def draw(results: list[dict[str, Any]]) -> Figure:
     """Draw the circuit's convergence to a fixed fingertip, and its error while the arm moves."""
     with styled_figure(8.4, 3.6) as figure:
         left, right = figure.subplots(1, 2)
-        for row, colour in zip(found, (MEASURED, MODEL, CELL), strict=True):
+        for row, colour in zip(results, (MEASURED, MODEL, CELL), strict=True):
             label = f"lag {1e3 * row['lag_s']:g} ms"
             left.semilogy(row["t_s"], row["still_mm"], color=colour, lw=1.2, label=label)
             right.plot(row["t_s"], row["moving_mm"], color=colour, lw=1.2, label=label)

@@ -120,13 +120,13 @@ def track(
     """
     loop = Loop(arm, actuation, errors)
     t_s = np.linspace(0.0, MOVEMENT_S, SAMPLES)
-    found = scipy.integrate.solve_ivp(
+    solution = scipy.integrate.solve_ivp(
         loop, (0.0, MOVEMENT_S), loop.start(), method="LSODA", t_eval=t_s, rtol=tolerance,
         atol=tolerance,
     )  # fmt: skip
-    if not found.success or found.y.shape[1] < SAMPLES:
-        raise ModelError(f"the movement could not be integrated: {found.message}")
-    desired, x = printed_motion(t_s), found.y.T
+    if not solution.success or solution.y.shape[1] < SAMPLES:
+        raise ModelError(f"the movement could not be integrated: {solution.message}")
+    desired, x = printed_motion(t_s), solution.y.T
     return Tracking(
         desired, x[:, :9], arm.places_m(x[:, :9])[:, 2], arm.places_m(desired.theta)[:, 2],
         np.array([loop.torques(t, state) for t, state in zip(t_s, x, strict=True)]),

@@ -52,7 +52,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     arm = Arm(gravity_m_per_s2=values.gravity_m_per_s2, long_axis=values.long_axis)
     errors = values.errors or ("attitude" if values.actuation == "stiff" else "bryant")
     movement = track(arm, values.actuation, errors)
-    found = _figures_of(movement)
+    results = _figures_of(movement)
     needed = np.abs(
         arm.pair_torques(
             movement.desired.theta, movement.desired.rate, movement.desired.acceleration
@@ -65,11 +65,11 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "title": "The pointing arm: torques of the published movement, and tracking errors",
         "reading": reading,
         "errors": errors,
-        **found,
+        **results,
         "needed_torque_N_m": needed,
         "populations": populations,
-        "tables": [_table(found), table],
-        "checks": [*_checks(values, errors, found, needed), *rates],
+        "tables": [_table(results), table],
+        "checks": [*_checks(values, errors, results, needed), *rates],
         "figures": [
             saved(out, "fig7.png", _draw_angles(movement, values.actuation),
                   f"Fig. 7: the four Bryant angles as desired (left) and as the arm moves (right). "
@@ -104,14 +104,14 @@ def _figures_of(movement: Tracking) -> dict[str, Any]:
     }
 
 
-def _table(found: dict[str, Any]) -> dict[str, Any]:
+def _table(results: dict[str, Any]) -> dict[str, Any]:
     rows = [
         [name, f"{rms:.2f}", f"{most:.2f}"]
         for name, rms, most in zip(
-            NAMES, found["angle_rms_deg"], found["angle_max_deg"], strict=True
+            NAMES, results["angle_rms_deg"], results["angle_max_deg"], strict=True
         )
     ]
-    rows.append(["fingertip (mm)", f"{found['tip_rms_mm']:.2f}", f"{found['tip_max_mm']:.2f}"])
+    rows.append(["fingertip (mm)", f"{results['tip_rms_mm']:.2f}", f"{results['tip_max_mm']:.2f}"])
     return as_table("Errors, in degrees", ["", "RMS", "largest"], rows)
 
 
@@ -122,15 +122,15 @@ def _check(what: str, value: float, expected: str, unit: str) -> dict[str, Any]:
 
 
 def _checks(
-    values: Values, errors: str, found: dict[str, Any], needed: Any
+    values: Values, errors: str, results: dict[str, Any], needed: Any
 ) -> list[dict[str, Any]]:
     rms, most = EXPECTED[values.actuation]
     checks = [
-        _check(f"{values.actuation}: fingertip, RMS", found["tip_rms_mm"], rms, "mm"),
-        _check(f"{values.actuation}: fingertip, largest", found["tip_max_mm"], most, "mm"),
+        _check(f"{values.actuation}: fingertip, RMS", results["tip_rms_mm"], rms, "mm"),
+        _check(f"{values.actuation}: fingertip, largest", results["tip_max_mm"], most, "mm"),
     ]
     if values.actuation == "feedforward":
-        for name, value, expected in zip(NAMES, found["angle_rms_deg"], ANGLES_DEG, strict=True):
+        for name, value, expected in zip(NAMES, results["angle_rms_deg"], ANGLES_DEG, strict=True):
             checks.append(_check(f"{name}, RMS", float(value), expected, "deg"))
     for joint, value, expected in zip(JOINTS, needed, TORQUES_N_M, strict=True):
         checks.append(_check(f"{joint}: torque the movement needs", value, expected, "N m"))

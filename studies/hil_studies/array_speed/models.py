@@ -55,13 +55,13 @@ def compare() -> list[dict[str, Any]]:
 def as_text(rows: list[dict[str, Any]]) -> str:
     """Return the rows as a table, with step times relative to this package."""
     lines = [f"{'':<14}{'tool':<30}{'build':>10}{'a step':>12}{'ratio':>8}{'error':>10}"]
-    own: dict[str, float] = {}
+    ours: dict[str, float] = {}
     for row in rows:
-        own.setdefault(row["size"], row.get("step_s", float("nan")))
+        ours.setdefault(row["size"], row.get("step_s", float("nan")))
         if "step_s" not in row:
             lines.append(f"{row['size']:<14}{row['tool']:<30}{row['why']}")
             continue
-        ratio = row["step_s"] / own[row["size"]]
+        ratio = row["step_s"] / ours[row["size"]]
         lines.append(
             f"{row['size']:<14}{row['tool']:<30}{1e3 * row['build_s']:>7.1f} ms"
             f"{1e6 * row['step_s']:>9.2f} us{ratio:>8.1f}{row['error']:>10.1e}"

@@ -42,11 +42,11 @@ def compare() -> dict[str, Any]:
     measured; there the optimal controller uses another planner, which also plans modulated power,
     and learns the wires.
     """
-    found = {}
+    times = {}
     for name, experiment in EXPERIMENTS.items():
         bare = [_ticks(experiment, failures=False) for _ in range(ROUNDS)]
         tested = [_ticks(experiment, failures=True) for _ in range(ROUNDS)]
-        found[name] = {
+        times[name] = {
             "tick_p50_s": statistics.median(float(np.median(t)) for t in bare),
             "dearest_s": statistics.median(_dearest_s(t) for t in bare),
             "tested_p50_s": statistics.median(float(np.median(t)) for t in tested),
@@ -58,20 +58,20 @@ def compare() -> dict[str, Any]:
     for name, sets in as_wires.items():
         experiment = EXPERIMENTS[name.partition(",")[0]]
         wires = [_ticks(experiment, failures=False, sets=sets) for _ in range(ROUNDS)]
-        found[f"{name}, wires"] = {
+        times[f"{name}, wires"] = {
             "tick_p50_s": statistics.median(float(np.median(t)) for t in wires),
             "dearest_s": statistics.median(_dearest_s(t) for t in wires),
         }
-    return found
+    return times
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(times: dict[str, Any]) -> str:
     """Return the figures as a table."""
     lines = [
         f"{'14 cells, estimate and control, a tick':<44}{'median':>12}{'slowest':>12}"
         f"{'with tests':>14}{'slowest':>12}"
     ]
-    for name, row in found.items():
+    for name, row in times.items():
         aim = "" if name.startswith("optimal") else "   median below 30 us"
         each = [f"{1e6 * value:>9.1f} us" for value in row.values()]
         each[2:] = [f"  {each[2]}", each[3]] if len(each) > 2 else [" " * 26]

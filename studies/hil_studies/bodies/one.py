@@ -23,9 +23,9 @@ CASE_THETA, CASE_OMEGA = (0.3, -0.4, 0.5), (1.0, -0.7, 1.5)
 CASE_AT_2 = ("3.912927164", "-0.104420988", "-1.695351984")
 
 
-def relative(found: Array, exact: Array) -> float:
+def relative(value: Array, exact: Array) -> float:
     """Return the largest difference relative to the largest value."""
-    return float(np.abs(found - exact).max() / np.abs(exact).max())
+    return float(np.abs(value - exact).max() / np.abs(exact).max())
 
 
 def case_torque(t_s: float) -> Array:
@@ -77,9 +77,10 @@ def _hinge(body: OneBody) -> dict[str, float]:
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(20):
         r, omega, N, F = rng.normal(size=(4, 3))
-        given = (body, 1.3, 0.2 * r, attitude(rng.uniform(-3.0, 3.0, 3)), omega, N, F)
+        arguments = (body, 1.3, 0.2 * r, attitude(rng.uniform(-3.0, 3.0, 3)), omega, N, F)
         worst = max(
-            worst, relative(hinge_eliminated(*given).Gamma, hinge_simultaneous(*given).Gamma)
+            worst,
+            relative(hinge_eliminated(*arguments).Gamma, hinge_simultaneous(*arguments).Gamma),
         )
     return {"apart": worst}
 

@@ -35,8 +35,8 @@ class Peer:
                 kind, parent = pin.JointModelSpherical(), self._ids[body.parent]
                 place = np.array(body.at_m) - self._own[body.parent]
             joint = self.model.addJoint(parent, kind, pin.SE3(np.eye(3), place), f"joint{i}")
-            own = pin.Inertia(body.mass_kg, -self._own[i], skeleton.J[self.order[i]])
-            self.model.appendBodyToJoint(joint, own, pin.SE3.Identity())
+            inertia = pin.Inertia(body.mass_kg, -self._own[i], skeleton.J[self.order[i]])
+            self.model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
             self._ids.append(joint)
         self.data = self.model.createData()
 
@@ -85,11 +85,11 @@ class Peer:
             drift.append(self._rate_at(i, r))
         B, k = np.concatenate(rows), 3 * len(rows)
         matrix = np.block([[M, -B.T], [B, np.zeros((k, k))]])
-        found = np.linalg.lstsq(
+        solution = np.linalg.lstsq(
             matrix, np.concatenate((tau - h, -np.concatenate(drift))), rcond=1e-12
         )[0]
-        V_rate, omega_rate = self._parts(q, v, found[: model.nv])
-        return V_rate, omega_rate, found[model.nv :].reshape(-1, 3)
+        V_rate, omega_rate = self._parts(q, v, solution[: model.nv])
+        return V_rate, omega_rate, solution[model.nv :].reshape(-1, 3)
 
     def _parts(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
         self._pin.forwardKinematics(self.model, self.data, q, v, a)
@@ -102,7 +102,7 @@ class Peer:
     def _rate_at(self, i: int, r: Array) -> Array:
         """Return the acceleration, in inertial axes, of body i's point at r from its joint."""
         speed, rate = self.data.v[self._ids[i]], self.data.a[self._ids[i]]
-        own = rate.linear + np.cross(speed.angular, speed.linear)
+        of_point = rate.linear + np.cross(speed.angular, speed.linear)
         turn = np.cross(rate.angular, r) + np.cross(speed.angular, np.cross(speed.angular, r))
-        turned: Array = self.data.oMi[self._ids[i]].rotation @ (own + turn)
+        turned: Array = self.data.oMi[self._ids[i]].rotation @ (of_point + turn)
         return turned

@@ -146,10 +146,10 @@ def _dimensions(skeleton: Skeleton, values: Values) -> list[dict[str, Any]]:
     sizes = skeleton.dimensions
     rng = np.random.default_rng(values.seed)
     for held in [names[:k] for k in range(len(names) + 1)]:
-        found: dict[str, list[float]] = {}
+        differences: dict[str, list[float]] = {}
 
-        def note(what: str, gap: float, found: dict[str, list[float]] = found) -> None:
-            found.setdefault(what, []).append(gap)
+        def note(what: str, gap: float, differences: dict[str, list[float]] = differences) -> None:
+            differences.setdefault(what, []).append(gap)
 
         for _ in range(values.states):
             now, torques = _state(skeleton, values, rng)
@@ -175,7 +175,7 @@ def _dimensions(skeleton: Skeleton, values: Values) -> list[dict[str, Any]]:
         rows += [
             {"stands on": where, "compared": what, "median": float(np.median(gaps)),
              "largest": float(np.max(gaps))}
-            for what, gaps in found.items()
+            for what, gaps in differences.items()
         ]  # fmt: skip
     return rows
 

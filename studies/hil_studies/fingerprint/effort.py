@@ -60,9 +60,9 @@ def derive(topology: Topology, kind: str) -> Symbolic:
             actuator += b * rate
         else:
             series += b * (e_dot - rate)
-        found = sp.solve(actuator - series, rate)[0]
-        inside.append(found)
-        tension = k_pe * e + series.subs(rate, found)
+        solved = sp.solve(actuator - series, rate)[0]
+        inside.append(solved)
+        tension = k_pe * e + series.subs(rate, solved)
         force[i] += tension
         force[j] -= tension
     rates = [*v[1:-1], *(f / m for f in force[1:-1]), *inside]
@@ -110,9 +110,9 @@ def disagreement(model: CellArray, derived: Symbolic, cell: dict[str, Any]) -> f
     values["m"] = float(model.arrays["muscle"].mass_kg[0])
     numbers = {symbol: values[name] for name, symbol in symbols.items()}
     worst = 0.0
-    for symbolic, own in ((A, model.A), (B, model.B)):
+    for symbolic, ours in ((A, model.A), (B, model.B)):
         other: Array = np.array(sp.Matrix(symbolic).subs(numbers).tolist(), dtype=np.float64)
-        worst = max(worst, float(np.abs(other - own).max() / np.abs(own).max()))
+        worst = max(worst, float(np.abs(other - ours).max() / np.abs(ours).max()))
     return worst
 
 

@@ -99,15 +99,15 @@ def over_topologies() -> list[Profile]:
 
     The cells are recruited one by one, weakest first (the size principle).
     """
-    found = []
+    rows = []
     for topology in topologies(N_CELLS):
         if not stands_for_its_mirror_image(topology):
             continue
         model = CellArray.from_fingerprint(topology.text, cell=MIGA, mass_kg=MASS_KG, name="muscle")
         gains = static_gains_N(model, np.ones(model.n_cells), RIGHT)
         order = np.argsort(np.round(gains, 12), kind="stable")
-        found.append(recruited(model, [[int(n)] for n in order], FORCE_ON_N))
-    return [profile for profile in found if profile.rings]
+        rows.append(recruited(model, [[int(n)] for n in order], FORCE_ON_N))
+    return [profile for profile in rows if profile.rings]
 
 
 def checks(groups: Profile, profiles: Sequence[Profile]) -> list[dict[str, Any]]:

@@ -201,10 +201,10 @@ def _group_steps(config: Experiment, duration_s: float) -> dict[int, tuple[Array
 def _groups(steps: dict[int, tuple[Array, float]]) -> list[dict[str, Any]]:
     """Compare each group's own force, in units of group 1, with Fig. 9: 1:1:2:4:8."""
     levels = [0.0, *(final for _, final in steps.values())]
-    own = np.diff(levels) / levels[1]
+    relative = np.diff(levels) / levels[1]
     return [
         check(f"Fig. 9: force of group {group} over group 1", float(value), expected)
-        for group, value, expected in zip(steps, own, ("1", "1", "2", "4", "8"), strict=True)
+        for group, value, expected in zip(steps, relative, ("1", "1", "2", "4", "8"), strict=True)
     ]
 
 

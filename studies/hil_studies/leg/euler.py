@@ -185,7 +185,7 @@ class EulerLimb:
         A, G, w = self._turning(q, q_dot, i)
         child, child_dot = A @ axis, A @ np.cross(w, axis)
         child_bias = A @ np.cross(w, np.cross(w, axis))
-        found = []
+        rows = []
         for direction in (first, np.cross(axis, first)):
             row = np.zeros(self.n)
             at, at_dot, at_bias = direction, np.zeros(3), np.zeros(3)
@@ -196,8 +196,8 @@ class EulerLimb:
                 row[7 * up + 3 : 7 * up + 7] = -child @ B @ skew(direction) @ H
             row[7 * i + 3 : 7 * i + 7] = -at @ A @ skew(axis) @ G
             rest = -(at @ child_bias + 2.0 * at_dot @ child_dot + at_bias @ child)
-            found.append((row, float(at @ child), float(rest)))
-        return found
+            rows.append((row, float(at @ child), float(rest)))
+        return rows
 
     def accelerations(self, q: Array, q_dot: Array, tension_N: Array) -> tuple[Array, Array]:
         """Return q'' and the multipliers, from (24) with (21)."""

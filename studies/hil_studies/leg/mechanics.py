@@ -22,27 +22,27 @@ def disagreement(limb: Limb, n_states: int, seed: int = 0) -> tuple[float, float
     links, body_link = minimal.links_of(limb)
     work, n = minimal.work_for(links), len(links.parent)
     euler = EulerLimb(limb, 0.0, 0.0)
-    own = [body_link[body.name] for body in euler.bodies]
+    order = [body_link[body.name] for body in euler.bodies]
     rng = np.random.default_rng(seed)
     worst = broken = 0.0
     for _ in range(n_states):
         q, v = rng.normal(0.0, 0.5, n), rng.normal(0.0, 3.0, n)
         tension_N, v_dot = rng.uniform(0.0, 500.0, len(limb.muscles)), np.zeros(n)
         minimal.accelerations(links, work, q, v, tension_N, v_dot)
-        c = np.einsum("bij,bj->bi", work.turn[own], links.centre[own])
-        at = euler.place(work.place[own] + c, work.turn[own])
-        rates = euler.rates(at, work.v[own] + np.cross(work.w[own], c), work.w[own])
+        c = np.einsum("bij,bj->bi", work.turn[order], links.centre[order])
+        at = euler.place(work.place[order] + c, work.turn[order])
+        rates = euler.rates(at, work.v[order] + np.cross(work.w[order], c), work.w[order])
         C, Cq, _ = euler.constraints(at, rates)
         broken = max(broken, float(np.abs(C).max()), float(np.abs(Cq @ rates).max()))
         q_ddot, _ = euler.accelerations(at, rates, tension_N)
-        found = euler.turning_rates(at, rates, q_ddot)
-        for a, b in zip(found, _accelerations(links, work, own, v_dot), strict=True):
+        turning = euler.turning_rates(at, rates, q_ddot)
+        for a, b in zip(turning, _accelerations(links, work, order, v_dot), strict=True):
             worst = max(worst, float(np.abs(a - b).max() / np.abs(b).max()))
     return worst, broken
 
 
 def _accelerations(
-    links: minimal.Links, work: minimal.Work, own: list[int], v_dot: Array
+    links: minimal.Links, work: minimal.Work, order: list[int], v_dot: Array
 ) -> tuple[Array, Array]:
     """Return accelerations of centres of mass and angular accelerations, (B, 3) each."""
     n = len(links.parent)
@@ -57,4 +57,4 @@ def _accelerations(
     linear += work.a + links.gravity
     c = np.einsum("bij,bj->bi", work.turn, links.centre)
     linear += np.cross(turning, c) + np.cross(work.w, np.cross(work.w, c))
-    return linear[own], turning[own]
+    return linear[order], turning[order]

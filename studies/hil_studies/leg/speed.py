@@ -103,8 +103,8 @@ def as_text(rows: list[Row]) -> str:
     """Return the rows as a table."""
     lines = [f"{'limb':<28}{'evaluation':>12}{'MuJoCo':>10}{'ratio':>8}{'2.5 s at 1 kHz':>16}"]
     for row in rows:
-        own, peer = row["own_evaluation_s"], row.get("mujoco_evaluation_s")
+        ours, peer = row["own_evaluation_s"], row.get("mujoco_evaluation_s")
         what = f"{row['rig']}: {row['joints']} joints, {row['muscles']} muscles"
-        beside = f"{1e6 * peer:>7.2f} us{own / peer:>8.2f}" if peer else f"{'':>18}"
-        lines.append(f"{what:<28}{1e6 * own:>9.2f} us{beside}{row['run_s']:>14.2f} s")
+        beside = f"{1e6 * peer:>7.2f} us{ours / peer:>8.2f}" if peer else f"{'':>18}"
+        lines.append(f"{what:<28}{1e6 * ours:>9.2f} us{beside}{row['run_s']:>14.2f} s")
     return "\n".join([*lines, "below twice MuJoCo's; below 1 s"])

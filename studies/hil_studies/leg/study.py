@@ -113,7 +113,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         tables, checks = [*tables, published], [*printed, *checks]
     if _as_published(values):
         checks = [*_checks(cases), *checks]
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "title": "The muscle-driven leg: two muscles hold and move an ankle",
         "tables": [_table(cases), *tables],
         "checks": [_mechanics(), *checks],
@@ -121,8 +121,8 @@ def run(out: Path, values: Values) -> dict[str, Any]:
         "notes": _notes(cases),
     }
     if len(pairs) == 1:
-        return {**cases[pairs[0]], **found}
-    return {"cases": {s: {c: cases[s, c] for c in controllers} for s in scenarios}, **found}
+        return {**cases[pairs[0]], **results}
+    return {"cases": {s: {c: cases[s, c] for c in controllers} for s in scenarios}, **results}
 
 
 def _as_published(values: Values) -> bool:
@@ -154,12 +154,12 @@ def _robust_with(values: Values, done: Any) -> Callable[[str, dict[str, float]],
 
 def _without_rates(values: Values, done: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the figures of the thesis's PID where the muscles take the rates of l_MTC as 0."""
-    found, changed = {}, values.model_copy(update={"path_rates": False})
+    results, changed = {}, values.model_copy(update={"path_rates": False})
     for scenario in SCENARIOS:
         for name in READINGS:
-            found[scenario, name + NO_RATES] = _figures_of(_trace(scenario, name, changed))
+            results[scenario, name + NO_RATES] = _figures_of(_trace(scenario, name, changed))
             done(1)
-    return found
+    return results
 
 
 def _plant_sets(values: Values) -> list[str]:
@@ -278,13 +278,13 @@ def _mechanics() -> dict[str, Any]:
 
 def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     """Against print, and against what had been reached before."""
-    found = []
+    checks = []
     for (scenario, controller), c in cases.items():
         name = f"{scenario}, {controller}"
         end = {key: float(c[key][-1]) for key in ("F_TA_N", "F_SOL_N", "q_TA")}
         if controller in ("thesis", "thesis_weak_d") and scenario == "still":
             drop, fits = (0.33, 0.01) if controller == "thesis" else (2.9, 0.05)
-            found += [
+            checks += [
                 check(f"{name}: drop", c["drop_mm"], f"{drop:g}", "mm",
                       agrees=abs(c["drop_mm"] - drop) < fits),
                 check(f"{name}: F_TA at the end", end["F_TA_N"], "24.6", "N",
@@ -296,16 +296,16 @@ def _checks(cases: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]
             ]  # fmt: skip
             if controller == "thesis_weak_d":
                 settled = c["settle_5_percent_of_drop_s"]
-                found.append(check(f"{name}: within 5 % of the drop", settled, "0.56", "s",
+                checks.append(check(f"{name}: within 5 % of the drop", settled, "0.56", "s",
                                    agrees=abs(settled - 0.56) < 0.01))  # fmt: skip
         if controller == "precise":
             best_mm = BEST_MM[scenario]
-            found.append(check(f"{name}: RMS", c["rms_mm"], f"< {best_mm:g}", "mm",
+            checks.append(check(f"{name}: RMS", c["rms_mm"], f"< {best_mm:g}", "mm",
                                agrees=c["rms_mm"] < best_mm))  # fmt: skip
         if controller == "robust":
-            found.append(check(f"{name}: RMS, late and noisy", c["rms_mm"], "< 0.34", "mm",
+            checks.append(check(f"{name}: RMS, late and noisy", c["rms_mm"], "< 0.34", "mm",
                                agrees=c["rms_mm"] < 0.34))  # fmt: skip
-    return found
+    return checks
 
 
 def _notes(cases: dict[tuple[str, str], dict[str, Any]]) -> list[str]:

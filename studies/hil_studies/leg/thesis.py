@@ -120,12 +120,12 @@ def _lengths(stepper: LimbStepper, place: PathPoint, height_m: Array) -> Array:
     """Return the muscles' lengths, (N, 2), where only the ankle moves the point to the heights."""
     statics = JointStatics(stepper, "ankle", place, ("TA", "SOL"))
     grid = np.linspace(height_m.min(), height_m.max() + 1e-9, GRID)
-    found = []
+    lengths = []
     for height in grid:
         statics.height(statics.angle(float(height)))
-        found.append(stepper.work.length.copy())
+        lengths.append(stepper.work.length.copy())
     stepper.start(np.full(2, ACTIVATION_MIN))
-    return np.column_stack([np.interp(height_m, grid, of) for of in np.array(found).T])
+    return np.column_stack([np.interp(height_m, grid, of) for of in np.array(lengths).T])
 
 
 @njit(cache=True, error_model="numpy")

@@ -67,8 +67,8 @@ def true_motion(config: Experiment, commanded: Array) -> Trace:
     card = next(iter(cards_of(tables.devices).values()))
     outputs = list(card.outputs.values())
     step_V = 2.0 * card.range_V / 2**card.resolution_bits
-    given = [SimOutput(list(plant.inputs).index(o.drives), o.units_per_V, step_V, card.range_V)
-             for o in outputs]  # fmt: skip
+    card_outputs = [SimOutput(list(plant.inputs).index(o.drives), o.units_per_V, step_V,
+                              card.range_V) for o in outputs]  # fmt: skip
     signal = signals_of(tables.devices)["height"]
     at = [plant.outputs.index(name) for name in (signal, *(f"{m}.tension_N" for m in MUSCLES))]
     n = len(commanded)
@@ -78,7 +78,7 @@ def true_motion(config: Experiment, commanded: Array) -> Trace:
     u, nothing = np.zeros(len(plant.inputs)), np.zeros(0, dtype=np.uint8)
     for k in range(n):
         rows[k] = plant.y[at]
-        for output, value in zip(given, commanded[k], strict=True):
+        for output, value in zip(card_outputs, commanded[k], strict=True):
             u[output.input] = output.set_to(float(value))
         activation[k] = u[order]
         plant.step(nothing, u)

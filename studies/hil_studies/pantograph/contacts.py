@@ -66,13 +66,13 @@ def _simulate(
         rows.append([*arm.energies_J(), f_n, f_t, *arm.x[:2]])
         v_y.append(rate)
         arm.advance(np.zeros(2), STEP_S)
-    found = np.array(rows)
-    onset, end = int(np.argmax(found[:, 2] > 0.0)), int(np.argmax(np.array(v_y) < 0.0))
-    t_s: Array = STEP_S * (np.arange(len(found), dtype=np.float64) - onset)
+    trace = np.array(rows)
+    onset, end = int(np.argmax(trace[:, 2] > 0.0)), int(np.argmax(np.array(v_y) < 0.0))
+    t_s: Array = STEP_S * (np.arange(len(trace), dtype=np.float64) - onset)
     return Contact(
-        gamma_deg, t_s, found[:, 0], found[:, 1],
-        found[:, 2:4], found[:, 4:] - found[onset, 4:], end,
-        np.asarray(np.trapezoid(found[onset - 1 : end, 2:4], dx=STEP_S, axis=0), dtype=np.float64),
+        gamma_deg, t_s, trace[:, 0], trace[:, 1],
+        trace[:, 2:4], trace[:, 4:] - trace[onset, 4:], end,
+        np.asarray(np.trapezoid(trace[onset - 1 : end, 2:4], dx=STEP_S, axis=0), dtype=np.float64),
     )  # fmt: skip
 
 

@@ -26,28 +26,28 @@ F_T_TOLERANCE = 0.1  # relative
 Checks = list[dict[str, Any]]
 
 
-def symmetric(found: Impacts, band: dict[str, Array], contacts: list[Contact]) -> Checks:
+def symmetric(impacts: Impacts, band: dict[str, Array], contacts: list[Contact]) -> Checks:
     """Compare with Tables III and IV; cases that were not run are left out."""
     checks: Checks = []
-    for i, gamma in enumerate(found.gamma_deg):
+    for i, gamma in enumerate(impacts.gamma_deg):
         if gamma not in TABLE_III:
             continue
         case = f"Table III, {gamma:g} deg"
         speed, T_c, T_a, xi = TABLE_III[gamma]
         checks += [
-            check(f"{case}: speed, within 2e-4", float(found.speed_m_per_s[i]), speed, "m/s",
+            check(f"{case}: speed, within 2e-4", float(impacts.speed_m_per_s[i]), speed, "m/s",
                   tolerance=SPEED_TOLERANCE_M_PER_S),
-            check(f"{case}: T_c", 1e3 * float(found.split.T_c_J[i]), T_c, "mJ"),
-            check(f"{case}: T_a", 1e3 * float(found.split.T_a_J[i]), T_a, "mJ"),
-            check(f"{case}: xi", float(found.split.xi[i]), xi),
+            check(f"{case}: T_c", 1e3 * float(impacts.split.T_c_J[i]), T_c, "mJ"),
+            check(f"{case}: T_a", 1e3 * float(impacts.split.T_a_J[i]), T_a, "mJ"),
+            check(f"{case}: xi", float(impacts.split.xi[i]), xi),
         ]  # fmt: skip
-    for i, gamma in enumerate(found.gamma_deg):
+    for i, gamma in enumerate(impacts.gamma_deg):
         if gamma not in TABLE_IV:
             continue
         case, contact = f"Table IV, {gamma:g} deg", contacts[i]
         measured_T_c, measured_T_a, T_a_after, measured_xi, F_n, F_t = TABLE_IV[gamma]
         total = measured_T_c + measured_T_a
-        xi_here = float(found.split.xi[i])
+        xi_here = float(impacts.split.xi[i])
         checks += [
             check(f"{case}: T_c at its energy", xi_here * total, f"{measured_T_c:.3f}", "mJ",
                   tolerance=ENERGY_TOLERANCE_MJ),
@@ -56,35 +56,35 @@ def symmetric(found: Impacts, band: dict[str, Array], contacts: list[Contact]) -
             check(f"{case}: xi", xi_here, f"{measured_xi:.2f}", tolerance=XI_TOLERANCE),
             check(f"{case}: T_a after, mu {MU:g}", 1e3 * float(contact.T_a_J[contact.end]),
                   f"{T_a_after:.3f}", "mJ", tolerance=AFTER_TOLERANCE_MJ),
-            _normal(case, found, band, i, f"{F_n:.2f}"),
+            _normal(case, impacts, band, i, f"{F_n:.2f}"),
             _tangential(case, contact, f"{F_t:.2f}"),
         ]  # fmt: skip
     return checks
 
 
 def asymmetric(
-    found: Impacts, band: dict[str, Array], contacts: list[Contact], xi_1_deg: float
+    impacts: Impacts, band: dict[str, Array], contacts: list[Contact], xi_1_deg: float
 ) -> Checks:
     """Compare with what is known of Tables V and VI; cases that were not run are left out."""
     checks = [check("Angle at which xi = 1", xi_1_deg, "-7.58", "deg")]
-    gammas = [float(gamma) for gamma in found.gamma_deg]
+    gammas = [float(gamma) for gamma in impacts.gamma_deg]
     for gamma, (_, T_c, T_a, xi) in TABLE_V.items():
         if gamma in gammas:
             i, case = gammas.index(gamma), f"Table V, {gamma:g} deg"
             checks += [
-                check(f"{case}: T_c", 1e3 * float(found.split.T_c_J[i]), T_c, "mJ"),
-                check(f"{case}: T_a", 1e3 * float(found.split.T_a_J[i]), T_a, "mJ"),
-                check(f"{case}: xi", float(found.split.xi[i]), xi),
+                check(f"{case}: T_c", 1e3 * float(impacts.split.T_c_J[i]), T_c, "mJ"),
+                check(f"{case}: T_a", 1e3 * float(impacts.split.T_a_J[i]), T_a, "mJ"),
+                check(f"{case}: xi", float(impacts.split.xi[i]), xi),
             ]
     for i, gamma in enumerate(gammas):
         if gamma in TABLE_VI_F_N:
             case = f"Table VI, {gamma:g} deg"
             checks += [
-                _normal(case, found, band, i, TABLE_VI_F_N[gamma]),
+                _normal(case, impacts, band, i, TABLE_VI_F_N[gamma]),
                 _tangential(case, contacts[i], TABLE_VI_F_T[gamma]),
             ]
     if set(gammas) == set(TABLE_VI_F_N):
-        largest = gammas[max(range(len(gammas)), key=lambda i: found.impulse_N_s[i])]
+        largest = gammas[max(range(len(gammas)), key=lambda i: impacts.impulse_N_s[i])]
         lost = gammas[max(range(len(gammas)), key=lambda i: abs(_change_J(contacts[i])))]
         checks += [
             check("Table VI: F_n is largest at", largest, "-7.58", "deg"),
@@ -94,11 +94,11 @@ def asymmetric(
 
 
 def _normal(
-    case: str, found: Impacts, band: dict[str, Array], i: int, printed: str
+    case: str, impacts: Impacts, band: dict[str, Array], i: int, printed: str
 ) -> dict[str, Any]:
     """The measured impulse agrees if the rounding of Table II's parameters explains it."""
     low, high = 1e3 * band["impulse_N_s"][:, i]
-    return check(f"{case}: F_n", 1e3 * float(found.impulse_N_s[i]), printed, "N ms",
+    return check(f"{case}: F_n", 1e3 * float(impacts.impulse_N_s[i]), printed, "N ms",
                  agrees=bool(low <= float(printed) <= high))  # fmt: skip
 
 

@@ -64,10 +64,10 @@ class Case:
 
 
 def _cases(values: Values) -> list[Case]:
-    given = PAPER if values.pose_m is None else {"": (tuple(values.pose_m), PAPER["symmetric"][1])}
+    poses = PAPER if values.pose_m is None else {"": (tuple(values.pose_m), PAPER["symmetric"][1])}
     as_printed = values.energy_J == PRINTED_ENERGY_J and values.elbows == "outward"
     cases = []
-    for name, (place, gamma_deg) in given.items():
+    for name, (place, gamma_deg) in poses.items():
         same = [key for key, (paper, _) in PAPER.items()
                 if as_printed and np.allclose(place, paper, rtol=0.0, atol=1e-9)]  # fmt: skip
         cases.append(Case(list(place), list(values.gamma_deg or gamma_deg),
@@ -81,12 +81,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
     The results of the first pose are at the top, with the same keys as those in `poses`.
     """
-    found = [_at_pose(out, values, case) for case in _cases(values)]
-    merged = {key: [item for _, shown in found for item in shown[key]] for key in found[0][1]}
+    poses = [_at_pose(out, values, case) for case in _cases(values)]
+    merged = {key: [item for _, shown in poses for item in shown[key]] for key in poses[0][1]}
     return {
         "title": "Impacts of the pantograph's tip on a plate: energies and impulses",
-        **found[0][0],
-        "poses": [own for own, _ in found],
+        **poses[0][0],
+        "poses": [pose for pose, _ in poses],
         **merged,
         "notes": [*_NOTES, *merged["notes"]],
     }
@@ -96,29 +96,29 @@ def _at_pose(out: Path, values: Values, case: Case) -> tuple[dict[str, Any], dic
     """Return the figures of a pose, and what the page shows of it."""
     rig = Pantograph()
     pose = rig.inverse(case.pose_m, values.elbows)
-    found = predict(pose, case.gamma_deg, values.energy_J)
+    impacts = predict(pose, case.gamma_deg, values.energy_J)
     band = bands(rig, pose, case.gamma_deg, values.energy_J, values.elbows)
-    contacts = simulate(rig, pose, found, values.elbows)
+    contacts = simulate(rig, pose, impacts, values.elbows)
     best_deg = gamma_of_xi_1_deg(pose)
     printed, checks = case.published, []
     dots: dict[float, tuple[float, ...]] = {}
     if printed == "symmetric":
-        checks = symmetric(found, band, contacts)
+        checks = symmetric(impacts, band, contacts)
         dots = {gamma: row[:3] for gamma, row in TABLE_IV.items()}
     elif printed == "asymmetric":
-        checks = asymmetric(found, band, contacts, best_deg)
+        checks = asymmetric(impacts, band, contacts, best_deg)
     number = {"symmetric": "Fig. 9: ", "asymmetric": "Fig. 10: "}.get(printed, "")
     title = f"{number}tip at ({case.pose_m[0]:g}, {case.pose_m[1]:g}) m, mu = {MU:g}"
     figures = [
-        saved(out, f"impacts{case.suffix}.png", _draw_impacts(rig, pose, case, values, found),
+        saved(out, f"impacts{case.suffix}.png", _draw_impacts(rig, pose, case, values, impacts),
               _CAPTION_IMPACTS),
         saved(out, f"contacts{case.suffix}.png", draw_contacts(contacts, dots, title),
               _CAPTION_CONTACTS),
         saved(out, f"map{case.suffix}.png", _draw_map(rig, pose, values.elbows), _CAPTION_MAP),
     ]  # fmt: skip
-    own = {
+    result = {
         "pose_m": case.pose_m,
-        "rows": _rows(found, band, contacts),
+        "rows": _rows(impacts, band, contacts),
         "gamma_of_xi_1_deg": best_deg,
         "gamma_of_xi_1_band_deg": band["gamma_of_xi_1_deg"],
         "mass_matrix": pose.M_kg_m2,
@@ -127,12 +127,12 @@ def _at_pose(out: Path, values: Values, case: Case) -> tuple[dict[str, Any], dic
         "assembly": pose.assembly,
     }
     shown: dict[str, list[Any]] = {
-        "tables": [_table(case, found, band)],
+        "tables": [_table(case, impacts, band)],
         "checks": checks,
         "figures": figures,
-        "notes": _notes(found, printed),
+        "notes": _notes(impacts, printed),
     }
-    return own, shown
+    return result, shown
 
 
 _CAPTION_CONTACTS = (
@@ -152,16 +152,16 @@ _CAPTION_MAP = (
 )
 
 
-def _rows(found: Impacts, band: dict[str, Any], contacts: list[Contact]) -> list[dict[str, Any]]:
+def _rows(impacts: Impacts, band: dict[str, Any], contacts: list[Contact]) -> list[dict[str, Any]]:
     return [
         {
-            "gamma_deg": found.gamma_deg[i],
-            "speed_m_per_s": found.speed_m_per_s[i],
-            "T_c_J": found.split.T_c_J[i],
-            "T_a_J": found.split.T_a_J[i],
-            "xi": found.split.xi[i],
-            "impulse_N_s": found.impulse_N_s[i],
-            "tip_velocity_after_m_per_s": found.tip_velocity_after_m_per_s[i],
+            "gamma_deg": impacts.gamma_deg[i],
+            "speed_m_per_s": impacts.speed_m_per_s[i],
+            "T_c_J": impacts.split.T_c_J[i],
+            "T_a_J": impacts.split.T_a_J[i],
+            "xi": impacts.split.xi[i],
+            "impulse_N_s": impacts.impulse_N_s[i],
+            "tip_velocity_after_m_per_s": impacts.tip_velocity_after_m_per_s[i],
             "with_friction": {
                 "T_a_after_J": contacts[i].T_a_J[contacts[i].end],
                 "impulse_N_s": contacts[i].impulse_N_s[0],
@@ -170,11 +170,11 @@ def _rows(found: Impacts, band: dict[str, Any], contacts: list[Contact]) -> list
             "bands": {key: value[:, i] for key, value in band.items()
                       if key != "gamma_of_xi_1_deg"},
         }
-        for i in range(len(found.gamma_deg))
+        for i in range(len(impacts.gamma_deg))
     ]  # fmt: skip
 
 
-def _table(case: Case, found: Impacts, band: dict[str, Any]) -> dict[str, Any]:
+def _table(case: Case, impacts: Impacts, band: dict[str, Any]) -> dict[str, Any]:
     def text(value: float, key: str, i: int, scale: float, digits: int) -> str:
         least, most = scale * band[key][:, i]
         return f"{scale * value:.{digits}f} ({least:.{digits}f} to {most:.{digits}f})"
@@ -182,13 +182,13 @@ def _table(case: Case, found: Impacts, band: dict[str, Any]) -> dict[str, Any]:
     rows = [
         [
             f"{gamma:g}",
-            text(found.speed_m_per_s[i], "speed_m_per_s", i, 1.0, 4),
-            text(found.split.T_c_J[i], "T_c_J", i, 1e3, 3),
-            text(found.split.T_a_J[i], "T_a_J", i, 1e3, 3),
-            text(found.split.xi[i], "xi", i, 1.0, 3),
-            text(found.impulse_N_s[i], "impulse_N_s", i, 1e3, 2),
+            text(impacts.speed_m_per_s[i], "speed_m_per_s", i, 1.0, 4),
+            text(impacts.split.T_c_J[i], "T_c_J", i, 1e3, 3),
+            text(impacts.split.T_a_J[i], "T_a_J", i, 1e3, 3),
+            text(impacts.split.xi[i], "xi", i, 1.0, 3),
+            text(impacts.impulse_N_s[i], "impulse_N_s", i, 1e3, 2),
         ]
-        for i, gamma in enumerate(found.gamma_deg)
+        for i, gamma in enumerate(impacts.gamma_deg)
     ]
     return as_table(
         f"Impacts at ({case.pose_m[0]:g}, {case.pose_m[1]:g}) m (in brackets: parameters within "
@@ -205,9 +205,9 @@ _NOTES = [
 ]
 
 
-def _notes(found: Impacts, printed: str) -> list[str]:
+def _notes(impacts: Impacts, printed: str) -> list[str]:
     if printed == "symmetric":
-        same = [(g, *TABLE_IV[g][-2:]) for g in found.gamma_deg if g in TABLE_IV and g > 0.0]
+        same = [(g, *TABLE_IV[g][-2:]) for g in impacts.gamma_deg if g in TABLE_IV and g > 0.0]
         if same:
             parts = ", ".join(f"{F_t / F_n:.3f} at {g:g} deg" for g, F_n, F_t in same)
             return [
@@ -225,7 +225,7 @@ def _notes(found: Impacts, printed: str) -> list[str]:
 
 
 def _draw_impacts(
-    rig: Pantograph, pose: Pose, case: Case, values: Values, found: Impacts
+    rig: Pantograph, pose: Pose, case: Case, values: Values, impacts: Impacts
 ) -> Figure:
     gamma = np.linspace(-85.0, 85.0, 86)
     curve = predict(pose, gamma, values.energy_J)
@@ -234,12 +234,12 @@ def _draw_impacts(
         axes = figure.subplots(3, 1, sharex=True, height_ratios=[1.4, 1, 1])
         energy, impulse, speed = axes
         for key, line, points, colour, label in (
-            ("T_c_J", curve.split.T_c_J, found.split.T_c_J, MODEL, "$T_c$, lost"),
-            ("T_a_J", curve.split.T_a_J, found.split.T_a_J, MEASURED, "$T_a$, stays"),
+            ("T_c_J", curve.split.T_c_J, impacts.split.T_c_J, MODEL, "$T_c$, lost"),
+            ("T_a_J", curve.split.T_a_J, impacts.split.T_a_J, MEASURED, "$T_a$, stays"),
         ):
             energy.fill_between(gamma, *(1e3 * band[key]), color=colour, alpha=0.25, lw=0)
             energy.plot(gamma, 1e3 * line, color=colour, lw=1.2, label=label)
-            energy.plot(found.gamma_deg, 1e3 * points, "o", color=colour, ms=4)
+            energy.plot(impacts.gamma_deg, 1e3 * points, "o", color=colour, ms=4)
         best_deg = gamma_of_xi_1_deg(pose)
         energy.axvline(best_deg, color="0.6", lw=0.7, ls=":")
         energy.annotate(f"xi = 1 at {best_deg:.2f} deg", (best_deg, 0.5), xytext=(4, 0),
@@ -251,12 +251,19 @@ def _draw_impacts(
             f"Tip at ({case.pose_m[0]:g}, {case.pose_m[1]:g}) m, T = {1e3 * values.energy_J:g} mJ"
         )
         for axis, key, line, points, scale, label in (
-            (impulse, "impulse_N_s", curve.impulse_N_s, found.impulse_N_s, 1e3, "impulse [N ms]"),
-            (speed, "speed_m_per_s", curve.speed_m_per_s, found.speed_m_per_s, 1.0, "speed [m/s]"),
+            (impulse, "impulse_N_s", curve.impulse_N_s, impacts.impulse_N_s, 1e3, "impulse [N ms]"),
+            (
+                speed,
+                "speed_m_per_s",
+                curve.speed_m_per_s,
+                impacts.speed_m_per_s,
+                1.0,
+                "speed [m/s]",
+            ),
         ):
             axis.fill_between(gamma, *(scale * band[key]), color=CELL, alpha=0.35, lw=0)
             axis.plot(gamma, scale * line, color=REFERENCE, lw=1.0)
-            axis.plot(found.gamma_deg, scale * points, "o", color=REFERENCE, ms=4)
+            axis.plot(impacts.gamma_deg, scale * points, "o", color=REFERENCE, ms=4)
             axis.set_ylabel(label)
         speed.set_xlabel("gamma, from the plate's normal [deg]")
     return figure

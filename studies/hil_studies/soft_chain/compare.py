@@ -160,9 +160,9 @@ def _extrapolated(
     tree: SoftTree, place: Place, runs: Any, ends: list[Array], taken: Any, exact_m: Array
 ) -> list[Row]:
     """Richardson extrapolation: two runs with h and h/2 remove the second-order error."""
-    own = [i for i, (tool, _, _) in enumerate(runs) if tool == OURS]
+    ours = [i for i, (tool, _, _) in enumerate(runs) if tool == OURS]
     rows = []
-    for coarse, fine in itertools.pairwise(own):
+    for coarse, fine in itertools.pairwise(ours):
         tips = [_tip(tree, place, ends[i]) for i in (coarse, fine)]
         error_m = float(np.linalg.norm(tips[1] + (tips[1] - tips[0]) / 3.0 - exact_m))
         rows.append(
@@ -188,15 +188,15 @@ def ahead(rows: list[Row]) -> dict[str, list[float]]:
 
     This package's time at that error is the one of its next smaller error, extrapolated or not.
     """
-    own = [row for row in rows if row["tool"] in (OURS, EXTRAPOLATED)]
-    found: dict[str, list[float]] = {}
+    ours = [row for row in rows if row["tool"] in (OURS, EXTRAPOLATED)]
+    factors: dict[str, list[float]] = {}
     for row in rows:
         if row["tool"] in (OURS, EXTRAPOLATED, DENSE) or row["error_m"] is None:
             continue
-        as_good = [mine["time_s"] for mine in own if mine["error_m"] <= row["error_m"]]
+        as_good = [mine["time_s"] for mine in ours if mine["error_m"] <= row["error_m"]]
         if as_good:
-            found.setdefault(row["tool"], []).append(row["time_s"] / min(as_good))
-    return found
+            factors.setdefault(row["tool"], []).append(row["time_s"] / min(as_good))
+    return factors
 
 
 def tables(results: dict[str, Any]) -> list[dict[str, Any]]:
@@ -209,19 +209,19 @@ def tables(results: dict[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
     columns = ["segments", "a step [us]", *(f"{name} [us]" for name in names)]
     title = "Time of a step of 1 ms, and of one evaluation called from Python"
-    found = [as_table(title, columns, rows)]
+    pages = [as_table(title, columns, rows)]
     lead = [
         [tool, f"{min(times):.1f}", f"{max(times):.1f}"] for tool, times in results["ahead"].items()
     ]
     if lead:
         title = "Speed relative to other tools at equal error"
-        found.append(as_table(title, ["tool", "least", "most"], lead))
-    return found
+        pages.append(as_table(title, ["tool", "least", "most"], lead))
+    return pages
 
 
-def notes(found: dict[str, list[float]]) -> list[str]:
+def notes(factors: dict[str, list[float]]) -> list[str]:
     """Return a sentence on the tools with less than the intended speed difference."""
-    close = [f"{tool} ({min(times):.1f})" for tool, times in found.items() if min(times) < AIM]
+    close = [f"{tool} ({min(times):.1f})" for tool, times in factors.items() if min(times) < AIM]
     if not close:
         return []
     return [f"Less than {AIM:g} times faster at equal error (minimum): {', '.join(close)}. Chains "

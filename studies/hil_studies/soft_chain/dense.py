@@ -116,9 +116,9 @@ class DenseStepper:
         old = (af * self.x - am * self.a) / (1.0 - am)
         q_star = self.q + h_s * self.v + h_s**2 * ((0.5 - beta) * self.a + beta * old)
         v_star = self.v + h_s * ((1.0 - gamma) * self.a + gamma * old)
-        given = u.reshape(-1, 3).T
-        self._rest[self._drives], self._rest_rate[self._drives] = given[0], given[1]
-        self._torque[self._drives] = given[2]
+        driven = u.reshape(-1, 3).T
+        self._rest[self._drives], self._rest_rate[self._drives] = driven[0], driven[1]
+        self._torque[self._drives] = driven[2]
         E, Ac, Bc = np.array([branch_coefficients(h_s, tau) for tau in self._tau]).reshape(-1, 3).T
         x = self.x
         for _ in range(PASSES_MAX):

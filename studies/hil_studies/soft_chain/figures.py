@@ -84,9 +84,9 @@ def error_over_step(out: Path, kind: str, n: int, rows: list[dict[str, Any]]) ->
             axis.axvline(1.25 * limit_s, color=RESIDUAL, lw=0.8, ls="--")
             axis.annotate(" explicit steps\n diverge beyond", (1.25 * limit_s, 0.97),
                           color=RESIDUAL, va="top", xycoords=("data", "axes fraction"))  # fmt: skip
-        own = _of(rows, OURS, "h_s")
-        axis.loglog(own[0], own[1][3] * (own[0] / own[0][3]) ** 2 * 0.4, color="0.7", lw=0.8)
-        axis.annotate("slope 2", (own[0][5], own[1][5] * 0.4), color="0.5", va="top",
+        ours = _of(rows, OURS, "h_s")
+        axis.loglog(ours[0], ours[1][3] * (ours[0] / ours[0][3]) ** 2 * 0.4, color="0.7", lw=0.8)
+        axis.annotate("slope 2", (ours[0][5], ours[1][5] * 0.4), color="0.5", va="top",
                       xytext=(4, -2), textcoords="offset points")  # fmt: skip
         axis.set(xlabel="step [s]", ylabel="error of the tip at 1 s [m]")
         axis.set_title(f"Fig. 3: integration error, {n} segments, {kind}")

@@ -54,11 +54,11 @@ def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
     A drive's power is torque x q' - (k (q - q0) + c (q' - q0')) q0': moving q0 does work.
     """
     tree, p, h = stepper.tree, stepper.parts, history
-    given = u[:, : 3 * len(tree.drives)].reshape(len(u), -1, 3)
+    driven = u[:, : 3 * len(tree.drives)].reshape(len(u), -1, 3)
     at = list(tree.drives)
     rest = np.broadcast_to([body.rest for body in tree.bodies], h.q.shape).copy()
     rest_rate = np.zeros_like(rest)
-    rest[:, at], rest_rate[:, at] = given[:, :, 0], given[:, :, 1]
+    rest[:, at], rest_rate[:, at] = driven[:, :, 0], driven[:, :, 1]
     k, c = p.joints[K], p.joints[C]
     stretch, slip = h.q - rest, h.v - rest_rate
     stored = 0.5 * (k * stretch**2).sum(axis=1)
@@ -68,7 +68,7 @@ def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
         stored = stored + 0.5 * h.R[:, b] ** 2 / kM
         loss = loss + h.R[:, b] ** 2 / (kM * tau_s)
     motor = k[at] * stretch[:, at] + c[at] * slip[:, at]
-    power = (given[:, :, 2] * h.v[:, at] - motor * rest_rate[:, at]).sum(axis=1)
+    power = (driven[:, :, 2] * h.v[:, at] - motor * rest_rate[:, at]).sum(axis=1)
     moving = np.empty((len(u), 3))
     inertia = np.array([body.inertia for body in tree.bodies])
     mass = np.array([body.mass_kg for body in tree.bodies])

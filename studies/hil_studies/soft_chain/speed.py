@@ -59,8 +59,8 @@ def _tools(n: int, rho: float) -> Mapping[str, Callable[[], float]]:
     if has("pinocchio") and n <= PINOCCHIO_SEGMENTS_MAX:
         tools["pinocchio ABA"] = partial(pinocchio_aba(tree), q, v, torque)
         tools["dense"] = partial(pinocchio_dense(tree), q, v, torque)
-    found = {tool: partial(repeated_s, evaluate) for tool, evaluate in tools.items()}
-    return found | {"step": partial(_steps, tree, rho)}
+    timed = {tool: partial(repeated_s, evaluate) for tool, evaluate in tools.items()}
+    return timed | {"step": partial(_steps, tree, rho)}
 
 
 def _steps(tree: SoftTree, rho: float) -> float:
@@ -122,9 +122,9 @@ def as_text(rows: list[Row]) -> str:
         cells = [row.get("pinocchio ABA_us"), row.get("dense_us"),
                  None if exudyn_s is None else 1e6 * STEP_S * exudyn_s]  # fmt: skip
         others = [f"{cell:.1f}" if cell is not None else "" for cell in cells]
-        own = f"{row['step_us']:>16.1f}{row['recursion_us']:>12.1f}"
+        ours = f"{row['step_us']:>16.1f}{row['recursion_us']:>12.1f}"
         lines.append(
-            f"{row['segments']:>5} segments      {own}"
+            f"{row['segments']:>5} segments      {ours}"
             f"{others[0]:>12}{others[1]:>10}{others[2]:>16}".rstrip()
         )
     return "\n".join(lines)

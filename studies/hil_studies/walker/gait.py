@@ -132,13 +132,13 @@ class PassiveWalker:
     def _until(
         self, t_s: float, z: Array, event: Callable[[float, Array], float]
     ) -> tuple[Array, Array, Callable[[Array], Array]]:
-        found = scipy.integrate.solve_ivp(
+        solution = scipy.integrate.solve_ivp(
             self._rates, (t_s, t_s + LONGEST_STEP_S), z, "DOP853", events=(event, _fallen),
             rtol=TOLERANCE, atol=TOLERANCE, dense_output=True,
         )  # fmt: skip
-        if not found.success or found.t_events[0].size == 0:
+        if not solution.success or solution.t_events[0].size == 0:
             raise ModelError("the walker falls: no heel strike follows from this start")
-        return found.t, found.y.T, found.sol
+        return solution.t, solution.y.T, solution.sol
 
     def _heel_strike(self, t_s: Array, states: Array) -> Step:
         q3, q4, w3, w4 = states[-1]

@@ -112,18 +112,18 @@ def _row(
 
 
 def _rows(values: Values) -> list[dict[str, Any]]:
-    given = values.theta_deg, values.rho, values.mu, values.torso_deg
-    if (wanted := math.prod(map(len, given))) > ROWS_MAX:
+    arguments = values.theta_deg, values.rho, values.mu, values.torso_deg
+    if (wanted := math.prod(map(len, arguments))) > ROWS_MAX:
         raise ModelError(f"{wanted} combinations of the given values: {ROWS_MAX} at most")
     pairs = list(itertools.product(values.theta_deg, values.torso_deg))
     theta, torso = np.array(pairs).T
-    found = {
+    results = {
         (rho, mu): heel_strikes(Walker(rho=rho, mu=mu), theta, torso, values.rate_rad_per_s)
         for rho, mu in itertools.product(values.rho, values.mu)
     }
     at = {pair: i for i, pair in enumerate(pairs)}
     return [
-        _row(t, rho, mu, tilt, found[rho, mu], at[t, tilt])
+        _row(t, rho, mu, tilt, results[rho, mu], at[t, tilt])
         for t, rho, mu, tilt in itertools.product(
             values.theta_deg, values.rho, values.mu, values.torso_deg
         )
@@ -159,18 +159,18 @@ def _curve(h: HeelStrikes) -> dict[str, NDArray[Any]]:
 def _gait(values: Values) -> dict[str, Any]:
     walker = Walker(rho=values.rho[0], mu=values.mu[0], l_T_m=0.0)
     passive = PassiveWalker(walker, values.slope_deg)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "slope_deg": values.slope_deg, "rho": walker.rho, "mu": walker.mu, "found": False,
     }  # fmt: skip
     try:
         start = passive.gait()
         walk = passive.walk(start * DISTURBED, values.n_steps, samples_s=0.01)
     except ModelError as error:
-        return found | {"why": str(error)}
+        return results | {"why": str(error)}
     step, values_of_map = passive.step(start), multipliers(passive.slope_of_map(start))
     theta, R = float(start[0]), walker.R_m
     length_m = 2.0 * (walker.l_m - R) * float(np.sin(theta / 2.0)) + R * theta
-    return found | {
+    return results | {
         "found": True,
         "theta_deg": float(np.rad2deg(theta)),
         "stance_rad_per_s": float(start[1]),

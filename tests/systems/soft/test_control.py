@@ -7,7 +7,7 @@ from hil.control.pid import Pid, PidGains, Switching
 from hil.control.reference import Steps
 from hil.control.steering import Steerable
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
-from hil.systems.soft.control import MaskRecruiter, SignalCells
+from hil.systems.soft.control import FollowedChannel, MaskRecruiter, SignalCells
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def stage():
         0.01,
     )
     control = SignalCells(
-        Steerable(Steps([0.0], [4.6])), MaskRecruiter(pid), 1, "bend_reference_1_per_m",
-        "bend_demand_1_per_m", "1/m", 0.0, 4,
+        Steerable(Steps([0.0], [4.6])), MaskRecruiter(pid),
+        FollowedChannel(1, "bend_reference_1_per_m", "bend_demand_1_per_m", "1/m", 0.0), 4,
     )  # fmt: skip
     cells = [
         Column("cells_commanded", "1", "commanded", "", n_cells=4),

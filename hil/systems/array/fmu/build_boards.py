@@ -58,7 +58,7 @@ def _indices(tables: Tables, cells: Sequence[str], wires: Sequence[str]) -> dict
     """Which gate has which cell, and what every board does."""
     gates = [cell for board in tables.values() for cell in board.cells]
     counts = [len(board.cells) for board in tables.values()]
-    found = {
+    indices = {
         "FIRST_GATE": [0, *np.cumsum(counts)],
         "BOARD_OF_GATE": np.repeat(np.arange(len(tables)), counts),
         "CELL_OF_GATE": [cells.index(cell) for cell in gates],
@@ -68,4 +68,4 @@ def _indices(tables: Tables, cells: Sequence[str], wires: Sequence[str]) -> dict
         "EVERY": [board.every for board in tables.values()],
         "MEASURES": [board.measures for board in tables.values()],
     }
-    return {name: np.array(value, dtype=int) for name, value in found.items()}
+    return {name: np.array(value, dtype=int) for name, value in indices.items()}

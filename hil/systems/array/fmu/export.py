@@ -65,9 +65,9 @@ class _Content:
 
     def compiled(self, fmi: int) -> list[str]:
         """Names of the C files."""
-        own = ["unit.c", "wire.c", f"fmi{fmi}.c"]
+        sources = ["unit.c", "wire.c", f"fmi{fmi}.c"]
         files = [path.name for path in self.firmware if path.suffix == ".c"]
-        return [*own, "host.c", *files] if files else own
+        return [*sources, "host.c", *files] if files else sources
 
 
 def export(
@@ -143,10 +143,12 @@ def export(
         root = Path(folder)
         sources = root / "sources"
         sources.mkdir()
-        own = [HERE / "c" / name for name in ("unit.h", "shared.h", "room.h", "wire.h")]
-        own += [HERE / "c" / "host.h"] if boards else []
-        own += [HERE / "c" / name for name in content.compiled(fmi) if (HERE / "c" / name).exists()]
-        for file in (*own, *content.firmware, *headers.glob(f"fmi{fmi}*.h")):
+        files = [HERE / "c" / name for name in ("unit.h", "shared.h", "room.h", "wire.h")]
+        files += [HERE / "c" / "host.h"] if boards else []
+        files += [
+            HERE / "c" / name for name in content.compiled(fmi) if (HERE / "c" / name).exists()
+        ]
+        for file in (*files, *content.firmware, *headers.glob(f"fmi{fmi}*.h")):
             shutil.copy(file, sources)
         (sources / "data.h").write_text(_rendered("c/data.h.j2", facts))
         description = _rendered(f"description_fmi{fmi}.xml.j2", facts)
@@ -213,8 +215,8 @@ def _arrays(
     }
     names = {STEP: "STEP", SIGMOID: "SIGMOID", UNSCALED: "UNSCALED", THERMAL: "THERMAL", SMA: "SMA"}
     kinds = [names[cell.code] for cell in cells]
-    found = [("double", name, *_in_c(value)) for name, value in rows.items()]
-    return [*found, ("enum kind", "KIND", f"[{len(kinds)}]", "{" + ", ".join(kinds) + "}")]
+    arrays = [("double", name, *_in_c(value)) for name, value in rows.items()]
+    return [*arrays, ("enum kind", "KIND", f"[{len(kinds)}]", "{" + ", ".join(kinds) + "}")]
 
 
 def _in_c(value: ArrayLike) -> tuple[str, str]:

@@ -61,8 +61,8 @@ def arrays(
         if (load := cells[n].loaded) is not None
     ]
     strain = np.array([law[wire.STRAIN_AT] for law in bank.laws]) * (1.0 - bank.xi[where])
-    for n, f_N, own in zip(under_stress, tension_N, rows, strict=True):
-        h, _ = stressed.stroke(own, f_N / own[wire_step.AREA_AT])
+    for n, f_N, row in zip(under_stress, tension_N, rows, strict=True):
+        h, _ = stressed.stroke(row, f_N / row[wire_step.AREA_AT])
         strain[np.searchsorted(where, n)] = (1.0 - bank.xi[n]) * h
     at_rest = [bank.T_C[where], bank.xi[where], strain, bank.resistance_Ohm[where],
                np.zeros(len(where))]  # fmt: skip

@@ -115,8 +115,8 @@ class Activation:
         self.theta = np.empty(len(cells))
         self.F_before_N = np.empty(len(cells))
         self.F_N = np.empty(len(cells))
-        own = (self._force_on, self._kind, self._stop, self._step)
-        self.arrays: tuple[NDArray[Any], ...] = (*own, self.theta, self.F_before_N, self.F_N)
+        parts = (self._force_on, self._kind, self._stop, self._step)
+        self.arrays: tuple[NDArray[Any], ...] = (*parts, self.theta, self.F_before_N, self.F_N)
         self.reset()
 
     def reset(self) -> None:

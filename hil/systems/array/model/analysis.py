@@ -65,15 +65,15 @@ def grouped(values: NDArray[np.complex128], *, tolerance: float = 1e-6) -> list[
                 break
         else:
             groups.append([value])
-    found = []
+    sets = []
     for group in groups:
         value = complex(np.mean(group))
         if abs(value.imag) <= tolerance * abs(value):
             value = complex(value.real, 0.0)
         size = abs(value)
         damping = -value.real / size if size > tolerance else 0.0
-        found.append(Pole(value, abs(value.imag) / (2.0 * np.pi), damping, len(group)))
-    return found
+        sets.append(Pole(value, abs(value.imag) / (2.0 * np.pi), damping, len(group)))
+    return sets
 
 
 def unreachable(A: NDArray[np.float64], B: NDArray[np.float64], *, tolerance: float = 1e-9) -> int:
@@ -111,10 +111,10 @@ def stiffness_N_per_m(model: CellArray, name: str) -> float | None:
     if "free" in (model.points[array.start].support, model.points[array.end].support):
         return None
     moved = model.solve_statics(np.zeros(model.n_cells), position_m={array.end: 1.0})
-    found = model.force_at(f"{name}.right_N", moved.tension_N)
+    force_N = model.force_at(f"{name}.right_N", moved.tension_N)
     # of an array that broken cells have cut, only rounding is left
     of_a_cell = float(np.abs(model.coefficients.K_static).max(initial=0.0))
-    return found if abs(found) > ROUNDING * of_a_cell else 0.0
+    return force_N if abs(force_N) > ROUNDING * of_a_cell else 0.0
 
 
 def describe(model: CellArray, force_on_N: NDArray[np.float64]) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def describe(model: CellArray, force_on_N: NDArray[np.float64]) -> dict[str, Any
         "floating": model.floating,
     }
     if len(model.states) <= ANALYSIS_ORDER_MAX:
-        found = poles(model)
-        facts["poles"] = [pole.facts() for pole in found]
-        facts["stable"] = all(p.value_per_s.real < 1e-9 for p in found)
+        its_poles = poles(model)
+        facts["poles"] = [pole.facts() for pole in its_poles]
+        facts["stable"] = all(p.value_per_s.real < 1e-9 for p in its_poles)
         facts["uncontrollable_states"] = unreachable(model.A, model.B)
         facts["unobservable_states"] = unreachable(model.A.T, model.C.T)
     on = model.solve_statics(force_on_N)

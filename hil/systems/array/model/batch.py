@@ -65,9 +65,9 @@ def _values(parameters: Parameters, n_cells: int) -> tuple[dict[str, NDArray[Any
     if not isinstance(parameters, Mapping):
         raise ModelError("parameters: give a mapping of names to values, {'mass_kg': [...]}")
     values: dict[str, NDArray[Any]] = {}
-    for key, given in parameters.items():
+    for key, value in parameters.items():
         try:
-            each = np.array(given, dtype=object if key == "cell" else float)
+            each = np.array(value, dtype=object if key == "cell" else float)
         except (TypeError, ValueError):
             raise ModelError(f"parameters: '{key}' is no array of numbers") from None
         if key == "cell" and not all(isinstance(one, Cell) for one in each.flat):
@@ -102,8 +102,10 @@ def _system(
     try:
         for key, each in values.items():
             if key not in OF_ARRAY:
-                own = np.broadcast_to(each[i], len(cells)).tolist()
-                cells = [_replaced(one, key, key, x) for one, x in zip(cells, own, strict=True)]
+                of_cells = np.broadcast_to(each[i], len(cells)).tolist()
+                cells = [
+                    _replaced(one, key, key, x) for one, x in zip(cells, of_cells, strict=True)
+                ]
         return ArraySystem(_model(array, values, i), cells, period_s)
     except ValueError as error:
         raise ModelError(f"set {i}: {error}") from None
@@ -166,8 +168,8 @@ def _recorded(system: ArraySystem, names: Sequence[str]) -> tuple[Indices, Indic
         if name not in known:
             raise ModelError(f"outputs: '{name}' is no output of this array{remedy(name, known)}")
     at = [system.outputs.index(name) for name in names if name in system.outputs]
-    own = [of_wires[name] for name in names if name in of_wires]
-    return np.array(at, dtype=np.int64), np.array(own, dtype=np.int64)
+    columns = [of_wires[name] for name in names if name in of_wires]
+    return np.array(at, dtype=np.int64), np.array(columns, dtype=np.int64)
 
 
 def _unit(name: str) -> str:

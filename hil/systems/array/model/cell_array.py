@@ -121,9 +121,9 @@ class CellArray:
         n = self.nodes.n
         picks = []
         first_node = len(self.points)
-        for array, own in zip(self.arrays.values(), self.coefficients.own_states, strict=True):
+        for array, states in zip(self.arrays.values(), self.coefficients.own_states, strict=True):
             x = np.arange(first_node, first_node + array.topology.n_masses - 2)
-            picks += [x, n + x, 2 * n + np.arange(own.start, own.stop)]
+            picks += [x, n + x, 2 * n + np.arange(states.start, states.stop)]
             first_node += len(x)
         for i, point in enumerate(self.points.values()):
             if point.support == "free":

@@ -36,11 +36,11 @@ class SignalPath:
     def gain(self, frequency_Hz: Array) -> "np.typing.NDArray[np.complex128]":
         """Return G at these frequencies, (n,)."""
         identity = np.eye(len(self.A))
-        found = [
+        gains = [
             self.c @ np.linalg.solve(2j * np.pi * f * identity - self.A, self.b) + self.d
             for f in frequency_Hz
         ]
-        return np.array(found, dtype=np.complex128)
+        return np.array(gains, dtype=np.complex128)
 
     def zeros(self) -> list[Pole]:
         """Return the zeros from slow to fast, equal ones counted."""

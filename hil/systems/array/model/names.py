@@ -41,12 +41,12 @@ def states(points: Mapping[str, Point], arrays: Mapping[str, Array], c: Coeffici
     """Return x, v, d of every array, then x and v of every free point (eq. 11)."""
     names: list[str] = []
     first_cell = 0
-    for (name, array), own in zip(arrays.items(), c.own_states, strict=True):
+    for (name, array), internal in zip(arrays.items(), c.own_states, strict=True):
         masses = range(2, array.topology.n_masses)
         names += [f"{name}.x{m}_m" for m in masses]
         names += [f"{name}.v{m}_m_per_s" for m in masses]
-        numbers = (c.cell_of[own] - first_cell + 1).tolist()
-        orders = (c.q_of[own] + 1).tolist()
+        numbers = (c.cell_of[internal] - first_cell + 1).tolist()
+        orders = (c.q_of[internal] + 1).tolist()
         names += [f"{name}.d{q}.{n}_m" for q, n in zip(orders, numbers, strict=True)]
         first_cell += array.topology.n_cells
     for point in points_with(points, "free"):

@@ -71,8 +71,8 @@ def _per_mass(
     """2 sum weight / mass over the cells at every mass that moves freely; (n,)."""
     at_left = np.bincount(nodes.left, weight, nodes.n)
     total = at_left + np.bincount(nodes.right, weight, nodes.n) + 0.5 * spring
-    found: NDArray[Any] = np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0)
-    return found
+    per_mass: NDArray[Any] = np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0)
+    return per_mass
 
 
 def series(omega_h: float, damped_h: float) -> Array:
@@ -224,12 +224,12 @@ def _responses(
     network = _network(wide, pulls, one.hubs, shorter)
     starts = [*hubs, *(n + 1 + hubs)]
     starts += [first + i * order + j for j in range(order) for i in range(n_hubs)]
-    found = np.zeros((len(starts), first + n_hubs * order))
-    for z, start in zip(found, starts, strict=True):
+    responses = np.zeros((len(starts), first + n_hubs * order))
+    for z, start in zip(responses, starts, strict=True):
         z[start] = 1.0
         for _ in range(one.substeps):
             _advance(network, h_s / one.substeps * one.ratios, F, F, z)
-    return np.ascontiguousarray(found[:, kept].T)
+    return np.ascontiguousarray(responses[:, kept].T)
 
 
 class SparseStepper:

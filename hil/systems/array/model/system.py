@@ -158,10 +158,10 @@ class ArraySystem:
 
     def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
         """Temperatures of the wires' branches now, as `SmaWires.branches_C`."""
-        found = self.wires.branches_C(fraction)
+        branches = self.wires.branches_C(fraction)
         if self.loaded is not None:
-            self.loaded.branches_C(fraction, found)
-        return found
+            self.loaded.branches_C(fraction, branches)
+        return branches
 
     def activate(self, drive: Drive) -> None:
         """Advance the cells' forces by one step; `step` then moves the array."""
@@ -169,8 +169,8 @@ class ArraySystem:
         now.step(drive)
         if self.loaded is not None:
             if isinstance(self.linear, LinearStepper):
-                own = self.loaded.kernel
-                step_loaded(drive, self.linear.x, own, now.F_before_N, now.F_N, self.moves)
+                kernel = self.loaded.kernel
+                step_loaded(drive, self.linear.x, kernel, now.F_before_N, now.F_N, self.moves)
                 return
             self.loaded.hold(now.F_before_N, now.F_N)
             if self.inputs:

@@ -208,9 +208,9 @@ def stretch_per(d: Discrete, n_cells: int, at: NDArray[np.int64]) -> NDArray[np.
 def taken_own(per: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:
     """Take what the wires' own forces stretch them (m,) out of `stretch_per`."""
     wires = np.arange(len(cells))
-    own = per[cells, wires]
+    diagonal = per[cells, wires]
     per[cells, wires] = 0.0
-    return own
+    return diagonal
 
 
 def constants(

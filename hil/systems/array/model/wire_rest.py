@@ -39,9 +39,9 @@ def at_rest(model: CellArray, cells: Sequence[CellActivation]) -> tuple[Array, A
     for _ in range(SWEEPS_MAX):
         before = F_N.copy()
         for i, n in enumerate(loaded):
-            own = float(per_N[i, i])
-            others_m = float(per_N[i] @ F_N[loaded]) - own * F_N[n]
-            f_N[n], F_N[n], xi[n] = _one(cells[n], others_m, own)
+            per_own_N = float(per_N[i, i])
+            others_m = float(per_N[i] @ F_N[loaded]) - per_own_N * F_N[n]
+            f_N[n], F_N[n], xi[n] = _one(cells[n], others_m, per_own_N)
         if np.abs(F_N - before).max() < SETTLED_N:
             break
     return xi, F_N, f_N

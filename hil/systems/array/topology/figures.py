@@ -103,20 +103,20 @@ def figures(
     cells : default: Miga cells with F = 1 N
     """
     cells = cells or LikeCells()
-    given = list(topologies)
+    listed = list(topologies)
     by_masses: dict[int, list[int]] = {}
-    for i, topology in enumerate(given):
+    for i, topology in enumerate(listed):
         by_masses.setdefault(topology.n_masses, []).append(i)
-    found: dict[int, TopologyFigures] = {}
+    by_index: dict[int, TopologyFigures] = {}
     for members in by_masses.values():
-        n_cells = given[members[0]].n_cells
+        n_cells = listed[members[0]].n_cells
         n_pairs = max(1, n_cells * (n_cells - 1) // 2)
         n_batch = max(1, _BATCH_BYTES // (8 * n_pairs * 6 * n_cells))
         for first in range(0, len(members), n_batch):
             batch = members[first : first + n_batch]
-            rows = _figures([given[i] for i in batch], cells)
-            found.update(zip(batch, rows, strict=True))
-    return [found[i] for i in range(len(given))]
+            rows = _figures([listed[i] for i in batch], cells)
+            by_index.update(zip(batch, rows, strict=True))
+    return [by_index[i] for i in range(len(listed))]
 
 
 def _figures(batch: Sequence[Topology], cells: LikeCells) -> list[TopologyFigures]:

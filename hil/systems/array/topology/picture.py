@@ -83,12 +83,12 @@ def positions(topology: Topology) -> tuple[NDArray[np.float64], NDArray[np.float
     # Barycentre heuristic (Sugiyama 1981): move each mass to the mean of its neighbours, using
     # the left and the right neighbours alternately.
     for sweep in range(_SWEEPS):
-        here, there = (
+        here, right = (
             (topology.right, topology.left) if sweep % 2 == 0 else (topology.left, topology.right)
         )
         layers = range(n_layers) if sweep % 2 == 0 else reversed(range(n_layers))
         for layer in layers:
             masses = np.arange(starts[layer], starts[layer + 1])
-            means = [y[there[here == m]].mean() if np.any(here == m) else y[m] for m in masses]
+            means = [y[right[here == m]].mean() if np.any(here == m) else y[m] for m in masses]
             put(layer, np.argsort(np.round(means, 6), kind="stable"))
     return x, y

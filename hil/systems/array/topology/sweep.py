@@ -82,10 +82,10 @@ def sweep(
 
 def figures_of_slice(start: int, stop: int, n_cells: int, cells: LikeCells, mirror: bool) -> Rows:
     """Return the figures of topologies start to stop - 1; `mirror` drops mirror images."""
-    found = topologies.topologies(n_cells, start, stop)
+    candidates = topologies.topologies(n_cells, start, stop)
     if mirror:
-        found = filter(topologies.stands_for_its_mirror_image, found)
-    return figures(found, cells)
+        candidates = filter(topologies.stands_for_its_mirror_image, candidates)
+    return figures(candidates, cells)
 
 
 class _Journal:

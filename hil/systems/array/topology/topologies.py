@@ -175,11 +175,11 @@ def _least(group: Group, joint: Joint) -> tuple[Joint, tuple[int, ...]]:
 @cache
 def _orbits(group: Group, n_cells: int, n_right: int) -> tuple[tuple[Joint, Group], ...]:
     """Return one joint per orbit, and the group it leaves: n_cells cells to n_right masses."""
-    found = []
+    orbits = []
     for joint in _sorted_joints(len(group[0]), n_cells, n_right):
         if _is_least(group, joint):
-            found.append((joint, _group_left(group, joint)))
-    return tuple(found)
+            orbits.append((joint, _group_left(group, joint)))
+    return tuple(orbits)
 
 
 def _sorted_joints(n_left: int, n_cells: int, n_right: int) -> Iterator[Joint]:
@@ -235,7 +235,7 @@ def _group_left(group: Group, joint: Joint) -> Group:
     for j, column in enumerate(joint):
         positions.setdefault(column, []).append(j)
     within = [list(itertools.permutations(places)) for places in positions.values()]
-    found = set()
+    kept = set()
     for permutation in group:
         arrived: dict[Column, list[int]] = {column: [] for column in positions}
         for j, column in enumerate(joint):
@@ -249,8 +249,8 @@ def _group_left(group: Group, joint: Joint) -> Group:
         for choice in itertools.product(*within):
             images = itertools.chain.from_iterable(choice)
             move = dict(zip(origin, images, strict=True))
-            found.add(tuple(move[j] for j in range(len(joint))))
-    return tuple(sorted(found))
+            kept.add(tuple(move[j] for j in range(len(joint))))
+    return tuple(sorted(kept))
 
 
 # Chains of joints
@@ -263,12 +263,12 @@ def _choices(group: Group, n_cells: int) -> tuple[tuple[Joint, Group, int], ...]
     Either all cells go to the right end, or every mass of the next layer needs a cell that
     leaves it.
     """
-    found = [(joint, left, 0) for joint, left in _orbits(group, n_cells, 1)]
+    choices = [(joint, left, 0) for joint, left in _orbits(group, n_cells, 1)]
     for n_placed in range(n_cells - 1, len(group[0]) - 1, -1):
         n_over = n_cells - n_placed
         for n_right in range(1, min(n_placed, n_over) + 1):
-            found += [(joint, left, n_over) for joint, left in _orbits(group, n_placed, n_right)]
-    return tuple(found)
+            choices += [(joint, left, n_over) for joint, left in _orbits(group, n_placed, n_right)]
+    return tuple(choices)
 
 
 @cache
