@@ -27,7 +27,7 @@ from hil.loop.channels import signals_in
 from hil.loop.frame import units
 from hil.platform.processes import PYTHON
 from hil.runs.assembly import build
-from hil.runs.campaign.figures import OF_FORCE, OF_SIGNALS, figures_of
+from hil.runs.figures import OF_FORCE, OF_SIGNALS, figures_of
 from hil.runs.plan import Plan
 
 WITHOUT_UNIT = "vaf"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from hil.commands.parser import (
+    ANSWER_NO,
     DONE,
     INTERRUPTED,
     STRICT,
@@ -59,6 +60,7 @@ def add_to(group: Group) -> None:
     c.value("--seed", "N", "seed of all random draws (default: 0)", type=int, default=0)
     c.path("--out", "FILE.h5", "default: runs/RIG-EXPERIMENT-UTC.h5")
     c.flag("--force", "overwrite an existing file")
+    c.path("--junit", "FILE.xml", "write whether the run met its [[expect]], as JUnit does")
     c.flag("--strict", STRICT)
     c.flag("--disarmed", "keep all cells off until a window arms the run")
     c.flag("--gui", "show the run in the window, in real time")
@@ -124,10 +126,12 @@ def run(args: argparse.Namespace) -> int:
     from hil.platform.window import require_window
     from hil.record import summary
     from hil.record.progress import say_compiling
-    from hil.runs import session
+    from hil.runs import junit, session
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
 
+    if args.junit is not None:
+        junit.check(args.junit)
     if args.gui:
         require_window()
     sets = [*args.set]
@@ -160,9 +164,13 @@ def run(args: argparse.Namespace) -> int:
         {"file": str(result.path), **result.summary},
         summary.as_text(result.path, result.summary),
     )
-    if result.outcome == "tripped":
+    if args.junit is not None:
+        junit.write(args.junit, config.tables.experiment.name, result.summary)
+    if result.outcome == "aborted":
+        return INTERRUPTED
+    if result.outcome == "tripped" and all(e.outcome is None for e in config.tables.expect):
         return TRIPPED
-    return INTERRUPTED if result.outcome == "aborted" else DONE
+    return DONE if all(e["passed"] for e in result.summary.get("expectations", [])) else ANSWER_NO
 
 
 def _print_usage_history(plan: Plan) -> None:

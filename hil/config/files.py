@@ -14,7 +14,8 @@ from hil.errors import ConfigError, missing_file, one_line
 HDF5_SIGNATURE = b"\x89HDF"
 BENCH_KEYS = ("specimen", "ambient")
 EXPERIMENT_KEYS = (
-    "experiment", "reference", "controller", "record", "guard", "validation", *BENCH_KEYS,
+    "experiment", "reference", "controller", "record", "guard", "validation", "expect",
+    *BENCH_KEYS,
 )  # fmt: skip
 RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card", *BENCH_KEYS)
 

@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, Tag
 from hil.config.table import Name, Table
 from hil.devices.tables import PluginDeviceTable
 from hil.experiment.acceptance import ValidationTable
+from hil.experiment.expectations import ExpectTable
 from hil.experiment.registry import controllers_of, systems
 from hil.plugins.load import PluginTable, Role, kind_tag, kinds
 from hil.rig import run_tables
@@ -75,3 +76,4 @@ class RunTables(RigTables, run_tables.RunTables):
 
     controller: Controller
     validation: ValidationTable | None = None
+    expect: Annotated[list[ExpectTable], Field(default_factory=list)]

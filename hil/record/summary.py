@@ -295,6 +295,7 @@ def as_text(path: Path, summary: Figures) -> str:
             if figures.get("tracking_rms") is not None:
                 text += f", over reference {figures['tracking_rms']:.3g} {unit}"
             lines.append(text)
+    lines += [f"  {line}" for line in expectation_lines(summary)]
     lines += [f"  {line}" for line in untold_lines(summary)]
     lines += [f"  {line}" for line in calibration_lines(summary.get("calibration", {}))]
     room = summary["room"]
@@ -316,6 +317,19 @@ def as_text(path: Path, summary: Figures) -> str:
             kernel = Counts(**counts).as_text()
             lines.append(f"  late {timing['late_ticks']} times; in this run: {kernel}")
     return "\n".join(lines)
+
+
+def expectation_lines(summary: Figures) -> list[str]:
+    """Every expectation of the experiment, and whether the run met it."""
+    lines = []
+    for row in summary.get("expectations", []):
+        value = row["value"]
+        shown = f"{value:.4g}" if isinstance(value, int | float) else value or "no reading"
+        lines.append(
+            f"{'passed' if row['passed'] else 'FAILED'}: {row['what']}: {shown}, "
+            f"expected {row['bounds']}"
+        )
+    return lines
 
 
 def vaf_text(figures: Figures) -> str:

@@ -38,7 +38,13 @@ from hil.pages.style import (
 )
 from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
-from hil.record.summary import calibration_lines, fit_text, summarise, untold_lines
+from hil.record.summary import (
+    calibration_lines,
+    expectation_lines,
+    fit_text,
+    summarise,
+    untold_lines,
+)
 from hil.validation.band import Band, band_of
 
 PIXELS = 1000  # intervals in which duties are averaged
@@ -374,6 +380,12 @@ def page(
         imported=_import_lines(json.loads(attrs.get("imported", "{}"))),
         faults=_causes(summary),
         failed_cells=failure_lines(summary.get("failed_cells", [])),
+        expected=[
+            (row["passed"], line)
+            for row, line in zip(
+                summary.get("expectations", []), expectation_lines(summary), strict=True
+            )
+        ],
         untold=untold_lines(summary),
         png=png,
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],

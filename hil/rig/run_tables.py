@@ -115,6 +115,7 @@ class RunTables(RigTables):
     controller: Any
     record: RecordTable = RecordTable()
     validation: Any = None
+    expect: Any = ()
 
 
 class RigConfig(Protocol):

@@ -12,8 +12,11 @@ from hil.experiment.load import check_rig, load, load_model
 from hil.experiment.loaded import Experiment, LoadedModel
 from hil.experiment.plan import cells_beyond
 from hil.experiment.source_checks import raise_all
+from hil.runs import expectations
+from hil.runs.assembly import build
 from hil.runs.campaign.plan import Campaign, load_campaign
 from hil.runs.imports.importing import read_map
+from hil.runs.plan import Plan
 
 
 class Checked(NamedTuple):
@@ -55,4 +58,6 @@ def _experiment(path: Path, sets: Iterable[str]) -> Experiment:
     raise_all(loaded.merged, [*cells_beyond(loaded), *board_limits.faults(loaded.protections)])
     if loaded.excuses:
         raise ConfigError("\n".join(loaded.excuses))
+    if loaded.tables.expect:
+        expectations.check(loaded, build(Plan(loaded)).frame.columns)
     return loaded

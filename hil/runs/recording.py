@@ -21,6 +21,7 @@ from hil.platform.provenance import software, user
 from hil.plugins import trust
 from hil.record import layout
 from hil.record.held import Replaced, refuse_held
+from hil.record.read import open_h5
 from hil.record.repair import describe, recover
 from hil.record.sink import Sink, Writing
 from hil.record.summary import plain, summarise
@@ -29,6 +30,7 @@ from hil.rig.instruments import GATES
 from hil.rig.rig import Rig
 from hil.runs.assembly import Pipeline
 from hil.runs.calibration_status import CalibrationStatus
+from hil.runs.expectations import columns_of, judged
 from hil.runs.plan import Plan, today
 from hil.runs.trial import Trial
 
@@ -176,8 +178,8 @@ def connect(sink: Sink, plan: Plan, pipeline: Pipeline) -> None:
     pipeline.rig.states.tell = sink.show_state
 
 
-def close(sink: Sink, trial: Trial, error: str, status: CalibrationStatus) -> Result:
-    """End a recording with its outcome and summary.
+def close(sink: Sink, trial: Trial, plan: Plan, error: str, status: CalibrationStatus) -> Result:
+    """End a recording with its outcome and summary, judged by what is expected of the run.
 
     Raises
     ------
@@ -198,6 +200,10 @@ def close(sink: Sink, trial: Trial, error: str, status: CalibrationStatus) -> Re
     if isinstance(context.clock, RealClock):
         summary["timing"]["started_monotonic_s"] = context.clock.started_s
         summary["timing"]["kernel"] = plain(trial.kernel)
+    if expected := plan.config.tables.expect:
+        with open_h5(sink.path) as file:
+            columns = {name: file["ticks"][name][:] for name in columns_of(expected)}
+        summary["expectations"] = plain(judged(expected, columns, summary))
     layout.finish(sink.path, outcome, summary)
     return Result(sink.path, outcome, summary, context.inputs.stop)
 

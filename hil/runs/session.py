@@ -16,8 +16,8 @@ from hil.record import live
 from hil.record.held import Replaced, held
 from hil.record.progress import show_progress
 from hil.record.sink import Sink, check_disk
+from hil.runs import expectations, recording
 from hil.runs import logbook as logbooks
-from hil.runs import recording
 from hil.runs.assembly import Pipeline, build
 from hil.runs.calibration_status import CalibrationStatus, strangers
 from hil.runs.opened import interrupted_by_signals, stop_on_signals
@@ -88,6 +88,7 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
     path = output.path(config)
     timed = _rehearsed(plan)
     pipeline = build(plan)
+    expectations.check(config, pipeline.frame.columns)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
     check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
     book = logbooks.logbook_of(config, plan.backends)
@@ -169,7 +170,7 @@ def _recorded(
             raise
         finally:
             if is_open:
-                result = recording.close(sink, trial, error, status)
+                result = recording.close(sink, trial, plan, error, status)
                 previous.finished()
             else:
                 sink.abandon()

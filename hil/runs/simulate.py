@@ -15,7 +15,9 @@ from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.record.memory import MemorySink
+from hil.record.summary import plain
 from hil.runs.assembly import build
+from hil.runs.expectations import check, columns_of, judged
 from hil.runs.plan import Plan
 from hil.runs.recording import contents_of, note_end, note_start, summary_of
 from hil.runs.rehearsal import compile_tick
@@ -38,6 +40,7 @@ class Simulation:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.pipeline = pipeline = build(plan)
+        check(plan.config, pipeline.frame.columns)
         if plan.config.plugins:  # whose first call, which may compile, is not held to its time
             compile_tick(plan.config)
         self._sink = MemorySink(pipeline.frame, contents_of(plan, pipeline, {}))
@@ -73,7 +76,11 @@ class Simulation:
         note_end(context, outcome, "")
         n_periods = context.n_ticks if outcome == "complete" else None
         figures = self._sink.summary(context.period_s, plan.clock, n_periods)
-        return outcome, {**summary_of(self.trial, plan.status), **figures}
+        summary = {**summary_of(self.trial, plan.status), **figures}
+        if expected := plan.config.tables.expect:
+            columns = self._sink.columns(columns_of(expected))
+            summary["expectations"] = plain(judged(expected, columns, summary))
+        return outcome, summary
 
     def dataset(self) -> xr.Dataset:
         """What was recorded, as `hil.open_run` returns it; once, after the block."""

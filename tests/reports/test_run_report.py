@@ -14,7 +14,7 @@ from hil.loop.channels import known_before
 from hil.record import summary
 from hil.record.layout import LIBVER
 from hil.runs import session
-from hil.runs.campaign.figures import figures_of
+from hil.runs.figures import figures_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.validation.band import band_of

@@ -10,7 +10,6 @@ from hil.errors import ConfigError
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
 from hil.runs.campaign import page
-from hil.runs.campaign.figures import names_of
 from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
@@ -18,6 +17,7 @@ from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.tuning import Objective
 from hil.runs.campaign.waits import check_columns
 from hil.runs.campaign.worst import ranking_of
+from hil.runs.figures import names_of
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
 

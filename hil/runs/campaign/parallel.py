@@ -23,10 +23,10 @@ from hil.record.append_log import Entry
 from hil.runs import session
 from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
 from hil.runs.campaign.commission import commissioned, known_of
-from hil.runs.campaign.figures import columns_of, figures_in, figures_of
 from hil.runs.campaign.plan import Campaign, Trial, as_sets
 from hil.runs.campaign.plants import in_tables
 from hil.runs.campaign.tables import CampaignTables, CommissionTable
+from hil.runs.figures import columns_of, figures_in, figures_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.simulate import simulated

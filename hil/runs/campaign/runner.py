@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hil.errors import ConfigError, DeviceError, one_line
+from hil.experiment.expectations import MISSED
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.platform.parallel import Scheduler
@@ -17,7 +18,6 @@ from hil.record.repair import describe, recover
 from hil.runs import session
 from hil.runs.campaign import waits
 from hil.runs.campaign.commission import entry_of, known_of
-from hil.runs.campaign.figures import figures_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
@@ -28,6 +28,7 @@ from hil.runs.campaign.stream import Stream
 from hil.runs.campaign.tables import WORST
 from hil.runs.campaign.tuned import head_of, settings_of, tunings_of
 from hil.runs.campaign.worst import worst_of
+from hil.runs.figures import figures_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
@@ -477,10 +478,12 @@ class Runner:
 
     def _verdict(self) -> int:
         """The exit code of a campaign that has ended."""
-        verdicts = [v for v in self.progress.settled.values() if v != "complete"]
+        progress = self.progress
+        verdicts = [v for v in progress.settled.values() if v != "complete"]
         if any(v.startswith("tripped") for v in verdicts):
             return TRIPPED
-        return ANSWER_NO if verdicts else DONE
+        missed = any(e.get("figures", {}).get(MISSED) for e in progress.ends.values())
+        return ANSWER_NO if verdicts or missed else DONE
 
 
 def _as_word(answer: object) -> str:

@@ -8,11 +8,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hil.config.table import Name, NotNegative, Positive, Table, Title
 from hil.config.values import TomlTable
+from hil.experiment.expectations import MISSED, MeasureTable
 from hil.runs.campaign.tune_tables import TuneTable
 
 PLANTS_MAX = 10_000
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
-         "started_utc", "file", "faults", "error", "level")  # fmt: skip
+         "started_utc", "file", "faults", "error", "level", MISSED)  # fmt: skip
 """Columns of the table of all trials; a factor, question or measure may not have these names."""
 
 
@@ -205,31 +206,6 @@ class AfterTripTable(Table):
     do: Literal["stop", "skip", "retry", "ask"] = "stop"
     retries: Annotated[int, Field(ge=1, le=100)] = 1
     then: Literal["stop", "skip"] = "stop"
-
-
-class MeasureTable(Table):
-    """A figure of every trial: a statistic of a column between two times of the experiment.
-
-    With `less` it is that of the column less another one, such as the set point.
-    """
-
-    column: str
-    less: str | None = None
-    take: Literal["max", "min", "mean", "last", "rms", "std"]
-    from_s: NotNegative = 0.0
-    to_s: Positive | None = None
-    unit: Title = ""
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it takes."""
-        return [self.column, *([] if self.less is None else [self.less])]
-
-    @model_validator(mode="after")
-    def _ends_after_start(self) -> "MeasureTable":
-        if self.to_s is not None and self.to_s <= self.from_s:
-            raise ValueError(f"to_s = {self.to_s:g} is not after from_s = {self.from_s:g}")
-        return self
 
 
 class SpreadTable(Table):

@@ -16,6 +16,7 @@ from hil.loop.wait_condition import Condition, WaitCondition
 from hil.mechanics.system import System
 from hil.runs.assembly import NoSink, Pipeline, build
 from hil.runs.campaign.tables import CampaignTables, ConditionTable
+from hil.runs.figures import measure_faults
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import compile_tick
 from hil.runs.trial import Trial
@@ -70,21 +71,10 @@ def check_columns(
             conditions([table])[0].names(columns)
         except ConfigError as error:
             wrong.append(f"{where}: {key}.{error}")
-    numbers = [c.name for c in columns if not c.flags and not c.n_cells]
     duration_s = config.tables.experiment.duration_s
     for name, measure in tables.measures.items():
-        for key, column in zip(("column", "less"), measure.columns, strict=False):
-            if column in numbers:
-                continue
-            shown = ", ".join(n for n in numbers if not n.endswith("_stage_s"))
-            wrong.append(
-                f"{where}: measures.{name}.{key} = '{column}': the rig has no column of "
-                f"that name: choose {shown}"
-            )
-        if max(measure.from_s, measure.to_s or 0.0) > duration_s:
-            wrong.append(
-                f"{where}: measures.{name}: looks beyond the experiment's {duration_s:g} s"
-            )
+        faults = measure_faults(f"measures.{name}", measure, columns, duration_s)
+        wrong += [f"{where}: {fault}" for fault in faults]
     return wrong
 
 

@@ -1,17 +1,18 @@
-"""Figures of a trial: those of its summary, and the campaign's own measures."""
+"""Figures of a run: those of its summary, and statistics of its columns."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hil.config.values import Figures
+from hil.experiment.expectations import MISSED, MeasureTable
 from hil.loop.channels import signals_in
+from hil.loop.frame import Column
 from hil.record import metrics
 from hil.record.read import n_whole_rows, open_h5
 from hil.record.summary import plain
-from hil.runs.campaign.tables import MeasureTable
 
 TAKES: dict[str, Callable[[Any], Any]] = {
     "max": np.max, "min": np.min, "mean": np.mean, "last": lambda y: y[-1],
@@ -70,13 +71,33 @@ def figures_in(
     for name, figures in (("force", force), *summary["signals"].items()):
         if figures.get("held"):  # VAF is not meaningful for a constant signal
             numbers[f"{name}_vaf"] = None
-    t_s = np.asarray(columns["t_s"])
     for name, measure in measures.items():
-        to_s = np.inf if measure.to_s is None else measure.to_s
-        y = np.asarray(columns[measure.column])
-        if measure.less is not None:
-            y = y - np.asarray(columns[measure.less])
-        y = y[(t_s >= measure.from_s) & (t_s <= to_s)]
-        y = y[np.isfinite(y)]
-        numbers[name] = TAKES[measure.take](y) if len(y) else None
+        numbers[name] = statistic(columns, measure)
+    if "expectations" in summary:
+        numbers[MISSED] = sum(not e["passed"] for e in summary["expectations"])
     return dict(plain(numbers))
+
+
+def statistic(columns: Mapping[str, Any], measure: MeasureTable) -> float | None:
+    """The statistic of a column; None where it has no number between these times."""
+    t_s = np.asarray(columns["t_s"])
+    to_s = np.inf if measure.to_s is None else measure.to_s
+    y = np.asarray(columns[measure.column])
+    if measure.less is not None:
+        y = y - np.asarray(columns[measure.less])
+    y = y[(t_s >= measure.from_s) & (t_s <= to_s)]
+    y = y[np.isfinite(y)]
+    return float(TAKES[measure.take](y)) if len(y) else None
+
+
+def measure_faults(
+    key: str, measure: MeasureTable, columns: Iterable[Column], duration_s: float
+) -> Iterator[str]:
+    """What is wrong with a measure of an experiment with these columns."""
+    numbers = [c.name for c in columns if not c.flags and not c.n_cells]
+    for name, column in zip(("column", "less"), measure.columns, strict=False):
+        if column not in numbers:
+            shown = ", ".join(n for n in numbers if not n.endswith("_stage_s"))
+            yield f"{key}.{name} = '{column}': the rig has no column of that name: choose {shown}"
+    if max(measure.from_s, measure.to_s or 0.0) > duration_s:
+        yield f"{key}: looks beyond the experiment's {duration_s:g} s"
