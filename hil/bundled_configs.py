@@ -5,7 +5,7 @@ from pathlib import Path
 from hil.errors import ConfigError, writing
 from hil.platform.whole_files import write_whole
 
-FOLDERS = ("configs", "calibration", "examples/own", "examples/load_frame")
+FOLDERS = ("configs", "calibration", "examples/ci", "examples/own", "examples/load_frame")
 TEMPLATES = ("controller", "reference", "model", "device")
 
 
