@@ -1,7 +1,7 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public: `open_run`, `load`, `run`, `simulate` and `campaign` here, and `hil.models`; the rest is
-private.
+Public: `open_run`, `load`, `run`, `simulate`, `campaign` and `figure` here, and `hil.models`; the
+rest is private.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ TYPE_CHECKING = False  # typing.TYPE_CHECKING without importing typing: start-up
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from hil.experiment.loaded import Experiment
 
-__all__ = ["campaign", "load", "open_run", "run", "simulate"]
+__all__ = ["campaign", "figure", "load", "open_run", "run", "simulate"]
 
 
 def load(path: str | Path, sets: tuple[str, ...] = (), **changes: object) -> Experiment:
@@ -130,6 +132,29 @@ def campaign(
         scheduler,
         scheduler_security,
     )
+
+
+def figure(*runs: str | Path | xr.Dataset, **look: Any) -> Figure:
+    """Draw runs for a paper, as `hil figure`; returns the Matplotlib figure.
+
+    Parameters
+    ----------
+    runs : recordings, or what `open_run` and `simulate` return
+    look : by name, any attribute of `hil.reports.figure.Look`, such as `what`, `width` and `style`
+
+    Raises
+    ------
+    hil.errors.ConfigError
+    TypeError
+        An unknown name.
+    """
+    from pathlib import Path
+
+    from hil.reports.figure import Look, names_of
+    from hil.reports.figure import figure as drawn
+
+    opened = [open_run(run) if isinstance(run, str | Path) else run for run in runs]
+    return drawn(opened, names_of(runs), Look(**look))
 
 
 def open_run(path: str | Path) -> xr.Dataset:

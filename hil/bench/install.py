@@ -23,6 +23,7 @@ EXTRAS = {
     "bodies": "the study of the body, against another program",
     "control": "models for python-control",
     "crate": "export of a data set for publication",
+    "figures": "styles of journals for hil figure",
     "export": "export as MCAP, MDF and Parquet",
     "fmu": "functional mock-up units",
     "foxglove": "live view in Foxglove",

@@ -32,6 +32,20 @@ def add_to(group: Group) -> None:
     )
 
     c = group.add(
+        figure,
+        "draw runs for a paper, as PDF, SVG, PGF or PNG",
+        "hil figure runs/a.h5 runs/b.h5 --overlay --what force,residual --out steps.pdf",
+    )
+    c.path("runs", "RUN.h5", nargs="+")
+    c.path("--out", "FILE", "its ending is the format: .pdf, .svg, .pgf or .png", required=True)
+    c.value("--what", "PANELS", "signals, residual, cells, columns (default: force,residual,cells)")
+    c.value("--from", "S", "start of the part that is shown", type=float, dest="from_s")
+    c.value("--to", "S", "end of the part that is shown", type=float, dest="to_s")
+    c.value("--width", "W", "with its unit (default: 88mm, a column)", default="88mm")
+    c.value("--style", "NAME|FILE", "ieee, nature, or a matplotlib style", default="")
+    c.flag("--overlay", "lay several runs over each other, instead of side by side")
+
+    c = group.add(
         import_,
         "make a recording of files that another program has written",
         "hil import frame.csv logger.csv --rig rig.toml --map map.toml --out runs/last-year.h5",
@@ -91,6 +105,22 @@ def report(args: argparse.Namespace) -> int:
             say(f"figure: {figure}\npage:   {page}")
     if args.json:
         print_json({"reports": written})
+    return DONE
+
+
+def figure(args: argparse.Namespace) -> int:
+    import shlex
+
+    from hil.record.read import open_run
+    from hil.reports.figure import Look, save
+    from hil.reports.figure import figure as drawn
+
+    what = Look.what if args.what is None else [name for name in args.what.split(",") if name]
+    look = Look(what, args.from_s, args.to_s, args.width, args.style, args.overlay)
+    runs = [open_run(path) for path in args.runs]
+    command = shlex.join(["hil", *sys.argv[1:]])
+    save(drawn(runs, [path.stem for path in args.runs], look), args.out, look, command)
+    show(args, {"figure": str(args.out), "runs": list(map(str, args.runs))}, f"figure: {args.out}")
     return DONE
 
 
