@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.config.replaced import renamed, warn_of_replaced
+from hil.config.toml_text import explained
 from hil.config.values import TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 
@@ -40,8 +41,10 @@ class Merged:
 
 def read_toml(path: Path) -> TomlTable:
     """Read one TOML file; ConfigError with file and line if it is invalid."""
+    text = ""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Notepad writes a BOM
+        text = path.read_text(encoding="utf-8-sig")  # Notepad writes a BOM
+        return tomllib.loads(text)
     except FileNotFoundError:
         raise missing_file(path, "'hil examples DIR' copies the bundled configurations") from None
     except IsADirectoryError:
@@ -57,7 +60,7 @@ def read_toml(path: Path) -> TomlTable:
             ) from None
         raise ConfigError(f"{path}: not UTF-8 text: give a TOML file, saved as UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {one_line(str(error))}") from None
+        raise ConfigError(f"{path}: {explained(text, error)}") from None
 
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
@@ -79,7 +82,13 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         table = merge(table, rig)
         sources.append((str(rig_path), rig))
     elif "experiment" in contents and "model" not in contents:
-        raise ConfigError(f"{path}: rig: missing: name the file of the rig, such as rig.toml")
+        tables = [key for key, part in contents.items() if isinstance(part, dict) and "rig" in part]
+        how = (
+            f"is in [{tables[0]}]: put it above the first table"
+            if tables
+            else ("missing: name the file of the rig, such as rig.toml")
+        )
+        raise ConfigError(f"{path}: rig: {how}")
     table = merge(table, contents)
     sources.append((str(path), contents))
     for text in sets:
