@@ -185,7 +185,9 @@ def load_any(path: Path, *, named_by: str) -> Record:
     """Load a record of any kind and check its hash; ConfigError as `load_record`."""
     if not path.is_file():
         shown = path if str(path).isprintable() else repr(str(path))
-        raise ConfigError(f"{named_by}: no such file: {shown}")
+        raise ConfigError(
+            f"{named_by}: no such file: {shown}: give a path relative to the file that names it"
+        )
     return _parsed(path, read_toml(path), path.read_text(encoding="utf-8"))
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pydantic
 from pydantic_core import ErrorDetails
@@ -95,7 +95,9 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
                 kinds += [point.name for point in entry_points(group=group)]
             near = did_you_mean(str(context["tag"]), kinds) or ":"
             text = f"unknown{near} choose {', '.join(map(repr, kinds))}"
-            if group is not None:
+            if kind_and_key := _value_of(str(context["tag"]), kinds):
+                text = f"unknown: did you mean {kind_and_key}?"
+            elif group is not None:
                 text += ", or a class of your own, 'mine.py:MyClass'"
         case "float_type" | "int_type" | "string_type" | "bool_type":
             wanted = {
@@ -115,6 +117,17 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
             text = detail["msg"].replace("Input should", "must")
             text = text[0].lower() + text[1:]
     return one_line(f"{where}: {key}{shown}: {text}")
+
+
+def _value_of(word: str, kinds: Sequence[str]) -> str:
+    """The kind with a key that takes this word, such as the build of a board; empty if none."""
+    for table in _every_table():
+        fields = {name: get_args(info.annotation) for name, info in table.model_fields.items()}
+        for kind in set(fields.get("kind", ())) & set(kinds):
+            for name, values in fields.items():
+                if name != "kind" and word in values:
+                    return f"kind = '{kind}' with {name} = '{word}'"
+    return ""
 
 
 def _belongs(table: Any, path: Sequence[str | int]) -> str:

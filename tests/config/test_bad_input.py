@@ -17,6 +17,11 @@ MUSCLE = "model.arrays.muscle"
 
 # (experiment, --set, what the one line on standard error names)
 BAD_VALUES = {
+    "build for a kind": (
+        "all_on",
+        "devices.board.kind='arduino'",
+        ["devices.board.kind = 'arduino'", "mean kind = 'cell_board' with build = 'arduino'?"],
+    ),
     "unknown key": ("all_on", "loop.perod_s=0.001", ["loop.perod_s", "unknown key", "'period_s'"]),
     "unknown key, nothing like it": ("all_on", "loop.zzzqqq=1", ["loop.zzzqqq", "remove it"]),
     "unknown table": ("all_on", "gaurd.force_max_N=1.0", ["gaurd", "'guard'"]),

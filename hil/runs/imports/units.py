@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 # What instruments write and pint reads otherwise: to it C is coulomb, and F is farad.
 SPELLED = {"C": "degC", "deg C": "degC", "°C": "degC", "ºC": "degC", "° C": "degC", "K": "kelvin",
            "F": "degF", "deg F": "degF", "°F": "degF", "sec": "s", "secs": "s", "Deg": "degree",
+           "Ohm": "ohm", "Ohms": "ohm", "Newton": "N", "Newtons": "N", "Volt": "V", "Volts": "V",
+           "Amp": "A", "Amps": "A", "amp": "A", "amps": "A", "Second": "s", "Seconds": "s",
+           "Kelvin": "kelvin", "Pascal": "Pa", "Grams": "g",
            "%": "percent", "-": "1", "": "1", "RPM": "rpm", "mV/V": "mV/V"}  # fmt: skip
 IN_HEADER = re.compile(r"^(?P<name>.*?)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]\s*$")
 SUFFIXES = {"N": "N", "mN": "mN", "kN": "kN", "V": "V", "mV": "mV", "s": "s", "ms": "ms", "m": "m",
             "mm": "mm", "um": "um", "C": "degC", "degC": "degC", "K": "kelvin", "rad": "rad",
-            "MPa": "MPa", "A": "A", "mA": "mA"}  # fmt: skip
+            "MPa": "MPa", "A": "A", "mA": "mA", "Ohm": "ohm"}  # fmt: skip
 
 
 @cache
