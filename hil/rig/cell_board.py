@@ -101,7 +101,10 @@ def _resistances(inputs: DeviceInputs, limits: dict[str, int]) -> Resistances | 
     table = inputs.table.resistance
     chain = Chain.of(limits, table.lead_Ohm, table.u_relative)
     ranges = inputs.config.resistance_limits_Ohm(inputs.name)
-    return Resistances(inputs.name, inputs.table.cells, chain, ranges, inputs.backend != "bench")
+    return Resistances(
+        inputs.name, inputs.table.cells, chain, ranges, inputs.backend != "bench",
+        limits["open_cells_max"] > 0,
+    )  # fmt: skip
 
 
 def _power_of(tables: RigTables) -> tuple[str, ...]:

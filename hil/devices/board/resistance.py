@@ -11,7 +11,8 @@ The converter's reference cancels.
 A reading whose current or voltage is at the end of the scale, or too small, is not a value: NaN.
 It still bounds the resistance, from below if no current flows and from above if the sensor is
 full. The guard's row `resistance_out_of_range` is tripped by PERSISTENCE such readings in a row of
-which nothing lies within the limits.
+which nothing lies within the limits. Where a board may go on with open cells, a reading without a
+current is not one of them: an open cell that is off is the board's to find, when it comes on.
 """
 
 import math
@@ -87,6 +88,7 @@ class Resistances:
     Parameters
     ----------
     limits_Ohm : the least and greatest resistance of every cell
+    open_stays : whether the board may go on with open cells
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class Resistances:
         chain: Chain,
         limits_Ohm: Sequence[tuple[float, float]],
         simulated: bool,
+        open_stays: bool = False,
     ) -> None:
+        self._open_stays = open_stays
         self._board, self._cells, self._chain, self._limits = board, cells, chain, limits_Ohm
         self._simulated = simulated
         self._measured_s = [math.nan] * len(cells)
@@ -163,6 +167,8 @@ class Resistances:
         least, most = self._limits[cell]
         low, high = self._chain.bounds_Ohm(counts[0], counts[1])
         side = _LOW if high < least else _HIGH if low > most else 0
+        if self._open_stays and counts[0] < LEAST_COUNTS:
+            side = 0
         self._streaks[cell] = self._streaks[cell] + 1 if side else 0
         if self._streaks[cell] == PERSISTENCE:
             self._bits[self._at] |= side

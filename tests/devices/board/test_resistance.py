@@ -57,8 +57,8 @@ def test_the_shipped_sensor_resolves_a_wire_of_160_mA_by_four_percent_of_its_str
 
 
 class Row:
-    def __init__(self, limits_Ohm=((40.0, 60.0), (40.0, 60.0))):
-        self.own = Resistances("board", ["a.1", "a.2"], CHAIN, limits_Ohm, simulated=True)
+    def __init__(self, limits_Ohm=((40.0, 60.0), (40.0, 60.0)), *, open_stays=False):
+        self.own = Resistances("board", ["a.1", "a.2"], CHAIN, limits_Ohm, True, open_stays)
         self.frame = Frame(self.own.columns)
         self.own.bind(self.frame)
 
@@ -113,6 +113,17 @@ def test_two_readings_in_a_row_out_of_range_are_told_and_latched(counts, flag, s
     assert row.bits == flag
     [text] = row.own.troubles()
     assert text.startswith(said)
+
+
+def test_where_a_board_goes_on_with_open_cells_one_that_is_off_trips_nothing():
+    """A loose wire, which still carries a current, does."""
+    row = Row(open_stays=True)
+    for k in range(4):
+        row.own.take(0.1 * k, 0, (0, 900), 0)
+    assert row.bits == 0
+    for k in range(2):
+        row.own.take(1.0 + 0.1 * k, 1, (400, 900), 0)
+    assert row.bits == 2
 
 
 def test_without_a_supply_no_resistance_is_out_of_range():
