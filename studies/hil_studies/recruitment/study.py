@@ -1,257 +1,379 @@
-"""`hil study recruitment`: all controllers on arrays of 6 and 14 cells with unknown errors.
+"""`hil study recruitment`: controllers that recruit cells, on random commissioned plants.
 
-Every plant is commissioned first: each cell is pulsed twice (`study_commission`). Every
-controller except UNTOLD and EXACT uses the result; "optimal" also learns the wires during the
-trial. Trials run on the same plant on another day, in two series: with a lead-in, in which the
-set point moves from rest to its first value, and from rest, where cold wires should pull at once.
-One procedure tunes all controllers (`study_tuning`): it searches the least mean cost, error plus
-weighted wear, over the tuning plants and the three set points, with a lead-in, without dead cells,
-on a grid that widens until the optimum is inside. The evaluation uses other plants. Dead cells die
-after commissioning, and no controller knows of them. `study_optimum` computes the optimum for the
-plant and set point of each trial. `study_law` compares controllers by two laws of the wires.
+The campaigns are files beside this one, which `hil campaign` runs too: `six/controllers.toml`,
+`fourteen/controllers.toml` and `six/failures.toml`. A controller is that of `hil run`; rig, board,
+transducer, commissioning and tuning are those of a campaign. Here their tables become a page.
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+import tomllib
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+from pydantic import AfterValidator, BeforeValidator, Field
+from scipy.stats import binomtest
+from scipy.stats import t as student
 
-from hil.control.reference import Reference
+import hil
+from hil.config.table import Table
+from hil.errors import ConfigError
+from hil.experiment.load import load_rig
+from hil.pages.study import as_table, saved
+from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
 from hil.platform.provenance import software
-from hil.record.progress import count_progress
-from hil_studies.recruitment import failures, page, scores, trial
-from hil_studies.recruitment import law as laws
-from hil_studies.recruitment.bound import least_possible
-from hil_studies.recruitment.commission import commissioned_plant, exact_array
-from hil_studies.recruitment.controllers import (
-    EXACT,
-    OLD_LAW,
-    UNTOLD,
-    Setting,
-    control_of,
-    law_known,
-)
-from hil_studies.recruitment.optimum import GRID_S, least_error, simulated
-from hil_studies.recruitment.plant import (
-    LEAD_S,
-    PERIOD_S,
-    SET_POINTS,
-    Led,
-    WireLaw,
-    dead_cells,
-    later,
-    nominal,
-    plant,
-    reference,
-)
-from hil_studies.recruitment.tuning import AXES, tune
-from hil_studies.recruitment.values import (
-    Bounds,
-    Judged,
-    Optima,
-    Optimum,
-    Score,
-    Start,
-    Values,
-)
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.force_levels import static_gains_N
 
-SWEEPS = {6: 12, 14: 12, 100: 2}  # largest number of sweeps of the descent to the optimum
-BOUND_ROUNDS = 60  # largest number of rounds of the search for a lower bound
-N_TICKS = 1600  # length of a trial
-LATE_TICKS = 200  # after these an error is late
-TUNING_SEED = 100_000
+FOLDER = Path(__file__).parent
+SIZES = {6: "six", 14: "fourteen"}
+CONTROLLERS = ("PID", "broadcast", "size_principle", "preview", "optimal")
+FORMER = {"size principle": "size_principle", **dict.fromkeys(
+    ("broadcast, dead beat", "broadcast, LMS", "broadcast, |e|/N", "broadcast, fixed gain"),
+    "broadcast",
+)}  # fmt: skip
+"""Names that earlier versions took; which law a broadcast has is tuned now."""
+UNTOLD = "optimal, not commissioned"
+WITHIN_S = 3.0
+COLORS = dict(zip(CONTROLLERS, (CELL, "#56B4E9", MODEL, "#009E73", MEASURED), strict=True))
+
+Tables = dict[str, Any]
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _sizes(value: Any) -> Any:
+    if not value or any(one not in SIZES for one in value):
+        raise ValueError("must be a list of 6 and 14")
+    return tuple(value)
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(FORMER.get(name, name) for name in names))
+    for name in names:
+        if name not in CONTROLLERS:
+            raise ValueError(f"no controller '{name}': choose {', '.join(CONTROLLERS)}")
+    return names
+
+
+class Values(Table):
+    """What `--set` may change: sizes, controllers, numbers of plants, and the budget of the tuning.
+
+    `seeds` is the number of plants in the tables, each under every set point; `tuning_seeds` that
+    of the plants to tune on, `budget` the number of settings that are tried of each controller,
+    `wear_weight_s` the weight of wear in what a setting costs. `failure_seeds` plants have wires
+    that open. `workers` processes share the trials; default: the number of cores.
+    """
+
+    cells: Annotated[tuple[int, ...], BeforeValidator(_sizes)] = (6,)
+    controllers: Annotated[
+        tuple[str, ...], Field(min_length=1), BeforeValidator(_tuple), AfterValidator(_known)
+    ] = CONTROLLERS
+    seeds: Annotated[int, Field(ge=1, le=10_000)] = 12
+    tuning_seeds: Annotated[int, Field(ge=1, le=100)] = 1
+    budget: Annotated[int, Field(ge=1, le=10_000)] = 6
+    wear_weight_s: Annotated[float, Field(ge=0.0, le=100.0)] = 0.25
+    failure_seeds: Annotated[int, Field(ge=0, le=10_000)] = 12
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+
+
+class Size(NamedTuple):
+    """What was found of one size.
+
+    Attributes
+    ----------
+    full_N : force of all nominal cells
+    trials : a row for each trial
+    traced : recordings of one plant, by controller and set point
+    """
+
+    n_cells: int
+    full_N: float
+    trials: pd.DataFrame
+    traced: dict[tuple[str, str], xr.Dataset]
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
-    """Run the whole study into the folder `out`; return the results, as in results.json."""
-    workers = values.workers or os.cpu_count() or 1
-    with ProcessPoolExecutor(workers) as pool:
-        each = partial(_in_parallel, pool)
-        tuned = _tune(values, each)
-        judged = _judge(values, tuned, each)
-        optima = _optima(values, each)
-        bounds = _bounds(values, optima, each)
-        found = failures.failures(values, tuned, each)
-    ratios = scores.ratios(judged, optima, bounds)
+    """Run the campaigns into the folder; the results, as written to results.json."""
+    sizes = [_size(out, values, n) for n in values.cells]
+    found = failures(out, values)
+    figures = [
+        saved(out, f"errors{one.n_cells}.png", _draw_errors(one), _CAPTION_ERRORS) for one in sizes
+    ]
+    figures += [
+        saved(out, f"traces{one.n_cells}.png", _draw_traces(one), _CAPTION_TRACES) for one in sizes
+    ]
     return {
-        "title": "Recruitment: every controller on plants with unknown errors"
-        + ", wires under stress" * (values.plant == "sma"),
+        "title": "Recruitment: controllers on commissioned plants that differ",
         "made_by": software(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "figures": page.figures(out, values, tuned, judged, optima, found),
-        "tables": [*scores.tables(values, judged, optima, bounds, ratios),
-                   *page.tables(values, tuned, found), *laws.tables(judged)],
-        "notes": [*page.notes(values, found), *scores.notes(ratios, optima, bounds)],
-        "judged": {_key(start): rows for start, rows in judged.items()},
-        "judged_columns": Score._fields,
-        "optimum": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": best._asdict()
-                    for (n, seed), best in optima.items()},
-        "bound": {f"{n} cells, {SET_POINTS[seed % 3]}, seed {seed}": error
-                  for (n, seed), error in bounds.items()},
-        "law_without_stress": laws.differences(judged),
-        "ratios": {f"{n} cells, {name}": {what: mean._asdict() for what, mean in row.items()}
-                   for (n, name), row in ratios.items()},
-        "failures": found,
-        "settings": {f"{n} cells, {name}": setting for (n, name), setting in tuned.items()},
-    }  # fmt: skip
-
-
-def _key(start: Start) -> str:
-    told = "with lead-in" if start.led else "from rest"
-    return f"{start.n_cells} cells, {start.dead:g} % dead, {start.name}, {told}"
-
-
-class Job(NamedTuple):
-    """One trial."""
-
-    n_cells: int
-    dead_percent: float
-    name: str
-    setting: Setting
-    kind: str
-    seed: int
-    law: WireLaw
-    led: bool = False
-
-
-Each = Callable[..., Iterable[Any]]
-
-
-def _in_parallel(
-    pool: ProcessPoolExecutor,
-    what: str,
-    work: Callable[[Any], Any],
-    jobs: list[Any],
-    together: int = 1,
-) -> Iterator[Any]:
-    """Yield results in the order of the jobs, with a progress bar on a terminal.
-
-    `together` jobs go to one process: trials of one plant, which is then commissioned only once.
-    """
-    with count_progress(what, len(jobs), wanted=True) as advance:
-        for result in pool.map(work, jobs, chunksize=together):
-            advance(1)
-            yield result
-
-
-def one(job: Job) -> Score:
-    """Return the figures of a trial."""
-    n_cells, seed = job.n_cells, job.seed
-    truth, know = commissioned_plant(n_cells, seed, job.law, law_known(job.law, job.name))
-    if job.name == UNTOLD:
-        know = nominal(n_cells)
-    elif job.name == EXACT:
-        know = exact_array(truth, seed)
-    total_N = nominal(n_cells).total_N
-    lead_s = LEAD_S if job.led else 0.0
-    follow = _follow(job.kind, total_N, job.led)
-    dead = dead_cells(n_cells, seed, round(job.dead_percent * n_cells / 100.0))
-    control = control_of(know, job.name, job.setting, follow, seed)
-    found = trial.run(
-        know, control, truth, follow, seed, dead=dead,
-        duration_s=N_TICKS * PERIOD_S + lead_s, counted_from_s=lead_s,
-    )  # fmt: skip
-    late_N = (found.force_N - found.reference_N)[LATE_TICKS:]
-    return Score(
-        found.rmse_N / total_N, found.switches_per_s / n_cells, found.energy_J,
-        float(np.sqrt(np.mean(late_N**2))) / total_N, found.wear_per_s,
-    )  # fmt: skip
-
-
-def _follow(kind: str, total_N: float, led: bool) -> Reference:
-    follow = reference(kind, total_N)
-    return Led(follow) if led else follow
-
-
-def _tune(values: Values, each: Each) -> dict[tuple[int, str], Setting]:
-    def costs(n: int, name: str, settings: list[Setting]) -> list[float]:
-        jobs = [
-            Job(n, 0.0, name, setting, kind, TUNING_SEED + seed, values.plant, led=True)
-            for seed in range(values.tuning_seeds)
-            for setting in settings
-            for kind in SET_POINTS
-        ]
-        scores_of = each(f"tuning {name}", one, jobs, len(SET_POINTS))
-        cost = [score.cost(values.wear_weight_s) for score in scores_of]
-        return list(np.reshape(cost, (values.tuning_seeds, len(settings), -1)).mean(axis=(0, 2)))
-
-    tuned: dict[tuple[int, str], Setting] = {
-        (n, name): tune(name, AXES[name.removesuffix(OLD_LAW)], partial(costs, n, name))
-        for n in values.cells
-        for name in values.names
-        if name != EXACT
+        "figures": figures,
+        "tables": [
+            *(table for one in sizes for table in (errors(one), settings(one))),
+            *([named(found)] if len(found) else []),
+        ],
+        "notes": list(_NOTES),
+        "full_N": {str(one.n_cells): one.full_N for one in sizes},
+        "trials": {str(one.n_cells): _plain(one.trials) for one in sizes},
+        "failures": _plain(found),
     }
-    for n in values.cells:
-        if EXACT in values.names_for(n):
-            tuned[n, EXACT] = tuned[n, "optimal"]
+
+
+def tables_of(values: Values, n_cells: int, name: str = "controllers") -> Tables:
+    """The tables of a campaign's file, with what `--set` has changed."""
+    folder = FOLDER / SIZES[n_cells]
+    tables = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    tables["campaign"] |= {"experiments": [str(folder / "run.toml")], "plants": values.seeds}
+    levels = tables["factors"]["controller"]["levels"]
+    chosen = {key: level for key, level in levels.items() if key in values.controllers}
+    tables["factors"]["controller"]["levels"] = chosen
+    if "commission" in tables:
+        tables["commission"]["experiment"] = str(folder / "pulses.toml")
+    if "tune" in tables:
+        tune = tables["tune"]
+        tune |= {"budget": values.budget, "plants": values.tuning_seeds}
+        tune["cost"] = tune["cost"].replace("0.25", repr(values.wear_weight_s))
+        tune["parameters"] = [p for p in tune["parameters"] if p["of"]["controller"] in chosen]
+    return tables
+
+
+def _size(out: Path, values: Values, n_cells: int) -> Size:
+    """Run the campaign of one size, and the planner on its plants without commissioning."""
+    tables = tables_of(values, n_cells)
+    folder = out / SIZES[n_cells]
+    trials = _complete(_run(tables, folder / "controllers", values))
+    full_N = full_force_N(n_cells)
+    once = {**tables, "campaign": {**tables["campaign"], "plants": 1, "keep": "all"}}
+    once["factors"] = {**tables["factors"], "controller": {"levels": _tuned(tables, trials)}}
+    del once["tune"]
+    kept = _run(once, folder / "traces", values)
+    traced = {
+        (str(row.controller), str(row.set_point)): hil.open_run(folder / "traces" / str(row.file))
+        for row in kept.itertuples()
+    }
+    if "optimal" in values.controllers:
+        untold = {**tables, "factors": {**tables["factors"], "controller": {
+            "levels": {"optimal": _tuned(tables, trials)["optimal"]}}}}  # fmt: skip
+        del untold["tune"], untold["commission"]
+        more = _complete(_run(untold, folder / "not_commissioned", values))
+        trials = pd.concat([trials, more.assign(controller=UNTOLD)], ignore_index=True)
+    return Size(n_cells, full_N, trials, traced)
+
+
+def _run(tables: Tables, folder: Path, values: Values) -> pd.DataFrame:
+    """Run a campaign; the table of its trials that have figures."""
+    table = hil.campaign(tables, folder, jobs=values.workers, progress=True)
+    frame = table.to_dataframe().reset_index()
+    ran = frame[frame.outcome.isin(["complete", "tripped"])]
+    if ran.empty:
+        raise ConfigError(f"{folder}: no trial ran: {frame.error.iloc[0]}")
+    return ran
+
+
+def _complete(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials of plants on which none of their combinations tripped: comparisons are paired."""
+    tripped = set(trials[trials.outcome != "complete"].plant)
+    return trials[~trials.plant.isin(tripped)]
+
+
+def _tuned(tables: Tables, trials: pd.DataFrame) -> Tables:
+    """The controllers with the settings that tuning chose."""
+    tuned = {}
+    for name, level in tables["factors"]["controller"]["levels"].items():
+        keys = [p["key"] for p in tables["tune"]["parameters"] if p["of"]["controller"] == name]
+        row = trials[trials.controller == name].iloc[0]
+        best = {key.removeprefix("controller."): _number(row[key]) for key in keys}
+        tuned[name] = {"controller": {**level["controller"], **best}}
     return tuned
 
 
-def _judge(values: Values, tuned: dict[tuple[int, str], Setting], each: Each) -> Judged:
-    """Run both series; the set points alternate with the seeds. From rest no cell is dead."""
-    series = [(dead, True) for dead in values.dead_percent] + [(0.0, False)]
-    judged: Judged = {}
-    for n in values.cells:
-        names = values.names_for(n)
-        jobs = [
-            Job(n, dead, name, tuned[n, name], SET_POINTS[seed % 3], seed, values.plant, led)
-            for seed in range(values.seeds if n < 100 else values.seeds_of_100)
-            for dead, led in series
-            for name in names
-        ]
-        rows = each(f"trials of {n} cells", one, jobs, len(series) * len(names))
-        for job, row in zip(jobs, rows, strict=True):
-            start = Start(n, job.dead_percent, job.name, job.led)
-            judged.setdefault(start, []).append(row)
-    return judged
+def _number(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return str(value)
 
 
-def _optima(values: Values, each: Each) -> Optima:
-    jobs = [
-        (n, seed)
-        for n in values.optimum_cells
-        if n in values.cells
-        if values.plant == "thermal"  # its search and bound take wires that do not load each other
-        for seed in range(min(values.optimum_seeds, values.seeds if n < 100
-                              else values.seeds_of_100))
-    ]  # fmt: skip
-    return dict(zip(jobs, each("optimum", _one_optimum, jobs), strict=True))
+def full_force_N(n_cells: int) -> float:
+    """Static force of all cells of the nominal array."""
+    rig = load_rig(FOLDER / SIZES[n_cells] / "rig.toml")
+    model, cells_N = rig.models[0], np.array([one.force_on_N for one in rig.activation()])
+    assert isinstance(model, CellArray)
+    return float(static_gains_N(model, cells_N, "muscle.right_N").sum())
 
 
-def _one_optimum(job: tuple[int, int]) -> Optimum:
-    n_cells, seed = job
-    total_N = nominal(n_cells).total_N
-    truth = later(plant(n_cells, seed), seed)
-
-    def best(led: bool) -> tuple[float, float, float]:
-        lead_s = LEAD_S if led else 0.0
-        follow = _follow(SET_POINTS[seed % 3], total_N, led)
-        start = np.zeros((round((N_TICKS * PERIOD_S + lead_s) / GRID_S), n_cells), dtype=np.uint8)
-        error_N, on = least_error(
-            truth, follow, start, sweeps=SWEEPS[n_cells], counted_from_s=lead_s
-        )
-        all_N, wear_per_s = simulated(truth, follow, on)
-        late_N = all_N[round(lead_s / PERIOD_S) + LATE_TICKS :]
-        return error_N / total_N, float(np.sqrt(np.mean(late_N**2))) / total_N, wear_per_s
-
-    (error, late, _), (led, _, wear_per_s) = best(False), best(True)
-    return Optimum(error, late, led, wear_per_s)
-
-
-def _bounds(values: Values, optima: Optima, each: Each) -> Bounds:
-    """Compute lower bounds on the error of any sequence, on the plants with an optimum."""
-    jobs = [(n, seed) for n, seed in optima if seed < values.bound_seeds]
-    return dict(zip(jobs, each("bounds", _one_bound, jobs), strict=True))
+def errors(one: Size) -> dict[str, Any]:
+    """The table of errors, wear and energy."""
+    points = list(dict.fromkeys(one.trials.set_point))
+    rows = []
+    for name, of in one.trials.groupby("controller", sort=False):
+        by_plant = of.groupby("plant")
+        share = 100.0 / one.full_N
+        energy_J = 8.0 * 20.0 * of.supply_A
+        rows.append([
+            str(name), _mean(share * by_plant.error_N.mean()),
+            *[_mean(share * of[of.set_point == point].error_N) for point in points],
+            _mean(share * by_plant.from_rest_N.mean()), f"{of.wear_per_h.mean():.0f}",
+            f"{energy_J.mean():.0f}",
+        ])  # fmt: skip
+    n_plants = one.trials.plant.nunique()
+    return as_table(
+        f"{one.n_cells} cells, {n_plants} plants under {len(points)} set points: RMS error [% of "
+        f"{one.full_N:.2f} N], mean over plants and its 95 % interval",
+        ["", "error", *points, "from rest", "wear [cycles/h]", "energy [J]"], rows,
+    )  # fmt: skip
 
 
-def _one_bound(job: tuple[int, int]) -> float:
-    n_cells, seed = job
-    total_N = nominal(n_cells).total_N
-    follow = reference(SET_POINTS[seed % 3], total_N)
-    truth = later(plant(n_cells, seed), seed)
-    return least_possible(truth, follow, N_TICKS, rounds=BOUND_ROUNDS).rmse_N / total_N
+def _mean(x: Iterable[float]) -> str:
+    values = np.array(list(x))
+    if len(values) < 2:
+        return f"{values.mean():.2f}"
+    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.2f} ± {half:.2f}"
+
+
+def settings(one: Size) -> dict[str, Any]:
+    """The table of what tuning chose."""
+    rows = []
+    for name, of in one.trials[one.trials.controller != UNTOLD].groupby("controller", sort=False):
+        row = of.iloc[0]
+        keys = [key for key in row.index if key.startswith("controller.")]
+        best = {key.removeprefix("controller."): _number(row[key]) for key in keys}
+        told = [f"{k} = {v:.3g}" if isinstance(v, float) else f"{k} = {v}"
+                for k, v in best.items() if v == v and v != ""]  # fmt: skip
+        rows.append([str(name), ", ".join(told), str(row["tuning"]) or "–"])
+    return as_table(f"{one.n_cells} cells: settings selected by tuning",
+                    ["", "setting", "at the edge of its range"], rows)  # fmt: skip
+
+
+def failures(out: Path, values: Values) -> pd.DataFrame:
+    """For every wire that opened: when it did, and when and by what it was found; false alarms."""
+    columns = ["controller", "plant", "cell", "opened_s", "after_s", "by"]
+    tables = tables_of(values, 6, "failures")
+    if not (values.failure_seeds and tables["factors"]["controller"]["levels"]):
+        return pd.DataFrame(columns=columns)
+    tables["campaign"]["plants"] = values.failure_seeds
+    folder = out / "six" / "failures"
+    boards = load_rig(FOLDER / "six" / "rig.toml").tables.devices
+    rows = []
+    for trial in _run(tables, folder, values).itertuples():
+        run = hil.open_run(folder / str(trial.file))
+        opened = {}
+        for text in filter(None, str(trial.wires_open).split(", ")):
+            board, gate, when_s = text.replace(":", "").split()[:3]
+            opened[boards[board].cells[int(gate) - 1]] = float(when_s)
+        for n, cell in enumerate(f"muscle.{k}" for k in range(1, 7)):
+            named_s = run.t_s.values[run.cells_failed.values[:, n] == 1][:1].tolist()
+            at_s, by = opened.get(cell, np.inf), "named"
+            if not named_s and trial.outcome == "tripped" and at_s < run.t_s.values[-1]:
+                named_s, by = [float(run.t_s.values[-1])], str(trial.faults)
+            if named_s and named_s[0] < at_s:
+                rows.append([trial.controller, trial.plant, cell, at_s, np.nan, "false alarm"])
+            elif cell in opened and (named_s or trial.outcome == "complete"):
+                after_s = named_s[0] - at_s if named_s else np.inf
+                rows.append([trial.controller, trial.plant, cell, at_s, after_s, by])
+    return pd.DataFrame(rows, columns=columns)
+
+
+def named(found: pd.DataFrame) -> dict[str, Any]:
+    """The table of wires that open."""
+    rows = []
+    for name, of in found.groupby("controller", sort=False):
+        opened = of[of.by != "false alarm"]
+        n, soon = len(opened), int((opened.after_s <= WITHIN_S).sum())
+        if not n:
+            continue
+        low, high = binomtest(soon, n).proportion_ci(method="wilson")
+        tripped = opened[~opened.by.isin(["named"])]
+        rows.append([
+            str(name), f"{n}", f"{100 * soon / n:.0f} % ({100 * low:.0f} to {100 * high:.0f})",
+            f"{opened.after_s.median():.2g} s", f"{len(tripped)}",
+            f"{int((of.by == 'false alarm').sum())}",
+        ])  # fmt: skip
+    return as_table(
+        "6 cells: wires that open during a run, whether their cells are on or off (95 % interval)",
+        ["", "wires", f"found within {WITHIN_S:g} s", "median", "of them by a trip",
+         "false alarms"], rows,
+    )  # fmt: skip
+
+
+def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(k): v for k, v in row.items() if v == v and v != ""}
+        for row in frame.to_dict("records")
+    ]
+
+
+_CAPTION_ERRORS = (
+    "RMS error after the first 4 s over the force of all cells, and wear: mean over commissioned "
+    "plants that differ, with its 95 % interval. Every controller is tuned with the same budget."
+)
+_CAPTION_TRACES = (
+    "One plant of the table, three set points. Preview and the planner know the set point in "
+    "advance and heat before a step. The first 4 s (grey) do not count: the wires begin cold."
+)
+_NOTES = (
+    "Every plant is commissioned: each cell has a pulse, and `hil identify` fits force of every "
+    "cell, convection, latent heat and room to the readings. Controllers and twin know the fit; "
+    "'optimal, not commissioned' knows the nominal rig. Tuning is on plants of its own.",
+    "The readings have 2 mN of noise and are 20 ms late; the board's answer comes a period later. "
+    "Errors are of the measured force.",
+    "Wear is full transformations there and back in an hour, mean over the wires; small cycles "
+    "count by their size. A setting costs its error over full force + weight x wear a second.",
+    "A wire that opens while its cell is off is named when the cell is recruited next.",
+)
+
+
+def _draw_errors(one: Size) -> Figure:
+    points = list(dict.fromkeys(one.trials.set_point))
+    names = list(dict.fromkeys(one.trials.controller))
+    with styled_figure(9.0, 4.6) as figure:
+        error, wear = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+        at = np.arange(len(names))
+        for i, point in enumerate(points):
+            of = one.trials[one.trials.set_point == point].groupby("controller")
+            x = at + (i - 1) * 0.25
+            for axis, column, scale in (
+                (error, "error_N", 100.0 / one.full_N),
+                (wear, "wear_per_h", 1.0),
+            ):
+                mean = scale * of[column].mean().loc[names]
+                half = scale * of[column].sem().loc[names] * student.ppf(0.975, of.size().min() - 1)
+                axis.bar(x, mean, 0.25, yerr=half, color=("#0072B2", "#56B4E9", "#BBDDF2")[i],
+                         label=point, error_kw={"lw": 0.8, "ecolor": "0.3"})  # fmt: skip
+        error.set_ylim(bottom=0.0)
+        wear.set_ylim(bottom=0.0)
+        error.set_ylabel("RMS error [% of full force]")
+        wear.set_ylabel("wear [cycles/h]")
+        wear.set_xticks(at, [name.replace("_", " ").replace(", ", ",\n") for name in names])
+        error.legend(frameon=False, ncols=3)
+        error.set_title(f"{one.n_cells} cells, {one.trials.plant.nunique()} plants")
+        mark_simulated(figure, error)
+    return figure
+
+
+def _draw_traces(one: Size) -> Figure:
+    points = list(dict.fromkeys(point for _, point in one.traced))
+    with styled_figure(9.0, 7.0) as figure:
+        axes = figure.subplots(len(points), 1, sharex=True)
+        for axis, point in zip(axes, points, strict=True):
+            axis.axvspan(0.0, 4.0, color="0.93", lw=0.0)
+            for name, color in COLORS.items():
+                if (run := one.traced.get((name, point))) is not None:
+                    axis.plot(run.t_s, run.force_measured_N, color=color, lw=1.0,
+                              label=name.replace("_", " "))  # fmt: skip
+                    wanted = run
+            axis.plot(wanted.t_s, wanted.force_reference_N, color=REFERENCE, lw=0.8, ls="--",
+                      label="set point")  # fmt: skip
+            axis.set_ylabel(f"{point}: force [N]")
+            axis.margins(x=0.0, y=0.08)
+        axes[0].legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.02))
+        axes[-1].set_xlabel("time [s]")
+        mark_simulated(figure, axes[1])
+    return figure
