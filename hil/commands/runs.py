@@ -14,6 +14,7 @@ from hil.commands.parser import (
     add_scheduler,
     add_sets,
     path_of,
+    print_json,
     show,
 )
 from hil.errors import ConfigError, missing_file
@@ -64,6 +65,7 @@ def add_to(group: Group) -> None:
     c.flag("--strict", STRICT)
     c.flag("--disarmed", "keep all cells off until a window arms the run")
     c.flag("--gui", "show the run in the window, in real time")
+    c.flag("--report", "then write its figure and page beside it, as hil report does")
     c.value(
         "--foxglove",
         "[HOST:]PORT",
@@ -159,13 +161,20 @@ def run(args: argparse.Namespace) -> int:
             foxglove=args.foxglove,
         )
         result = session.run(plan, Output(args.out, args.force), view)
-    show(
-        args,
-        {"file": str(result.path), **result.summary},
-        summary.as_text(result.path, result.summary),
-    )
+    facts = {"file": str(result.path), **result.summary}
+    if not args.json:
+        say(summary.as_text(result.path, result.summary))
     if args.junit is not None:
         junit.write(args.junit, config.tables.experiment.name, result.summary)
+    if args.report and result.outcome != "aborted":
+        from hil.reports.run_report import write_report
+
+        figure, page = write_report(result.path)
+        facts |= {"figure": str(figure), "page": str(page)}
+        if not args.json:
+            say(f"figure: {figure}\npage:   {page}")
+    if args.json:
+        print_json(facts)
     if result.outcome == "aborted":
         return INTERRUPTED
     if result.outcome == "tripped" and all(e.outcome is None for e in config.tables.expect):

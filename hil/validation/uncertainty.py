@@ -37,6 +37,7 @@ from hil.systems.array.model.response import response, responses
 from hil.systems.array.model.system import ArraySystem
 
 LEAST = 0.1  # share of its value to which a parameter falls at most: stiffnesses are positive
+LONG = 400_000  # steps of all models that take longer than compiling them as one loop
 NONE = 1e-9  # share of the largest standard uncertainty below which an axis has none
 
 
@@ -149,15 +150,28 @@ class MovedModels:
         moved_N : (2J, n + 1) array
         halved_N : (n + 1,) array, of the model at half the period
         """
-        outputs = np.array([self._output])
-        forces = [one[:, 0] for one in responses(self._systems, outputs, cells, moves_m)]
         twice, moves = np.repeat(cells, 2, axis=0), np.repeat(moves_m, 2, axis=0)
         # A driven point moves evenly within a period, so it is half way after half of it.
         if moves_m.size:
             moves[::2] = 0.5 * (moves_m + np.vstack((self._before_m, moves_m[:-1])))
             self._before_m = moves_m[-1]
-        halved = response(self._halved, self._output, twice, moves)[::2]
+        if len(cells) * len(self._systems) > LONG:
+            outputs = np.array([self._output])
+            forces = [one[:, 0] for one in responses(self._systems, outputs, cells, moves_m)]
+            halved = response(self._halved, self._output, twice, moves)[::2]
+        else:
+            forces = [self._stepped(system, cells, moves_m) for system in self._systems]
+            halved = self._stepped(self._halved, twice, moves)[::2]
         return forces[0], np.array(forces[1:]).reshape(-1, len(halved)), halved
+
+    def _stepped(self, system: ArraySystem, cells: NDArray[np.uint8], moves_m: Array) -> Array:
+        force_N = np.empty(len(cells) + 1)
+        force_N[0] = system.y[self._output]
+        moves_m = moves_m if moves_m.size else np.zeros((len(cells), len(system.inputs)))
+        for k, on in enumerate(cells):
+            system.step(on, moves_m[k])
+            force_N[k + 1] = system.y[self._output]
+        return force_N
 
 
 def uncertainty_of(

@@ -41,22 +41,15 @@ def run(clone, *words, shell="bash", cwd="."):
     return done, log.read_text().splitlines()[1:] if log.exists() else []
 
 
-@pytest.mark.parametrize("words", [["--out", "mine.h5"], ["--out=mine.h5"]])
-def test_a_recording_with_a_name_of_ones_own_is_the_one_that_is_reported(clone, words):
-    done, asked = run(clone, "run-miga6", *words)
+def test_what_is_said_to_it_is_said_to_hil_run_which_reports_what_it_recorded(clone):
+    done, asked = run(clone, "run-miga6", "--seed", "7", "--out=mine.h5")
     assert (done.returncode, done.stderr) == (0, "")
-    assert asked[1:] == ["report mine.h5"]
-
-
-def test_without_a_name_no_recording_is_overwritten(clone):
-    _, asked = run(clone, "run-miga6", "--seed", "7")
-    assert asked[0].startswith("run configs/miga6/pid.toml --out runs/miga6-pid-2")
-    assert asked[0].endswith(" --seed 7")
-    assert asked[1] == f"report {asked[0].split()[3]}"
+    assert asked[0].startswith("run configs/miga6/pid.toml --report ")
+    assert asked[0].endswith(" --seed 7 --out=mine.h5")
 
 
 def test_the_mission_is_a_pid_on_the_real_clock_through_the_drivers_of_the_bench(clone):
-    _, [asked, _] = run(clone, "run-miga6")
+    _, [asked] = run(clone, "run-miga6")
     assert asked.startswith("run configs/miga6/pid.toml ")
     assert "--backend drivers --clock real" in asked
 
@@ -73,8 +66,7 @@ def test_what_it_asks_for_is_an_experiment_that_this_version_accepts(configs):
 
 def test_the_open_loop_of_the_paper_is_simulated_as_before(clone):
     _, asked = run(clone, "run-miga6", "--seed", "7", "--open-loop", "--force")
-    assert asked[0].startswith("run configs/miga6/all_on.toml --out runs/miga6-all_on-2")
-    assert asked[0].endswith("Z.h5 --seed 7 --force")
+    assert asked == ["run configs/miga6/all_on.toml --report --seed 7 --force"]
 
 
 @pytest.mark.parametrize("words", [[], ["--open-loop"]])
@@ -85,17 +77,15 @@ def test_without_a_compiler_lines_of_a_card_switch_the_cells_and_one_line_says_s
     [line] = done.stderr.splitlines()
     assert line.startswith("left out: the board's firmware and NI's library")
     name = "all_on" if words else "pid"
-    assert asked[0].startswith(f"run configs/miga6_lines/{name}.toml --out runs/miga6-{name}-")
+    assert asked[0].startswith(f"run configs/miga6_lines/{name}.toml --report")
     assert "drivers" not in asked[0]
     assert "devices.board" not in asked[0]
 
 
 @pytest.mark.parametrize("code", [0, 2, 3, 4, 130])
-def test_a_run_that_tripped_is_reported_and_its_exit_code_stays(clone, code):
+def test_its_exit_code_is_that_of_the_run(clone, code):
     (clone / "code").write_text(str(code))
-    done, asked = run(clone, "run-miga6")
-    assert done.returncode == code
-    assert [words.split()[0] for words in asked] == ["run", "report"][: 2 if code in (0, 3) else 1]
+    assert run(clone, "run-miga6")[0].returncode == code
 
 
 def test_help_is_that_of_hil_run_and_nothing_runs(clone):

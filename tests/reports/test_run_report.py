@@ -92,8 +92,13 @@ def test_no_legend_covers_a_curve_or_the_figures_of_the_title(configs, tmp_path)
 def test_a_tripped_run_is_reported_with_its_fault(configs, tmp_path, capsys):
     out = tmp_path / "run.h5"
     experiment = str(configs / "miga6/all_on.toml")
-    assert main(["run", experiment, "--out", str(out), "--set", "guard.force_max_N=1.0"]) == 3
-    assert "force_high" in capsys.readouterr().out
+    words = ["run", experiment, "--out", str(out), "--set", "guard.force_max_N=1.0", "--report"]
+    assert main(words) == 3
+    said = capsys.readouterr().out
+    assert "force_high" in said
+    for what, ending in (("figure: ", ".png"), ("page:   ", ".html")):
+        assert f"{what}{out.with_suffix(ending)}" in said
+        assert out.with_suffix(ending).is_file()
     _, page = report_of(out, tmp_path, capsys)
     assert "Tripped:" in page
     assert "force_high" in page
