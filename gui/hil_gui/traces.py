@@ -128,6 +128,7 @@ class Traces(pg.GraphicsLayoutWidget):
                 residual = self._add("residual", "residual", units, 2)
                 self._bands["residual"] = self._add_band(residual)
                 residual.curve(RESIDUAL, theme.colour("residual"))
+                self._band_said = ""
                 self._band_text = pg.LabelItem(color=theme.muted, size="8pt")
                 self._band_text.setParentItem(residual.box)
                 self._band_text.anchor((0, 0), (0, 0), offset=(6, -3))
@@ -177,8 +178,11 @@ class Traces(pg.GraphicsLayoutWidget):
 
     def show_band(self, text: str) -> None:
         """Say in the residual's plot what band and noise are."""
-        if "residual" in self.strips and self._band_text.text != text:
-            self._band_text.setText(markup(text))
+        if "residual" in self.strips and text != self._band_said:
+            self._band_said, ground = text, QColor(self._theme.surface).name()
+            self._band_text.setText(
+                f'<span style="background-color:{ground}">{markup(text)}</span>'
+            )
 
     def _by_units(self, data: RunData) -> dict[str, list[str]]:
         groups: dict[str, list[str]] = {}

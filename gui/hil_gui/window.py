@@ -22,6 +22,7 @@ from hil_gui.plain import tip
 from hil_gui.run_data import BAND, About, RunData
 from hil_gui.session import Session
 from hil_gui.theme import THEMES
+from hil_gui.units import si
 
 FRAME_MS = 25
 """Niceness of the window: the loop comes first even without a real-time priority."""
@@ -237,14 +238,14 @@ class Window(QMainWindow):
         if data is None or data.signal is None:
             self.arrangement.legend.setText("")
             return
-        scale, unit = (1e3, "mN") if data.signal.units == "N" else (1e6, "µm")
         half = data.at(now_s)[BAND] if data.n_rows else float("nan")
-        band = f"95 % band of model and noise ± {scale * half:.0f} {unit}"
-        noise = f"noise alone ± {scale * data.noise:.1f} {unit}"
+        units = data.signal.units
+        band = f"95 % band of model and noise ± {si(half, units, 3)}"
+        noise = f"noise alone ± {si(data.noise, units, 3)}"
         known = ((band, half == half), (noise, data.noise > 0.0))
         self.traces.show_band(", ".join(text for text, is_known in known if is_known))
         shown = half if half == half else data.noise
-        self.arrangement.legend.setText(f"± {scale * shown:.3g} {unit}" if shown else "")
+        self.arrangement.legend.setText(f"± {si(shown, units, 3)}" if shown else "")
         trip = data.about.residual_max
         trips = f"\nThe guard trips at a residual of ± {trip:g} N" if trip < float("inf") else ""
         what = (

@@ -78,20 +78,18 @@ class Band:
 
 
 def band_of(path: Path, run: xr.Dataset) -> Band:
-    """The band of a recording, as its validation has it, of its whole length.
-
-    Raises
-    ------
-    ConfigError
-        A model with moved parameters cannot be built.
-    """
+    """The band of a recording, as its validation has it, of its whole length."""
     try:
-        recorded = read_run(path, displacements=True, run=run)
+        return _of_model(path, run)
     except ConfigError as error:
-        return noise_alone(run, str(error).removeprefix(f"{path}: "))
+        return noise_alone(run, str(error).partition("\n")[0].removeprefix(f"{path}: "))
+
+
+def _of_model(path: Path, run: xr.Dataset) -> Band:
+    recorded = read_run(path, displacements=True, run=run)
     known = known_parameters(recorded.config.tables.model, path)
     if not known.keys:
-        return noise_alone(run, NO_RECORDS)
+        raise ConfigError(NO_RECORDS)
     data = recorded.data
     channel = channel_of(recorded, sources_of(path))
     tables = parameters.tables_of(recorded.model)

@@ -40,8 +40,8 @@ def test_the_band_is_that_of_the_report_and_the_noise_is_named_apart(opened, pid
     window._refresh_slow()
     last_mN, noise_mN = 1e3 * band.half_width[-1], 1e3 * band.noise
     assert window.arrangement.legend.text() == f"± {last_mN:.3g} mN"
-    assert window.traces._band_text.text == (
-        f"95 % band of model and noise ± {last_mN:.0f} mN, noise alone ± {noise_mN:.1f} mN"
+    assert window.traces._band_said == (
+        f"95 % band of model and noise ± {last_mN:.3g} mN, noise alone ± {noise_mN:.3g} mN"
     )
     window.frame()
     for name, middle in (("signal", run.force_model_N.values[-1]), ("residual", 0.0)):
