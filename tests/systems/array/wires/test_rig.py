@@ -85,14 +85,19 @@ def test_cells_that_are_no_wires_have_no_wear_and_no_duty(configs, key):
 
 @pytest.mark.slow
 def test_modulated_wires_replay_and_come_nearer_than_switched_ones(planned, tmp_path):
+    """And get breaks, at 0.9 of the longest time for which a cell may be on."""
     error_N = {}
-    for power in ("switched", "modulated"):
-        config = planned(f"horizon_s = 3.0\npower = '{power}'", ["experiment.duration_s=4.5"])
+    for power, limits in (("switched", []), ("modulated", ["guard.cell_on_max_s=2.0"])):
+        sets = ["experiment.duration_s=4.5", *limits]
+        config = planned(f"horizon_s = 3.0\npower = '{power}'", sets)
         path = hil.run(config, out=tmp_path / f"{power}.h5", seed=1)
         run = hil.open_run(path)
         error = (run.force_measured_N - run.force_reference_N).values[3000:]
         error_N[power] = np.sqrt(np.mean(error**2))
+        assert run.attrs["outcome"] == "complete"
         assert replay(path) == (run.sizes["tick"], None)
+    off = np.flatnonzero(run.cells_commanded.values[:, 0] == 0)
+    assert 1700 < np.diff(off).max() <= 1801  # ticks of 1 ms between two that are off
     assert error_N["modulated"] < 0.5 * error_N["switched"]
 
 
