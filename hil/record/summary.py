@@ -271,7 +271,8 @@ def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
 
 def as_text(path: Path, summary: Figures) -> str:
     """A few lines for the terminal."""
-    lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}"]
+    off = "; everything is off" if summary["outcome"] == "aborted" else ""
+    lines = [f"{summary['outcome']}: {summary['rows']} rows in {path}{off}"]
     if summary["first_fault"]:
         lines.append(f"  tripped by {', '.join(summary['first_fault'])}; everything is off")
         first = [c for c in summary["causes"] if c["t_s"] == summary["causes"][0]["t_s"]]

@@ -94,7 +94,7 @@ def test_a_port_that_is_gone_ends_the_run_with_a_line_and_its_recording(pid, tmp
     assert not boards()
 
 
-def test_ctrl_c_reaches_the_loop_and_not_the_board_which_then_ends(pid, tmp_path):
+def test_ctrl_c_reaches_the_loop_and_not_the_board_which_then_ends(pid, tmp_path, capsys):
     apart = []
 
     def interrupt():
@@ -103,6 +103,8 @@ def test_ctrl_c_reaches_the_loop_and_not_the_board_which_then_ends(pid, tmp_path
 
     words = [pid, "--backend", "board=pty", "--set", "record.flush_s=0.1"]
     run = run_until(130, words, tmp_path / "run.h5", interrupt)
+    said = capsys.readouterr().out
+    assert f"aborted: {run.sizes['tick']} rows in {tmp_path / 'run.h5'}; everything is off" in said
     assert apart
     assert all(apart)
     assert run.attrs["outcome"] == "aborted"
