@@ -44,7 +44,7 @@ class Exchanges:
 
 def measure(n_emulated: int) -> dict[str, object]:
     """All figures; `emulated` is the reason if this machine cannot emulate the chip."""
-    native = NativeBoard(1, protocol.default_limits(), 0.0, np.random.default_rng(0))
+    native = NativeBoard(1, protocol.default_limits(), np.random.default_rng(0))
     figures: dict[str, object] = {"native": exchange(native, native, NATIVE_STEPS).figures()}
     try:
         check_tools()

@@ -75,9 +75,10 @@ class MeasuredTable(Table):
 
 
 class SimBoardTable(Table):
-    """Imperfections of a simulated board: probability that a reply is lost."""
+    """Imperfections of a board with `--backend sim`: replies are lost, its converter has noise."""
 
     reply_lost_probability: Probability = 0.0
+    noise_counts: Annotated[NotNegative, Field(le=50.0)] = 0.0
 
 
 class BoardResistanceTable(Table):

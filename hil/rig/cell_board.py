@@ -69,9 +69,9 @@ def build(inputs: DeviceInputs) -> Built:
         operator = SimulatedOperator(chip)
         connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, keep_alive)
     else:
-        lost = board.sim.reply_lost_probability
         far_end = NativeBoard(
-            number, _limits_on(injection, limits), lost, inputs.draws(), measures=board.measures,
+            number, _limits_on(injection, limits), inputs.draws(), board.sim,
+            measures=board.measures,
         )  # fmt: skip
         inputs.plant.wire(_meddled(far_end, name, injection), place.gates)
         operator = SimulatedOperator(far_end)

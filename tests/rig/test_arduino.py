@@ -152,7 +152,7 @@ class Uno:
 
     def __init__(self, measures, says=False, fuses=None, as_delivered=True, deaf=0):
         self.board = NativeBoard(
-            1, protocol.default_limits(), 0.0, np.random.default_rng(0), measures=measures
+            1, protocol.default_limits(), np.random.default_rng(0), measures=measures
         )
         if fuses is not None:
             self.board._library.libboard_set_fuses(ctypes.c_void_p(self.board._board), *fuses)

@@ -46,7 +46,7 @@ def shipped_hash(build: str = "board") -> int:
         return source_hash(folder, build)
     if build != "board":
         return image_hashes(built(f"{build}.hex"))[1]
-    board = NativeBoard(1, protocol.default_limits(), 0.0, np.random.default_rng(0))
+    board = NativeBoard(1, protocol.default_limits(), np.random.default_rng(0))
     board.write(protocol.encode("identify", 1))
     (identity,) = protocol.Decoder().feed(board.read(0.0))
     return int(identity["firmware_hash"])

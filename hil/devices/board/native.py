@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.board import protocol
+from hil.devices.tables import SimBoardTable
 from hil.errors import ConfigError
 
 N_CELLS = 12
@@ -22,6 +23,7 @@ COUNTS_FULL = 1023
 ROOM_B = 1024
 PATIENT_S = 0.1
 SUPPLY_V = 8.0  # of the cells, before anything tells it
+PERFECT = SimBoardTable()
 Relay = Literal["sound", "dead", "welded"]
 RELAYS: tuple[Relay, ...] = ("sound", "dead", "welded")  # by their numbers in libboard.h, emulate.c
 
@@ -91,7 +93,7 @@ class NativeBoard:
     ----------
     serial : its serial number
     limits : its stored table of limits
-    answer_lost_probability : chance that an answer never arrives
+    sim : its imperfections
     measures : False: the build for an Arduino, without currents and temperatures
     """
 
@@ -99,8 +101,8 @@ class NativeBoard:
         self,
         serial: int,
         limits: dict[str, int],
-        answer_lost_probability: float,
         rng: np.random.Generator,
+        sim: SimBoardTable = PERFECT,
         n_cells: int = N_CELLS,
         measures: bool = True,
     ) -> None:
@@ -109,7 +111,7 @@ class NativeBoard:
         # An address is passed to C in a third of the time that its buffer takes.
         self._board = ctypes.addressof(self._memory)
         self._limits = limits
-        self._lost = answer_lost_probability
+        self._lost, self._noise_counts = sim.reply_lost_probability, sim.noise_counts
         self._rng = rng
         self._room = ctypes.create_string_buffer(ROOM_B)
         self._room_at = ctypes.addressof(self._room)
@@ -167,12 +169,20 @@ class NativeBoard:
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         """What a gate's current is when on and when off, and the cell's temperature."""
-        counts = counts_of(self._limits, current_A, leakage_A, temperature_C)
+        noise_A = 1e-3 * self._limits["current_full_scale_mA"] / COUNTS_FULL * self._noise()
+        counts = counts_of(self._limits, current_A + noise_A, leakage_A, temperature_C)
         self._library.libboard_set_analog(self._board, cell, *counts)
 
     def sense_supply(self, supply_V: float) -> None:
         """The voltage of the cells' supply, before both relays."""
-        self._library.libboard_set_supply(self._board, supply_counts(self._limits, supply_V))
+        noise_V = 1e-3 * self._limits["supply_full_scale_mV"] / COUNTS_FULL * self._noise()
+        self._library.libboard_set_supply(
+            self._board, supply_counts(self._limits, supply_V + noise_V)
+        )
+
+    def _noise(self) -> float:
+        """Noise of a reading [counts]."""
+        return self._noise_counts * self._rng.standard_normal() if self._noise_counts else 0.0
 
     def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None:
         """Spoil or repair relay K1, which the firmware closes, and K2, which the e-stop opens."""

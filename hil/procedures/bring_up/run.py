@@ -192,7 +192,7 @@ def _simulated(asked: Asked, setup: Setup) -> tuple[Port, SimulatedBench]:
         chip = emulated
     else:
         rng = np.random.default_rng(asked.seed)
-        native = NativeBoard(REHEARSED_SERIAL, limits, 0.0, rng, measures=setup.measures)
+        native = NativeBoard(REHEARSED_SERIAL, limits, rng, measures=setup.measures)
         port = chip = native
     return port, SimulatedBench(chip, setup, asked.faults, asked.seed)
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import hil
 from hil.devices.board import protocol
 from hil.devices.board.resistance import Chain, Resistances
 from hil.loop.frame import Frame
@@ -31,6 +32,20 @@ def test_the_uncertainty_is_that_of_rounded_counts():
 def test_calibration_adds_to_the_uncertainty():
     R, u = Chain.of(LIMITS, 0.0, 0.02).ohms(700, 700)
     assert u / R == pytest.approx(math.hypot(0.02, math.sqrt(2 / 12) / 700))
+
+
+def test_a_simulated_converter_has_the_noise_that_its_table_says(configs):
+    """Steady currents: the readings scatter by their noise and their rounding together."""
+    sets = ("devices.board.sim.noise_counts=3.0", "experiment.duration_s=4.0")
+    run = hil.simulate(
+        configs / "isotonic/pulse.toml", sets=(*sets, "controller.steps=[{t_s=0.0, off=[1]}]")
+    )
+    R_Ohm = run["wire.1.resistance_Ohm"].values
+    R_Ohm = R_Ohm[np.isfinite(R_Ohm)]
+    counts = 1023 * np.array([1e3 * 2.2 / 12.6 / 500, 2.2 / 5.0])  # of 12.6 Ohm at 2.2 V
+    expected = np.hypot(*(np.hypot(3.0, 12.0**-0.5) / counts))
+    assert np.std(R_Ohm) / 12.6 == pytest.approx(expected, rel=4 / np.sqrt(2 * len(R_Ohm)))
+    assert np.mean(R_Ohm) == pytest.approx(12.6, rel=4 * expected / np.sqrt(len(R_Ohm)))
 
 
 @pytest.mark.parametrize("counts", [(1023, 800), (600, 1023), (0, 800), (7, 800), (600, 0), (0, 0)])
