@@ -1,5 +1,6 @@
 """Figures and checks of a study, as `hil.runs.study` prints them and shows them on its page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -17,6 +18,14 @@ def saved(out: Path, name: str, figure: Figure, caption: str, dpi: int = 130) ->
 def as_table(title: str, columns: list[str], rows: list[list[str]]) -> dict[str, object]:
     """A table's entry in the results."""
     return {"title": title, "columns": columns, "rows": rows}
+
+
+def as_markdown(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], aligned: Sequence[str] = ()
+) -> list[str]:
+    """The lines of a table in Markdown; `aligned` has what is below the name of every column."""
+    lines = [columns, aligned or ["---"] * len(columns), *rows]
+    return ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines]
 
 
 def check(

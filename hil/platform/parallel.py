@@ -11,9 +11,12 @@ import signal
 import ssl
 import sys
 import threading
+import time
 import tomllib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from importlib.util import find_spec
+from math import inf, isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -32,6 +35,9 @@ TLS = "tls://"
 CREDENTIALS = ("ca", "cert", "key")  # keys of a security file, each a PEM file beside it
 Item = TypeVar("Item", bound=tuple[object, ...])
 R = TypeVar("R")
+START_S, FIRST_S = 12.0, 1.5
+"""New processes must save START_S, the time until they have loaded all code, where the first piece
+of work of this process takes FIRST_S; both are longer on a slower or busier computer."""
 
 
 class Scheduler(NamedTuple):
@@ -46,6 +52,46 @@ def scheduler_of(address: str | None, security: Path | None) -> Scheduler | None
     if address is None and security is not None:
         raise ConfigError("--scheduler-security: credentials of a --scheduler: name that too")
     return None if address is None else Scheduler(address, security)
+
+
+class Pace:
+    """How long pieces of work take in this process, and whether more processes would save time.
+
+    Parameters
+    ----------
+    jobs : number of processes; None for one a core
+    """
+
+    def __init__(self, jobs: int | None) -> None:
+        self.jobs = jobs or os.cpu_count() or 1
+        self._first_s, self._least_s = 0.0, inf
+
+    def note(self, took_s: float) -> None:
+        """Take the time of a piece of work; the first one also loads and compiles."""
+        if self._first_s:
+            self._least_s = min(self._least_s, took_s)
+        self._first_s = self._first_s or took_s
+
+    def pays(self, n_left: int) -> bool:
+        """Whether new processes save more than their start takes."""
+        saved_s = n_left * self._least_s * (1.0 - 1.0 / self.jobs)
+        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
+
+
+def on_all_cores(items: Sequence[Item], work: Callable[..., R]) -> Iterator[tuple[Item, R]]:
+    """Yield each item with the result of `work(*item)`, in other processes from where on that pays.
+
+    Without Dask all of it is done here.
+    """
+    left, pace = list(items), Pace(None if find_spec("distributed") else 1)
+    while left and not pace.pays(len(left)):
+        item, began_s = left.pop(0), time.monotonic()
+        result = work(*item)
+        pace.note(time.monotonic() - began_s)
+        yield item, result
+    if left:
+        with workers(None, pace.jobs) as client, closing(through_dask(left, work, client)) as rest:
+            yield from rest
 
 
 @contextmanager

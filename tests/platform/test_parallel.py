@@ -4,6 +4,7 @@ import os
 import pickle
 import socket
 import ssl
+import time
 from contextlib import closing
 
 import dask
@@ -12,7 +13,14 @@ import pytest
 from distributed import Client, LocalCluster, Security
 
 from hil.errors import ConfigError, DeviceError
-from hil.platform.parallel import Scheduler, _sealed, scheduler_of, through_dask, workers
+from hil.platform.parallel import (
+    Scheduler,
+    _sealed,
+    on_all_cores,
+    scheduler_of,
+    through_dask,
+    workers,
+)
 
 ITEMS = [(n,) for n in range(2)]
 
@@ -167,3 +175,21 @@ def test_credentials_are_for_a_scheduler_with_tls(tmp_path):
     with pytest.raises(ConfigError, match="name that too"):
         scheduler_of(None, file)
     assert scheduler_of(None, None) is None
+
+
+@pytest.mark.slow
+def test_work_goes_on_in_other_processes_from_where_on_that_pays(monkeypatch):
+    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
+    items = [(n,) for n in range(5)]
+    where = dict(on_all_cores(items, _process_of))
+    assert sorted(where) == items
+    assert [where[item] == os.getpid() for item in items] == [True, True, False, False, False]
+
+
+def test_little_work_stays_in_this_process():
+    assert set(dict(on_all_cores(ITEMS, _process_of)).values()) == {os.getpid()}
+
+
+def _process_of(n):
+    time.sleep(0.01)
+    return os.getpid()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +15,14 @@ from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
-from hil.platform.parallel import Scheduler, refuse_other, refuse_others, through_dask, workers
+from hil.platform.parallel import (
+    Pace,
+    Scheduler,
+    refuse_other,
+    refuse_others,
+    through_dask,
+    workers,
+)
 from hil.platform.provenance import numerics
 from hil.platform.whole_files import write_whole
 from hil.record.append_log import Entry
@@ -33,9 +39,6 @@ from hil.runs.simulate import simulated
 
 BATCH = 8  # trials at most that go to a worker, and are lost with it, at once
 BATCHES = 4  # for each worker at least, so that none waits long for the last
-START_S, FIRST_S = 12.0, 1.5
-"""New processes must save START_S, the time until they have loaded all code, where the first trial
-of this process takes FIRST_S; both are longer on a slower or busier computer."""
 
 
 def check_apart(
@@ -203,30 +206,6 @@ def run_batch(
 def run_here(works: Sequence[Work], run: Run) -> list[dict[str, Any]]:
     """Run trials on the computer of the campaign, in another process."""
     return [run(work) for work in works]
-
-
-class Pace:
-    """How long trials take in this process, and whether more processes would save time.
-
-    Parameters
-    ----------
-    jobs : number of processes; None for one a core
-    """
-
-    def __init__(self, jobs: int | None) -> None:
-        self.jobs = jobs or os.cpu_count() or 1
-        self._first_s, self._least_s = 0.0, inf
-
-    def note(self, took_s: float) -> None:
-        """Take the time of a trial; the first one also loads and compiles."""
-        if self._first_s:
-            self._least_s = min(self._least_s, took_s)
-        self._first_s = self._first_s or took_s
-
-    def pays(self, n_left: int) -> bool:
-        """Whether new processes save more than their start takes."""
-        saved_s = n_left * self._least_s * (1.0 - 1.0 / self.jobs)
-        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
 
 
 class Workers:

@@ -10,7 +10,7 @@ from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.expectations import MISSED
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
-from hil.platform.parallel import Scheduler
+from hil.platform.parallel import Pace, Scheduler
 from hil.platform.provenance import software
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
@@ -21,7 +21,7 @@ from hil.runs.campaign.commission import entry_of, known_of
 from hil.runs.campaign.journal import JOURNAL, Progress, progress_of, refuse_outside, time_text
 from hil.runs.campaign.lines import attempt_of, attributes_of, begin_line, end_line, now
 from hil.runs.campaign.operator import Operator
-from hil.runs.campaign.parallel import Pace, Workers, commissioning_of, work_of
+from hil.runs.campaign.parallel import Workers, commissioning_of, work_of
 from hil.runs.campaign.plan import Campaign, Trial
 from hil.runs.campaign.search import Search
 from hil.runs.campaign.stream import Stream

@@ -22,7 +22,7 @@ from hil.bundled_configs import root
 from hil.config.files import merge, read_toml
 from hil.config.table import Positive, Table, as_list
 from hil.errors import ModelError
-from hil.pages.study import as_table
+from hil.pages.study import as_markdown, as_table
 from hil.platform.whole_files import write_whole
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.model.response import responses
@@ -290,12 +290,6 @@ def _page(results: Mapping[str, Any]) -> str:
         "first.", "", *(f"- {note}" for note in results["notes"]),
     ]  # fmt: skip
     for table in results["tables"]:
-        lines += ["", f"## {table['title']}", "", _cells(table["columns"])]
-        lines.append(_cells(["---"] * len(table["columns"])))
-        rows = ([f"`{row[0]}`", f"`{row[1]}`", *row[2:]] for row in table["rows"])
-        lines += [_cells(row) for row in rows]
+        rows = [[f"`{row[0]}`", f"`{row[1]}`", *row[2:]] for row in table["rows"]]
+        lines += ["", f"## {table['title']}", "", *as_markdown(table["columns"], rows)]
     return "\n".join(lines) + "\n"
-
-
-def _cells(texts: list[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"

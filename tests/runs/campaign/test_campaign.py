@@ -19,10 +19,10 @@ import xarray as xr
 from hil import open_run
 from hil.__main__ import main
 from hil.errors import DeviceError
+from hil.platform.parallel import Pace
 from hil.record.append_log import read_log
 from hil.rig.rig import Rig
 from hil.runs import session
-from hil.runs.campaign.parallel import Pace
 
 HEAD = {"name": "gains", "experiments": ["steps.toml"], "seed": 5}
 GAIN = {"key": "controller.loops.slide.k_p", "levels": [60.0, 120.0]}
@@ -144,7 +144,7 @@ def test_more_processes_serve_where_they_save_more_than_their_start():
 def test_few_trials_that_keep_recordings_go_on_in_parallel_from_the_third(write, hil, monkeypatch):
     path = write(repeats=3)
     assert hil("campaign", path, "--out", "series", "--jobs", "1")[0] == 0
-    monkeypatch.setattr("hil.runs.campaign.parallel.START_S", 0.0)
+    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
     assert hil("campaign", path, "--out", "spread", "--jobs", "2")[0] == 0
     kinds = [e["kind"] for e in read_log_of("spread") if e["kind"] in ("begin", "end")]
     assert kinds == ["begin", "end"] * 2 + ["begin"] * 4 + ["end"] * 4
