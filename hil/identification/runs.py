@@ -1,7 +1,7 @@
 """Reads the data of a recording for identification and validation: cells, force and channel."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -178,9 +178,31 @@ def read_channel(
         The file is not a recording of a cellular array with a force.
     """
     run = open_run(path) if run is None else run
-    calibrations = calibrations_of(path)
-    records = transducers_of(path, calibrations)
     config = config_of(path, run)
+    return channel_of(path, run, config, calibrations_of(path), displacements=displacements)
+
+
+def channel_of(
+    path: Path,
+    run: xr.Dataset,
+    config: Experiment,
+    calibrations: dict[str, Attributes],
+    *,
+    displacements: bool = False,
+) -> Compared:
+    """What `read_channel` reads, of a recording or of what `hil.simulate` returned.
+
+    Parameters
+    ----------
+    path : names it in messages
+    calibrations : kept with it, by channel
+
+    Raises
+    ------
+    ConfigError
+        It is not of a cellular array with a force.
+    """
+    records = transducers_of(path, calibrations)
     if not isinstance(config.tables.model, ModelTable):
         kind = config.tables.model.kind
         raise ConfigError(f"{path}: a run of a rig of kind '{kind}': give runs of a cell_array")
@@ -212,6 +234,21 @@ def read_run(path: Path, *, displacements: bool = False, run: xr.Dataset | None 
         As `read_channel`, or it has too few readings.
     """
     compared = read_channel(path, displacements=displacements, run=run)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    data = replace(readings_of(path, compared), sha256=sha256)
+    return Recorded(
+        path, compared.run, compared.config, compared.calibrations, data, compared.column
+    )
+
+
+def readings_of(path: Path, compared: Compared) -> RunData:
+    """The readings of a channel, with the cells that were on.
+
+    Raises
+    ------
+    ConfigError
+        There are too few readings.
+    """
     run, config, name = compared.run, compared.config, compared.channel
     column, device = compared.column, compared.device
     mask = valid_rows(run, name) & _fresh(run, device)
@@ -224,7 +261,7 @@ def read_run(path: Path, *, displacements: bool = False, run: xr.Dataset | None 
             f"{path}: {int(mask.sum())} readings of {name}: at least {ROWS_MIN} are needed"
         )
     start = row[0]
-    data = RunData(
+    return RunData(
         path.name,
         period_s,
         cells_between(run.cells_reported.values, row - start),
@@ -232,13 +269,11 @@ def read_run(path: Path, *, displacements: bool = False, run: xr.Dataset | None 
         measured[mask],
         compared.signal,
         compared.reading,
-        hashlib.sha256(path.read_bytes()).hexdigest(),
-        _ambient_C(run, config),
-        compared.unit,
-        name,
-        _moves_m(run, config, row - start),
+        ambient_C=_ambient_C(run, config),
+        unit=compared.unit,
+        channel=name,
+        moves_m=_moves_m(run, config, row - start),
     )
-    return Recorded(path, run, config, compared.calibrations, data, column)
 
 
 def _measured_channel(

@@ -14,7 +14,7 @@ from hil.identification.identify import Asked, identify
 from hil.identification.lines import FITTED, find_lines, lines_in
 from hil.identification.noise import Noise, noise_at_rest
 from hil.identification.page import as_text
-from hil_studies.identification.study import TABLES, make_rig
+from hil_studies.identification.rigs import TABLES, make_rig
 
 PERIOD_S, SIGMA_N = 0.001, 0.002
 N_REST, N_MOVING = 1000, 4000

@@ -12,7 +12,7 @@ from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.model.response import response
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable
-from hil_studies.identification.study import DRAWN, TABLES, make_rig
+from hil_studies.identification.rigs import DRAWN, TABLES, make_rig
 
 K_PE, MASS = "arrays.muscle.cell.k_pe_N_per_m", "arrays.muscle.mass_kg"
 

@@ -11,13 +11,12 @@ from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise, noise_of
 from hil.identification.page import as_text
 from hil.identification.runs import Reading
+from hil_studies.identification.rigs import DRAWN, TABLES, make_rig
 from hil_studies.identification.study import (
-    DRAWN,
-    TABLES,
     WIDTH_MAX,
     Values,
+    Work,
     coverage_range,
-    make_rig,
     run,
     run_rigs,
     trial,
@@ -28,7 +27,7 @@ N_RIGS = 6
 
 @pytest.fixture(scope="module")
 def outcome():
-    return run_rigs([make_rig(21, i) for i in range(N_RIGS)], 0)
+    return run_rigs([Work(21, i) for i in range(N_RIGS)])
 
 
 def test_the_range_of_200_is_the_one_asked_for():
@@ -145,7 +144,7 @@ def test_a_rest_on_one_code_says_nothing_of_the_noise():
 
 @pytest.mark.slow
 def test_coloured_noise_is_weighed_by_its_filter():
-    outcome = run_rigs([make_rig(22, i, ar=0.8) for i in range(2)], 0)
+    outcome = run_rigs([Work(22, i, ar=0.8) for i in range(2)])
     # 8 intervals; a rig's four are told by one noise, so at most one rig may be out of luck.
     assert outcome.inside.sum() >= 4
     # The noise's slow part is told by a rest of 1001 readings: to 13 % (one standard error).

@@ -21,7 +21,7 @@ from hil.validation.draws import draw_again
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
 from hil.validation.uncertainty import MeasuringChannel, alone_N, uncertainty_of
-from hil_studies.identification.study import TABLES, make_rig
+from hil_studies.identification.rigs import TABLES, make_rig
 
 FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
 

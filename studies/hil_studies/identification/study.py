@@ -1,89 +1,38 @@
-"""Identification on simulated rigs with known parameters: tests the coverage of the intervals.
+"""Identification of simulated rigs with known parameters: tests the coverage of the intervals.
 
-Every rig is drawn from its own seed: parameters that differ by a few per cent, other cells that
-switch at other times, and a transducer with its own noise, bits, delay and zero, read by the
-simulated card. The identification does not know the draws. A stated 95 % interval must contain the
-true value in 182 to 197 of 200 rigs and be at most 1.3 times as wide as the Cramer-Rao bound. A
-second set of rigs has an effect that the model lacks; the identification must detect this.
+Every rig is drawn from its own seed and run on the loop of `hil run` (`rigs`). A stated 95 %
+interval must contain the true value in 182 to 197 of 200 rigs and be at most 1.3 times as wide as
+the Cramer-Rao bound. A second set of rigs has an effect that the model lacks; the identification
+must detect this.
 
 Source: Kay 1993, Fundamentals of Statistical Signal Processing: Estimation Theory, ch. 3.
 """
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.stats
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.signal import lfilter
 
-from hil.calibration.signal_chain import Chain
 from hil.config.table import Table
-from hil.devices.nidaq.channels import Place
-from hil.devices.sim.daq import SimCard, SimChannel, SimDaq
-from hil.devices.sim.plant import SimPlant
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.identifiability import short
-from hil.identification.identify import Asked, Identified, identify
-from hil.identification.noise import Noise
-from hil.identification.runs import Reading, RunData
-from hil.loop.channels import Channel, RigLayout
-from hil.loop.frame import Column, Frame
+from hil.identification.identify import Z_95, Asked, Identified, identify
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
+from hil.platform.parallel import on_all_cores
 from hil.record.progress import count_progress
-from hil.systems.array.build import build_activation, build_model
-from hil.systems.array.model.system import ArraySystem
-from hil.systems.array.tables import ModelTable
+from hil_studies.identification.rigs import DRAWN, EFFECTS, TABLES, Effect, Rig, make_rig
 
-PERIOD_S = 0.001
-REST_S, MOVING_S = 1.0, 5.0
-HOLDS_S = (0.05, 0.1, 0.2, 0.4)
-OFF = 0.03  # standard deviation of the logarithm of every parameter
-NEWTONS_PER_V, RANGE_V = 0.95, 10.0
 WIDTH_MAX = 1.3
-Effect = Literal["none", "two dampers", "slow activation", "hot wires", "unlike masses", "creep"]
-EFFECTS: dict[Effect, str] = {
-    "two dampers": "a damper of 0.2 N s/m across the series spring as well",
-    "slow activation": "force that comes over 5 ms, not at once",
-    "hot wires": "cells that are heated and cooled, with hysteresis",
-    "unlike masses": "masses with two outgoing cells 0.5 % heavier",
-    "creep": "a transducer that creeps by 1 % of the force within a second",
-}
-TABLES: parameters.Tables = {
-    "kind": "cell_array",
-    "points": {"ground": {"support": "fixed"}, "transducer": {"support": "fixed"}},
-    "arrays": {
-        "muscle": {
-            "fingerprint": "-:1 | &1:2 | &1:1 &2:2 | &7:-1",
-            "from": "ground",
-            "to": "transducer",
-            "mass_kg": [0.01583],
-            "force_on_N": [4.0],
-            "cell": [
-                {
-                    "kind": "miga",
-                    "k_pe_N_per_m": 20.0,
-                    "k_se_N_per_m": 386.52,
-                    "k_ae_N_per_m": 1000.0,
-                    "b_N_s_per_m": 500.0,
-                }
-            ],
-            "activation": {"kind": "step"},
-        }
-    },
-}
-DRAWN = tuple(
-    f"arrays.muscle.{key}"
-    for key in ("force_on_N", "cell.b_N_s_per_m", "cell.k_ae_N_per_m", "cell.k_se_N_per_m")
-)
 
 
 class Values(Table):
@@ -96,119 +45,35 @@ class Values(Table):
     seed: Annotated[int, Field(ge=0)] = 10
 
 
+class Work(NamedTuple):
+    """A rig to make and to identify."""
+
+    seed: int
+    number: int
+    effect: Effect = "none"
+    ar: float = 0.0
+    n_bootstrap: int = 0
+
+
 @dataclass(frozen=True)
-class Rig:
-    """The run of a simulated rig and its true parameters.
+class Outcome:
+    """Results of one set of rigs, or of one rig without the first axis.
 
     Attributes
     ----------
-    noise : true noise, including quantisation
+    inside : (n, P) bool array, the interval contains the true value
+    ratio : (n, P) array, width of the interval over that of the Cramer-Rao bound
+    error : (n, P) array, error in standard deviations of the bound
+    boot : (n, P) array
+        Whether the bootstrap's interval contains the true value; NaN without a bootstrap.
+    called : (n,) bool array, the identification reported a missing effect
     """
 
-    data: RunData
-    truth: dict[str, float]
-    noise: Noise
-
-
-def make_rig(seed: int, index: int, effect: Effect = "none", ar: float = 0.0) -> Rig:
-    """One rig; its draws depend only on seed and index."""
-    rng = np.random.default_rng([seed, index])
-    tables = copy.deepcopy(TABLES)
-    truth = {}
-    for key in DRAWN:
-        truth[key] = parameters.get(tables, key) * float(np.exp(OFF * rng.standard_normal()))
-        parameters.put(tables, key, truth[key])
-    n = round((REST_S + MOVING_S) / PERIOD_S)
-    cells = _switched(n, rng)
-    noise_V = float(rng.uniform(0.001, 0.004))
-    bits = 16 if ar else int(rng.choice([12, 14, 16]))
-    step_V = 2.0 * RANGE_V / 2**bits
-    channel = SimChannel(
-        name="force", output=0, raw_unit="V", chain=Chain.linear(NEWTONS_PER_V, 0.0),
-        step_raw=step_V, low_raw=-RANGE_V, high_raw=RANGE_V - step_V, bandwidth_Hz=200.0,
-        noise_rms_raw=0.0 if ar else noise_V, offset_raw=float(rng.normal(0.0, 0.02)),
-        delay_periods=int(rng.integers(0, 4)), reading_lost_probability=0.0,
-    )  # fmt: skip
-    plant = _plant(tables, effect)
-    added_V = _coloured(n + 1, noise_V, ar, rng) if ar else np.zeros(n + 1)
-    force_N = _readings(plant, channel, cells, added_V, effect, rng)
-    reading = Reading(
-        delay_s=channel.delay_periods * PERIOD_S,
-        bandwidth_Hz=channel.bandwidth_Hz,
-        step_N=NEWTONS_PER_V * step_V,
-        noise_rms_N=NEWTONS_PER_V * noise_V,
-    )
-    data = RunData(
-        f"rig {index}", PERIOD_S, cells, np.arange(n + 1), force_N, "muscle.right_N", reading
-    )
-    whole_N = NEWTONS_PER_V * float(np.hypot(noise_V, step_V / np.sqrt(12.0)))
-    return Rig(data, truth, Noise(whole_N * np.sqrt(1.0 - ar**2), np.array([ar] if ar else [])))
-
-
-def _switched(n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Random switching of the cells after a rest."""
-    cells = np.zeros((n, 6), dtype=np.uint8)
-    at = round(REST_S / PERIOD_S)
-    while at < n:
-        hold = round(float(rng.choice(HOLDS_S)) / PERIOD_S)
-        cells[at : at + hold] = rng.integers(0, 2, 6)
-        at += hold
-    return cells
-
-
-def _plant(tables: parameters.Tables, effect: Effect) -> ArraySystem:
-    """The simulated array with the effect that the model lacks."""
-    array = tables["arrays"]["muscle"]
-    if effect == "two dampers":
-        cell = array["cell"][0]
-        cell |= {"kind": "two_damper", "b_ae_N_s_per_m": cell.pop("b_N_s_per_m"),
-                 "b_se_N_s_per_m": 0.2}  # fmt: skip
-    elif effect == "slow activation":
-        # 10-90 % of a logistic rise takes 4.39 / rate, 4.19 / rate between these stops.
-        array["activation"] = {"kind": "sigmoid", "rate_per_s": 4.39 / 0.005, "delay_s": 0.005}
-    elif effect == "hot wires":
-        array["activation"] = {"kind": "thermal"}
-    elif effect == "unlike masses":
-        array["mass_kg"] = [0.01583 * (1.005 if m in (1, 3) else 1.0) for m in range(5)]
-    table = ModelTable.model_validate(tables)
-    return ArraySystem(build_model(table), build_activation(table), PERIOD_S)
-
-
-def _coloured(n: int, rms: float, a: float, rng: np.random.Generator) -> Array:
-    """Draw n samples of v_k = a v_(k-1) + w_k with this RMS."""
-    w = rng.standard_normal(n + 200) * rms * np.sqrt(1.0 - a**2)
-    return np.asarray(lfilter([1.0], [1.0, -a], w)[200:])
-
-
-def _readings(
-    system: ArraySystem, channel: SimChannel, cells: NDArray[np.uint8], added_V: Array,
-    effect: Effect, rng: np.random.Generator,
-) -> Array:  # fmt: skip
-    """Readings of the simulated card while these cells are on [N]."""
-    at = list(system.outputs).index("muscle.right_N")
-    plant = SimPlant(system, PERIOD_S, 0.2)
-    plant.follow(range(cells.shape[1]))
-    card = SimCard("daq", [replace(channel, output=at)], [], Place(channel=0, output=0))
-    daq = SimDaq(card, plant, PERIOD_S, lambda _: rng)
-    layout = RigLayout((Channel("force", "_N", "main"),), (), (), ("daq",), 0)
-    row = [Column(c.column("measured"), "N", "measured", "force") for c in layout.channels]
-    row.append(Column("valid_bits", "1", "measured", "valid readings", flags=("force",)))
-    frame = Frame([*daq.columns, *row])
-    force = layout.index(layout.force)
-    readings, _ = layout.bind(frame)
-    readings = replace(readings, cells_reported=np.zeros(cells.shape[1], dtype=np.uint8))
-    daq.bind(frame, readings)
-    daq.open()
-    force_N = np.empty(len(cells) + 1)
-    for k in range(len(cells) + 1):
-        if k:
-            readings.cells_reported[:] = cells[k - 1]
-        daq.read(k * PERIOD_S)
-        force_N[k] = readings.measured[force]
-    force_N += NEWTONS_PER_V * channel.step_raw * np.round(added_V / channel.step_raw)
-    if effect == "creep":
-        force_N += 0.01 * lfilter([PERIOD_S], [1.0, PERIOD_S - 1.0], force_N)
-    return force_N
+    inside: NDArray[np.bool_]
+    ratio: Array
+    error: Array
+    boot: Array
+    called: NDArray[np.bool_]
 
 
 def bound(rig: Rig) -> Array:
@@ -236,78 +101,64 @@ def trial(rig: Rig, n_bootstrap: int = 0) -> Identified:
     return identify(TABLES, [rig.data], Asked(bootstrap=n_bootstrap))
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Results of one set of rigs.
+def assessed(*work: Any) -> Outcome:
+    """Make and identify the rig of `Work`, and compare the intervals with the true values."""
+    seed, number, effect, ar, n_bootstrap = Work(*work)
+    rig = make_rig(seed, number, effect, ar)
+    found, least = trial(rig, n_bootstrap), bound(rig)
+    by_key = {p.key: p for p in found.parameters}
+    fitted, truth = [by_key[key] for key in DRAWN], np.array([rig.truth[key] for key in DRAWN])
+    low, high = np.transpose([p.fisher for p in fitted])
+    boot = np.full(len(DRAWN), np.nan)
+    if n_bootstrap:
+        resampled = np.transpose([p.resampled or (np.nan, np.nan) for p in fitted])
+        boot = ((resampled[0] <= truth) & (truth <= resampled[1])).astype(float)
+    return Outcome(
+        (low <= truth) & (truth <= high),
+        np.log(high / low) / (2.0 * Z_95 * least),
+        np.log(np.array([p.value for p in fitted]) / truth) / least,
+        boot,
+        np.array(not found.adequacy.adequate),
+    )
 
-    Attributes
-    ----------
-    inside : (n, P) bool array, the interval contains the true value
-    ratio : (n, P) array, width of the interval over that of the Cramer-Rao bound
-    error : (n, P) array, error in standard deviations of the bound
-    boot : (n, P) array
-        Whether the bootstrap's interval contains the true value; NaN without a bootstrap.
-    called : (n,) bool array, the identification reported a missing effect
-    """
 
-    inside: NDArray[np.bool_]
-    ratio: Array
-    error: Array
-    boot: Array
-    called: NDArray[np.bool_]
-
-
-def run_rigs(rigs: Sequence[Rig], n_bootstrapped: int, done: Any = lambda n_more: None) -> Outcome:
-    """Identify every rig and compare the intervals with the true values."""
-    shape = (len(rigs), len(DRAWN))
-    inside, ratio = np.zeros(shape, dtype=bool), np.full(shape, np.nan)
-    error, boot = np.full(shape, np.nan), np.full(shape, np.nan)
-    called = np.zeros(len(rigs), dtype=bool)
-    for i, rig in enumerate(rigs):
-        found = trial(rig, 200 if i < n_bootstrapped else 0)
-        least = bound(rig)
-        called[i] = not found.adequacy.adequate
-        by_key = {p.key: p for p in found.parameters}
-        for j, key in enumerate(DRAWN):
-            p, truth = by_key[key], rig.truth[key]
-            inside[i, j] = p.fisher[0] <= truth <= p.fisher[1]
-            ratio[i, j] = np.log(p.fisher[1] / p.fisher[0]) / (2.0 * 1.959964 * least[j])
-            error[i, j] = np.log(p.value / truth) / least[j]
-            if p.resampled is not None:
-                boot[i, j] = p.resampled[0] <= truth <= p.resampled[1]
+def run_rigs(works: Sequence[Work], done: Callable[[int], None] = lambda n_more: None) -> Outcome:
+    """The outcomes of all rigs, in their order."""
+    by_work = {}
+    for work, outcome in on_all_cores(works, assessed):
+        by_work[work] = outcome
         done(1)
-    return Outcome(inside, ratio, error, boot, called)
+    rows = [by_work[work] for work in works]
+    return Outcome(
+        *(np.array([getattr(row, key) for row in rows]) for key in Outcome.__annotations__)
+    )
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
     """Run all sets of rigs; returns the content of results.json."""
-    total = values.rigs + values.coloured + values.lacking * len(EFFECTS)
-    with count_progress("rigs", total, wanted=True) as done:
-        plain = run_rigs([make_rig(values.seed, i) for i in range(values.rigs)],
-                         values.bootstrapped, done)  # fmt: skip
-        coloured = run_rigs(
-            [make_rig(values.seed + 1, i, ar=0.8) for i in range(values.coloured)], 0, done
-        )
-        called: dict[Effect, int] = {}
-        for effect in EFFECTS:
-            called[effect] = 0
-            for i in range(values.lacking):
-                lacking = trial(make_rig(values.seed + 2, i, effect))
-                called[effect] += not lacking.adequacy.adequate
-                done(1)
+    seed = values.seed
+    plain = [Work(seed, i, n_bootstrap=200 * (i < values.bootstrapped)) for i in range(values.rigs)]
+    coloured = [Work(seed + 1, i, ar=0.8) for i in range(values.coloured)]
+    lacking = [Work(seed + 2, i, effect) for effect in EFFECTS for i in range(values.lacking)]
+    works = [*plain, *coloured, *lacking]
+    with count_progress("rigs", len(works), wanted=True) as done:
+        whole = run_rigs(works, done)
+    of_plain, of_coloured = _part(whole, 0, len(plain)), _part(whole, len(plain), len(coloured))
+    called = whole.called[len(plain) + len(coloured) :].reshape(len(EFFECTS), -1).sum(axis=1)
     return {
         "title": f"Identification on {values.rigs} simulated rigs",
         "figures": [
-            saved(out, "identification.png", _draw(plain), "Left: errors over the Cramer-Rao "
+            saved(out, "identification.png", _draw(of_plain), "Left: errors over the Cramer-Rao "
                   "bound, with a normal distribution. Right: width of the stated interval over "
                   "that of the bound.", dpi=150),
         ],
-        "checks": [*_checks(plain, ""), *(_checks(coloured, ", coloured noise")
-                                          if values.coloured else [])],
+        "checks": [*_checks(of_plain, ""),
+                   *(_checks(of_coloured, ", coloured noise") if coloured else [])],
         "tables": [
             as_table("Models that lack an effect, and how many were detected",
                   ["effect of the rig that the model lacks", "rigs", "detected"],
-                  [[EFFECTS[e], str(values.lacking), str(n)] for e, n in called.items()]),
+                  [[text, str(values.lacking), str(n)]
+                   for text, n in zip(EFFECTS.values(), called, strict=True)]),
         ],
         "notes": [
             "The number of intervals with the true value must be in the central 98.5 % of the "
@@ -315,8 +166,12 @@ def run(out: Path, values: Values) -> dict[str, Any]:
             f"{'..'.join(map(str, coverage_range(values.rigs)))} of {values.rigs}.",
             "Cramer-Rao bound: for normal noise with the variance of sensor and quantisation.",
         ],
-        "called_lacking": called,
+        "called_lacking": dict(zip(EFFECTS, called, strict=True)),
     }  # fmt: skip
+
+
+def _part(whole: Outcome, at: int, n: int) -> Outcome:
+    return Outcome(*(getattr(whole, key)[at : at + n] for key in Outcome.__annotations__))
 
 
 def _checks(outcome: Outcome, what: str) -> list[dict[str, Any]]:

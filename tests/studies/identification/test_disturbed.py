@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hil_studies.identification import disturbed as study
-from hil_studies.identification.study import make_rig
+from hil_studies.identification.rigs import make_rig
 
 
 @pytest.fixture(scope="module")
