@@ -108,6 +108,7 @@ class Resistances:
         self._messages: list[Message] = []
         self._warned = False
         self._troubles: dict[int, list[str]] = {_LOW: [], _HIGH: []}
+        self._tick_s = math.nan
 
     @property
     def columns(self) -> list[Column]:
@@ -144,6 +145,7 @@ class Resistances:
 
     def begin(self, t_s: float) -> None:
         """Start a tick: no value yet, and every age."""
+        self._tick_s = t_s
         self._row[0::3] = self._row[1::3] = math.nan
         for i, measured_s in enumerate(self._measured_s):
             self._row[3 * i + 2] = t_s - measured_s
@@ -159,8 +161,8 @@ class Resistances:
         self._judge(cell, counts)
         if R != R:
             return
-        age_s = self._row[3 * cell + 2] = 1e-3 * age_ms
-        self._measured_s[cell] = t_s - age_s
+        self._measured_s[cell] = t_s - 1e-3 * age_ms
+        self._row[3 * cell + 2] = self._tick_s - self._measured_s[cell]
         self._row[3 * cell], self._row[3 * cell + 1] = R, u
 
     def _judge(self, cell: int, counts: Sequence[int]) -> None:

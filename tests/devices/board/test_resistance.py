@@ -99,6 +99,16 @@ def test_a_reading_is_in_its_tick_alone_and_its_age_grows():
     assert row.value("a.2.age_of_resistance_s") == pytest.approx(0.53)
 
 
+def test_the_age_counts_from_the_command_whose_answer_brought_the_reading():
+    """30 ms old when the command of the tick before was answered, 4 ms ago."""
+    row = Row()
+    row.own.begin(1.004)
+    row.own.take(1.0, 1, (600, 800), 30)
+    assert row.value("a.2.age_of_resistance_s") == pytest.approx(0.034)
+    row.own.begin(1.008)
+    assert row.value("a.2.age_of_resistance_s") == pytest.approx(0.038)
+
+
 def test_a_gate_without_a_cell_of_the_rig_is_passed_over():
     row = Row()
     row.own.begin(0.0)
