@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from hil.config.table import Table
 from hil.devices.injection_tables import FaultTable
-from hil.errors import ConfigError
+from hil.errors import ConfigError, remedy
 from hil.experiment.loaded import Experiment
 from hil.rig.instruments import boards_of
 from hil.runs.campaign.tables import CampaignTables, OpenedTable, SpreadTable
@@ -38,9 +39,10 @@ def drawn_plants(
         A key is not one of the plant or of its instruments, or has no value to draw about.
     """
     middles = {key: _middle(where, key, table, base) for key, table in tables.spread.items()}
+    for key in tables.spread:
+        _check_correlation(f"{where}: spread.'{key}'", tables, middles, key)
     return tuple(
-        {key: _draw(tables, number, key, middle) for key, middle in middles.items()}
-        for number in numbers
+        {key: _draw(tables, number, key, middles) for key in middles} for number in numbers
     )
 
 
@@ -57,7 +59,7 @@ def _middle(where: str, key: str, table: SpreadTable, base: Experiment) -> Any:
     value: Any = base.tables
     for part in key.split("."):
         value = [_below(one, part) for one in value] if of_cells(value) else _below(value, part)
-    several = value if isinstance(value, list) else [value]
+    several = _as_list(value)
     if not several or any(isinstance(v, bool) or not isinstance(v, int | float) for v in several):
         raise ConfigError(f"{name}: the rig has no number there: {value!r}: check the key")
     if table.each:
@@ -143,22 +145,70 @@ def _put(table: dict[str, Any], key: str, value: object) -> None:
     table[last] = value
 
 
-def _draw(tables: CampaignTables, number: int, key: str, middle: Any) -> Any:
-    table = tables.spread[key]
-    rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
+def _check_correlation(
+    name: str, tables: CampaignTables, middles: Mapping[str, Any], key: str
+) -> None:
+    """Refuse a correlation with a key that is not drawn for itself, or of other entries."""
+    other = tables.spread[key].correlated_with
+    if other is None:
+        return
+    if other == key or other not in tables.spread:
+        known = [name for name in tables.spread if name != key]
+        raise ConfigError(f"{name}.correlated_with = '{other}': not drawn{remedy(other, known)}")
+    if tables.spread[other].distribution == "choice" or tables.spread[other].correlated_with:
+        raise ConfigError(
+            f"{name}.correlated_with = '{other}': must be a number that is drawn for itself"
+        )
+    n, n_other = (len(_as_list(middles[one])) for one in (key, other))
+    if n_other not in (1, n):
+        raise ConfigError(
+            f"{name}.correlated_with = '{other}': draws {n_other} numbers, this key {n}: give one "
+            "for all, or as many"
+        )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _draw(tables: CampaignTables, number: int, key: str, middles: Mapping[str, Any]) -> Any:
+    table, middle = tables.spread[key], middles[key]
     if table.distribution == "choice":
+        rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
         return table.choices[int(rng.integers(len(table.choices)))]
-    if isinstance(middle, list):
-        return [_about(table, float(v), rng) for v in middle]
-    return _about(table, float(middle), rng)
+    several = _as_list(middle)
+    units = _units(tables, number, key, len(several))
+    if table.correlated_with is not None and table.correlation is not None:
+        r, other = table.correlation, tables.spread[table.correlated_with]
+        n_other = len(_as_list(middles[table.correlated_with]))
+        theirs = _normal(other, _units(tables, number, table.correlated_with, n_other))
+        mixed = r * theirs + np.sqrt(1.0 - r**2) * _normal(table, units)
+        units = 2.0 * stats.norm.cdf(mixed) - 1.0 if table.distribution == "uniform" else mixed
+    values = [_about(table, float(v), float(u)) for v, u in zip(several, units, strict=True)]
+    return values if isinstance(middle, list) else values[0]
 
 
-def _about(table: SpreadTable, middle: float, rng: np.random.Generator) -> float:
+def _units(tables: CampaignTables, number: int, key: str, n: int) -> NDArray[np.float64]:
+    """N draws of the key: of a normal variable, or between -1 and 1."""
+    rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
+    if tables.spread[key].distribution == "uniform":
+        return rng.uniform(-1.0, 1.0, n)
+    return rng.standard_normal(n)
+
+
+def _normal(table: SpreadTable, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The normal variables of draws."""
+    if table.distribution != "uniform":
+        return units
+    normal: NDArray[np.float64] = stats.norm.ppf(0.5 * (units + 1.0))
+    return normal
+
+
+def _about(table: SpreadTable, middle: float, unit: float) -> float:
     share = 0.0 if table.relative is None else table.relative
     if table.distribution == "lognormal":
-        return float(middle * np.exp(share * rng.standard_normal()))
+        return float(middle * np.exp(share * unit))
     width = share * abs(middle) if table.absolute is None else table.absolute
-    unit = rng.standard_normal() if table.distribution == "normal" else rng.uniform(-1.0, 1.0)
     return float(middle + width * unit)
 
 
@@ -166,7 +216,7 @@ def extremes_of(table: SpreadTable, drawn: Sequence[Any]) -> list[int]:
     """Indices of the draws with the smallest and the largest number, or of each choice."""
     if table.distribution == "choice":
         return [drawn.index(choice) for choice in table.choices if choice in drawn]
-    numbers = [value if isinstance(value, list) else [value] for value in drawn]
+    numbers = [_as_list(value) for value in drawn]
     least = min(range(len(drawn)), key=lambda i: min(numbers[i]))
     return [least, max(range(len(drawn)), key=lambda i: max(numbers[i]))]
 

@@ -215,6 +215,9 @@ class SpreadTable(Table):
     `lognormal` distribution, or half the width of a `uniform` one; `choice` takes one of `choices`.
     Each number of a list is drawn for itself; with `each` the one value of an array's `force_on_N`,
     `mass_kg`, `cell` or `activation` is drawn for every cell or mass.
+
+    With `correlated_with`, another key of the spread, draws have this `correlation` with those of
+    that key: of the two normal variables from which the values are made, entry by entry of lists.
     """
 
     distribution: Literal["normal", "uniform", "lognormal", "choice"] = "normal"
@@ -222,9 +225,15 @@ class SpreadTable(Table):
     absolute: Positive | None = None
     choices: list[Any] = []
     each: bool = False
+    correlated_with: str | None = None
+    correlation: Annotated[float, Field(ge=-1.0, le=1.0)] | None = None
 
     @model_validator(mode="after")
     def _has_its_width(self) -> "SpreadTable":
+        if (self.correlated_with is None) != (self.correlation is None):
+            raise ValueError("correlated_with and correlation belong together: give both")
+        if self.correlation is not None and self.distribution == "choice":
+            raise ValueError("a choice has no correlation")
         if self.distribution == "choice":
             if not self.choices or self.relative is not None or self.absolute is not None:
                 raise ValueError("distribution = 'choice' takes choices alone")

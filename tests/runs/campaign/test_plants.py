@@ -88,6 +88,49 @@ def test_another_key_or_more_plants_change_no_draw(write):
     assert [plant[FORCE] for plant in many[:3]] == [plant[FORCE] for plant in few]
 
 
+def test_draws_are_correlated_as_asked_and_each_keeps_its_distribution(write):
+    """Of n pairs a correlation r is found within (1 - r^2) / sqrt(n); here five of that."""
+    offset = "devices.daq.channels.force.sim.offset_V"
+    with_noise = f'\ncorrelated_with = "{NOISE}"\ncorrelation = '
+    path = write(
+        of(NOISE, 'distribution = "lognormal"\nrelative = 0.3')
+        + of(FORCE, f"relative = 0.05{with_noise}0.8")
+        + of(MASS, f'distribution = "uniform"\nabsolute = 0.002{with_noise}-0.6')
+        + of(offset, f"absolute = 0.001{with_noise}1.0"),
+        plants=4000,
+    )
+    [plants] = load_campaign(path).plants.values()
+    noise = np.log(np.array([plant[NOISE] for plant in plants]))
+    force, masses, zero_V = (np.array([p[key] for p in plants]) for key in (FORCE, MASS, offset))
+    assert np.corrcoef(noise, force[:, 0])[0, 1] == pytest.approx(0.8, abs=0.028)
+    # of uniform variables of a normal copula: 6 / pi asin(r / 2)
+    for mass in masses.T:
+        r = 6.0 / np.pi * np.arcsin(-0.3)
+        uniform = np.argsort(np.argsort(noise))
+        assert np.corrcoef(uniform, mass)[0, 1] == pytest.approx(r, abs=0.055)
+        assert np.ptp(mass) == pytest.approx(0.004, rel=0.01)
+        assert mass.std() == pytest.approx(0.002 / 3.0**0.5, abs=2e-5)
+    assert np.corrcoef(noise, zero_V)[0, 1] == pytest.approx(1.0, abs=1e-6)
+    [alone] = load_campaign(
+        write(of(NOISE, 'distribution = "lognormal"\nrelative = 0.3'), plants=5)
+    ).plants.values()
+    assert [plant[NOISE] for plant in alone] == [plant[NOISE] for plant in plants[:5]]
+
+
+def test_entries_of_lists_are_correlated_one_by_one(write):
+    each = "each = true\nrelative = 0.05\n"
+    spring = "plant.arrays.muscle.cell.k_se_N_per_m"
+    linked = f'{each}correlated_with = "{FORCE}"\ncorrelation = 0.9\n'
+    [plants] = load_campaign(
+        write(of(FORCE, each) + of(spring, linked), plants=2000)
+    ).plants.values()
+    force, springs = (np.array([p[key] for p in plants]) for key in (FORCE, spring))
+    assert force.shape == springs.shape == (2000, 6)
+    r = np.corrcoef(force.T, springs.T)[:6, 6:]
+    assert np.diag(r) == pytest.approx(0.9, abs=0.022)
+    assert np.abs(r - np.diag(np.diag(r))).max() < 0.12
+
+
 def test_every_combination_meets_the_same_plants_and_the_same_noise(write):
     campaign = load_campaign(write(of(FORCE, "relative = 0.05"), head='order = "random"'))
     by = {}
@@ -198,6 +241,23 @@ def test_the_page_compares_each_plant_with_itself():
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
         (of(MASS, 'distribution = "lognormal"\nabsolute = 0.1'), "lognormal' takes relative"),
+        (of(MASS, "relative = 0.1\ncorrelation = 0.5"), "belong together: give both"),
+        (of(MASS, f'relative = 0.1\ncorrelated_with = "{MASS}"\ncorrelation = 0.5'), "not drawn"),
+        (
+            of(MASS, f'relative = 0.1\ncorrelated_with = "{FORCE}x"\ncorrelation = 0.5')
+            + of(FORCE, "relative = 0.1"),
+            "not drawn: did you mean",
+        ),
+        (
+            of(MASS, f'relative = 0.1\ncorrelated_with = "{FORCE}"\ncorrelation = 0.5')
+            + of(FORCE, "relative = 0.1\neach = true"),
+            "draws 6 numbers, this key 5",
+        ),
+        (
+            of(MASS, f'relative = 0.1\ncorrelated_with = "{NOISE}"\ncorrelation = 1.5')
+            + of(NOISE, "relative = 0.1"),
+            "less than or equal to 1",
+        ),
         ("[spread.plant.arrays.muscle.mass_kg]\nrelative = 0.1\n", "a key without quotes: write"),
         ("", "belong together"),
     ],
