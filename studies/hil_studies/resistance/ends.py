@@ -1,23 +1,36 @@
 """Resistance of both phases of a wire, from a record in which it is cold at first and then hot."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.observer import Uncertain
-from hil.mechanics.sma.wire import SmaWire
-from hil_studies.wires.resistance_plant import Case, Record, stepped
+from hil.mechanics.sma.observer import ResistanceObserver, Uncertain
+from hil_studies.resistance.wires import Case, Record
 
 HOT_SHARE = 0.97  # of austenite that a hot wire has, by the model
 HOTTEST_K = 2.0  # below the hottest reading
 U_SHARE = 0.5  # assumed: of the martensite that the model leaves
 U_RISE = 0.13  # assumed: of what a wire is warmer than the air, by heating and convection
 U_ENDS_MIN = 0.001  # assumed: of what drifts between the two records
+CERTAIN = Uncertain(*[0.0] * len(fields(Uncertain)))  # all members are the model's wire
 
 
-def measured_ends(case: Case, record: Record) -> tuple[SmaWire, Uncertain]:
+def observed(observer: ResistanceObserver, record: Record) -> Array:
+    """(n, 3): strain, its standard uncertainty and the temperature at every sample."""
+    told = np.empty((len(record.t_s), 3))
+    periods_s = np.diff(record.t_s, prepend=record.t_s[0])
+    for k, (duty, period_s) in enumerate(zip(record.duty, periods_s, strict=True)):
+        late_s = min(record.age_s[k], period_s) if np.isfinite(record.R_Ohm[k]) else 0.0
+        state = observer.step(duty, period_s - late_s, record.R_Ohm[k], record.u_Ohm[k])
+        if late_s:
+            state = observer.step(duty, late_s)
+        told[k] = state.strain, state.u_strain, state.T_C
+    return told
+
+
+def measured_ends(case: Case, record: Record) -> tuple[Case, Uncertain]:
     """The wire with the resistances of a record, and what stays uncertain.
 
     Cold are the readings before the first duty, hot those at the highest temperature of the model,
@@ -33,8 +46,8 @@ def measured_ends(case: Case, record: Record) -> tuple[SmaWire, Uncertain]:
         One of the two ends is missing.
     """
     wire, of = case.wire, case.wire.resistivity
-    periods_s = np.diff(record.t_s, prepend=record.t_s[0])
-    _, strain, T_C = stepped(case, record.duty, periods_s)
+    unmeasured = replace(record, R_Ohm=np.full(len(record.t_s), np.nan))
+    strain, _, T_C = observed(ResistanceObserver(wire, case.stress, CERTAIN), unmeasured).T
     martensite, measured = strain / strain.max(), np.isfinite(record.R_Ohm)
     before = np.arange(len(record.duty)) < int(np.argmax(record.duty > 0.0))
     whole = martensite <= 1.0 - HOT_SHARE
@@ -68,7 +81,7 @@ def measured_ends(case: Case, record: Record) -> tuple[SmaWire, Uncertain]:
         austenite=float(u_austenite),
     )
     measured_wire = replace(wire, martensite_Ohm_per_m=float(r_M), austenite_Ohm_per_m=float(r_A))
-    return measured_wire, uncertain
+    return replace(case, wire=measured_wire), uncertain
 
 
 def _relative(R_Ohm: Array) -> float:

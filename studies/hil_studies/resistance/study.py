@@ -1,16 +1,18 @@
 """`hil study resistance`: strain of a wire from its resistance alone, simulated or recorded.
 
-Without a file wires are simulated that differ from what the observer believes: each in one thing,
-and `draws` of them in everything at random, as much as the observer believes to be uncertain. These
-are observed with resistances as printed, and with both ends measured on the wire itself. Errors are
-over the stroke; coverage is the share of errors within 1.96 standard uncertainties.
+Without a file wires are simulated that differ from what the observer believes (`wires`): each in
+one thing, and `draws` of them in everything at random, as much as the observer believes to be
+uncertain. These are observed with resistances as printed, and with both ends measured on the wire
+itself. Errors are over the stroke; coverage is the share of errors within 1.96 standard
+uncertainties.
 
 With `data`, the same observer runs on measurements of a real wire: a CSV file with the columns
 `t_s`, `resistance_Ohm`, `duty` and, where known, `resistance_u_Ohm` and `strain` (from the hot end,
 to compare with), or a recording (.h5) with the resistance of `cell`. `rig` names the file whose
-model describes the wire of `cell`; the default is Flexinol 0.10 mm. `ends` is a file of the same
-kind in which the wire is cold at first and then hot; without it the wire's resistances are scaled
-to the first reading of `data`, at which it must be cold.
+model describes the wire of `cell`; the default is Flexinol 0.10 mm with `n_wires` in series at
+`supply_V`. `ends` is a file of the same kind in which the wire is cold at first and then hot;
+without it the wire's resistances are scaled to the first reading of `data`, at which it must be
+cold.
 """
 
 from dataclasses import replace
@@ -22,24 +24,30 @@ from pydantic import Field
 
 from hil.config.table import NotNegative, Positive, Table
 from hil.errors import ModelError
-from hil.experiment.board_limits import thermal_cells
 from hil.experiment.load import load_model
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.observer import ResistanceObserver, Uncertain
 from hil.mechanics.sma.wire import SmaWire
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
+from hil.platform.parallel import on_all_cores
 from hil.platform.whole_files import whole
-from hil_studies.wires.resistance_ends import measured_ends
-from hil_studies.wires.resistance_files import read
-from hil_studies.wires.resistance_plant import (
+from hil.record.progress import count_progress
+from hil_studies.resistance.ends import measured_ends, observed
+from hil_studies.resistance.files import read
+from hil_studies.resistance.wires import (
+    CASES,
+    COLD_S,
     DEVIATIONS,
-    Board,
+    DUTY_OF_ENDS,
+    HOLD_S,
+    HOT_S,
     Case,
+    Chain,
     Record,
-    cases,
+    believed,
+    case_of,
     drawn,
-    duty_of_ends,
     random_duty,
     simulated,
 )
@@ -61,12 +69,28 @@ class Values(Table):
     rig: str = ""
     cell: str = ""
     duration_s: Positive = 120.0
-    every_s: Positive = 0.052
     noise_counts: Annotated[NotNegative, Field(le=50.0)] = 0.5
     supply_V: Positive = 9.0
     n_wires: Annotated[int, Field(ge=1)] = 4
     draws: Annotated[int, Field(ge=0)] = 4
     seed: int = 1
+
+
+class Work(NamedTuple):
+    """A wire to simulate and to observe.
+
+    Attributes
+    ----------
+    differs : the name of its deviation; empty: it is drawn, and its ends are measured too
+    draw : number of the draw
+    """
+
+    case: str
+    chain: Chain
+    duration_s: float
+    seed: int
+    differs: str = ""
+    draw: int = 0
 
 
 class Trial(NamedTuple):
@@ -89,24 +113,30 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 def _simulated(out: Path, values: Values) -> dict[str, Any]:
-    believed = cases(values.n_wires, values.supply_V)
-    different = [
-        _trial(case, name, deviate(case), FINE_mA, values, values.seed)
-        for case in believed
+    fine, shipped = (Chain(mA, values.noise_counts) for mA in (FINE_mA, SHIPPED_mA))
+    works = [
+        Work(case, fine, values.duration_s, values.seed, name)
+        for case, wire in CASES.items()
         for name, deviate in DEVIATIONS.items()
-        if name != "stress +30 MPa" or case.stress is not None
+        if deviate(wire) != wire
+    ] + [
+        Work(case, chain, values.duration_s, values.seed, draw=i)
+        for case in CASES
+        for chain in (shipped, fine)
+        for i in range(values.draws)
     ]
-    random = [
-        _of_draws(case, full_mA, ends, values)
-        for case in believed
-        for full_mA in (SHIPPED_mA, FINE_mA)
-        for ends in (ENDS_AS_PRINTED, ENDS_MEASURED)
-    ]
-    rows = [trial.row for trial in different] + random
+    by_work: dict[Work, list[Trial]] = {}
+    with count_progress("wires", len(works), wanted=True) as done:
+        for work, trials in on_all_cores(works, assessed):
+            by_work[work] = trials
+            done(1)
+    different = [by_work[work][0] for work in works if work.differs]
+    drawn_rows = [trial.row for work in works if not work.differs for trial in by_work[work]]
+    random = [_together(rows) for rows in _alike(drawn_rows)]
     return {
         "title": "Strain of a wire from its resistance",
-        "rows": rows,
-        "checks": [_check(row) for row in random if values.draws],
+        "rows": [trial.row for trial in different] + random,
+        "checks": [_check(row) for row in random],
         "tables": [
             _table("Wires that differ in one thing", [trial.row for trial in different]),
             _table(f"Wires that differ in everything, {values.draws} each", random),
@@ -119,65 +149,54 @@ def _simulated(out: Path, values: Values) -> dict[str, Any]:
         ],
         "notes": [
             "Errors count where the strain is between 1 and 99 % of the stroke.",
-            f"The converter has {values.noise_counts:g} counts of noise beside its rounding, and "
-            f"gives a resistance every {1e3 * values.every_s:g} ms.",
+            f"The converter has {values.noise_counts:g} counts of noise beside its rounding; the "
+            "board gives a resistance every 60 ms.",
         ],
     }
 
 
-def _trial(
-    case: Case,
-    differs: str,
-    true: Case,
-    full_mA: int,
-    values: Values,
-    seed: int,
-    ends: str = ENDS_AS_PRINTED,
-) -> Trial:
-    board = Board(values.every_s, values.noise_counts, full_mA)
-    wire, uncertain = case.wire, Uncertain()
-    if ends == ENDS_MEASURED:
-        wire, uncertain = measured_ends(case, simulated(true, board, duty_of_ends(), seed))
-    record = simulated(true, board, random_duty(values.duration_s, seed), seed)
-    told = observed(ResistanceObserver(wire, case.stress, uncertain), record)
-    row = {
-        "resistance": case.name,
-        "differs": differs,
-        "current_full_scale_mA": full_mA,
-        "ends": ends,
-        **scores(told, record, float(record.strain.max())),
+def assessed(*work: Any) -> list[Trial]:
+    """Simulate the wire of `Work` and observe it; of a drawn one also with both ends measured."""
+    case, chain, duration_s, seed, differs, draw = Work(*work)
+    wire, seed = CASES[case], seed + draw
+    rng = np.random.default_rng([seed - draw, draw])
+    true = DEVIATIONS[differs](wire) if differs else drawn(wire, rng)
+    drive = random_duty(duration_s, seed), HOLD_S, duration_s
+    record = simulated(case, true, chain, drive, seed)
+    about = {
+        "resistance": case,
+        "differs": differs or "everything",
+        "current_full_scale_mA": chain.full_scale_mA,
     }
-    return Trial(row, record, told)
+    observers = {ENDS_AS_PRINTED: (believed(case), Uncertain())}
+    if not differs:
+        ends = simulated(case, true, chain, (DUTY_OF_ENDS, COLD_S, COLD_S + HOT_S), seed)
+        observers[ENDS_MEASURED] = measured_ends(believed(case), ends)
+    trials = []
+    for name, (of, uncertain) in observers.items():
+        told = observed(ResistanceObserver(of.wire, of.stress, uncertain), record)
+        score = scores(told, record, float(record.strain.max()))
+        trials.append(Trial({**about, "ends": name, **score}, record, told))
+    return trials
 
 
-def _of_draws(case: Case, full_mA: int, ends: str, values: Values) -> dict[str, Any]:
+def _alike(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of the same wire, sensor and ends together."""
+    by: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        key = row["resistance"], row["current_full_scale_mA"], row["ends"]
+        by.setdefault(key, []).append(row)
+    return list(by.values())
+
+
+def _together(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The scores of random wires together: root of the mean square, worst, mean coverage."""
-    rows = [
-        _trial(
-            case,
-            "everything",
-            drawn(case, Uncertain(), np.random.default_rng([values.seed, i])),
-            full_mA,
-            values,
-            values.seed + i,
-            ends,
-        ).row
-        for i in range(values.draws)
-    ]
-    of = {key: np.array([row[key] for row in rows if key in row]) for key in SCORES}
-    name = {
-        "resistance": case.name,
-        "differs": "everything",
-        "current_full_scale_mA": full_mA,
-        "ends": ends,
-    }
-    if not len(of["coverage"]):
-        return name
-    return name | {
-        "rms_of_stroke": float(np.sqrt(np.mean(of["rms_of_stroke"] ** 2))),
-        "p95_of_stroke": float(of["p95_of_stroke"].max()),
-        "worst_of_stroke": float(of["worst_of_stroke"].max()),
-        "coverage": float(of["coverage"].mean()),
+    rms, p95, worst, coverage = (np.array([row[key] for row in rows]) for key in SCORES)
+    return rows[0] | {
+        "rms_of_stroke": float(np.sqrt(np.mean(rms**2))),
+        "p95_of_stroke": float(p95.max()),
+        "worst_of_stroke": float(worst.max()),
+        "coverage": float(coverage.mean()),
     }
 
 
@@ -185,17 +204,6 @@ def _check(row: dict[str, Any]) -> dict[str, Any]:
     what = f"{row['resistance']}, {1e-3 * row['current_full_scale_mA']:g} A, ends {row['ends']}"
     return check(f"coverage of 95 % bands, {what}", row["coverage"], ">= 0.90",
                  agrees=row["coverage"] >= 0.90)  # fmt: skip
-
-
-def observed(observer: ResistanceObserver, record: Record) -> Array:
-    """(n, 3): strain, its standard uncertainty and the temperature at every sample."""
-    told = np.empty((len(record.t_s), 3))
-    before_s = record.t_s[0]
-    for k, t_s in enumerate(record.t_s):
-        state = observer.step(record.duty[k], t_s - before_s, record.R_Ohm[k], record.u_Ohm[k])
-        told[k] = state.strain, state.u_strain, state.T_C
-        before_s = t_s
-    return told
 
 
 SCORES = ("rms_of_stroke", "p95_of_stroke", "worst_of_stroke", "coverage")
@@ -224,9 +232,9 @@ def scores(told: Array, record: Record, stroke_max: float) -> dict[str, float]:
 def _own(out: Path, values: Values) -> dict[str, Any]:
     path = Path(values.data)
     record = _with_u(read(path, values.cell))
-    wire, uncertain, how = _ends(values, record)
-    told = observed(ResistanceObserver(wire, None, uncertain), record)
-    score = scores(told, record, wire.resistivity.strain)
+    of, uncertain, how = _ends(values, record)
+    told = observed(ResistanceObserver(of.wire, of.stress, uncertain), record)
+    score = scores(told, record, of.strain_max)
     columns = np.column_stack([record.t_s, told])
     header = "t_s,strain,strain_u,temperature_C"
     with whole(out / "observed.csv") as part:
@@ -252,42 +260,34 @@ def _with_u(record: Record) -> Record:
     return replace(record, u_Ohm=np.where(known, record.u_Ohm, OWN_U * first_Ohm))
 
 
-def _ends(values: Values, record: Record) -> tuple[SmaWire, Uncertain, str]:
+def _ends(values: Values, record: Record) -> tuple[Case, Uncertain, str]:
     """The wire with its resistances, how uncertain they are, and where they come from."""
-    wire = _wire(values)
+    case = Case(SmaWire(n_wires=values.n_wires, supply_V=values.supply_V))
+    if values.rig:
+        try:
+            case = case_of(load_model(values.rig).tables.model, values.cell)
+        except ModelError as error:
+            raise ModelError(f"{values.rig}: {error}") from None
     if values.ends:
         path = Path(values.ends)
         try:
-            wire, uncertain = measured_ends(Case("", wire), read(path, values.cell))
+            case, uncertain = measured_ends(case, read(path, values.cell))
         except ModelError as error:
             raise ModelError(f"{path}: {error}") from None
-        cold, hot = wire.ends_Ohm
-        return wire, uncertain, (
+        cold, hot = case.wire.ends_Ohm
+        return case, uncertain, (
             f"Ends measured in {path.name}: {cold:.4g} Ohm cold (u {uncertain.martensite:.2%}), "
             f"{hot:.4g} Ohm hot (u {uncertain.austenite:.2%})."
         )  # fmt: skip
     first_Ohm = record.R_Ohm[np.isfinite(record.R_Ohm)][0]
-    scale = first_Ohm / wire.ends_Ohm[0]
+    scale = first_Ohm / case.wire.ends_Ohm[0]
     wire = replace(
-        wire,
-        martensite_Ohm_per_m=scale * wire.martensite_Ohm_per_m,
-        austenite_Ohm_per_m=scale * wire.austenite_Ohm_per_m,
+        case.wire,
+        martensite_Ohm_per_m=scale * case.wire.martensite_Ohm_per_m,
+        austenite_Ohm_per_m=scale * case.wire.austenite_Ohm_per_m,
     )
     how = f"The wire's resistances were scaled by {scale:.4g} to its first, {first_Ohm:.4g} Ohm."
-    return wire, Uncertain(), how
-
-
-def _wire(values: Values) -> SmaWire:
-    if not values.rig:
-        return SmaWire(n_wires=values.n_wires, supply_V=values.supply_V)
-    rig = load_model(values.rig)
-    cells = thermal_cells(rig.tables.model, rig.models[0])
-    if values.cell not in cells:
-        named = ", ".join(cells) or "none"
-        raise ModelError(
-            f"{values.rig}: no wire of cell '{values.cell}': give cell, one of {named}"
-        )
-    return cells[values.cell].wire
+    return replace(case, wire=wire), Uncertain(), how
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.record.read import open_run
-from hil_studies.wires.resistance_plant import Record
+from hil_studies.resistance.wires import Record, of_run
 
 COLUMNS = ("t_s", "resistance_Ohm", "duty")
 
@@ -23,17 +23,8 @@ def read(path: Path, cell: str) -> Record:
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
-    columns = _recorded(path, cell) if path.suffix == ".h5" else _columns(path)
-    n = len(columns["t_s"])
-    none = np.full(n, np.nan)
-    record = Record(
-        columns["t_s"],
-        columns["duty"],
-        columns["resistance_Ohm"],
-        columns.get("resistance_u_Ohm", none),
-        columns.get("strain", none),
-    )
-    if n < 2 or not (np.diff(record.t_s) > 0.0).all():
+    record = _recorded(path, cell) if path.suffix == ".h5" else _columns(path)
+    if len(record.t_s) < 2 or not (np.diff(record.t_s) > 0.0).all():
         raise ModelError(f"{path}: t_s must rise from row to row")
     if not ((record.duty >= 0.0) & (record.duty <= 1.0)).all():
         raise ModelError(f"{path}: duty must be within 0 to 1")
@@ -42,30 +33,31 @@ def read(path: Path, cell: str) -> Record:
     return record
 
 
-def _columns(path: Path) -> dict[str, Array]:
+def _columns(path: Path) -> Record:
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = list(rows[0]) if rows else []
     if missing := [name for name in COLUMNS if name not in names]:
         raise ModelError(f"{path}: has no column {', '.join(missing)}: it has {', '.join(names)}")
     try:
-        return {n: np.array([float(r[n] or "nan") for r in rows]) for n in names}
+        columns = {n: np.array([float(r[n] or "nan") for r in rows]) for n in names}
     except (TypeError, ValueError):
         raise ModelError(f"{path}: a value is not a number: every column must be numbers") from None
+    none = np.full(len(rows), np.nan)
+
+    def known(name: str) -> Array:
+        return columns.get(name, none)
+
+    return Record(
+        columns["t_s"], columns["duty"], columns["resistance_Ohm"], known("resistance_u_Ohm"),
+        known("strain"), np.zeros(len(rows)),
+    )  # fmt: skip
 
 
-def _recorded(path: Path, cell: str) -> dict[str, Array]:
+def _recorded(path: Path, cell: str) -> Record:
     run = open_run(path)
-    name = f"{cell}.resistance_Ohm"
-    if name not in run:
+    if f"{cell}.resistance_Ohm" not in run:
         has = [str(c).removesuffix(".resistance_Ohm") for c in run if str(c).endswith("ce_Ohm")]
         remedy = f"give cell, one of {', '.join(has)}" if has else "its board measured none"
         raise ModelError(f"{path}: no resistance of cell '{cell}': {remedy}")
-    at = list(run.cell.values).index(cell)
-    duty = run["cells_duty"] if "cells_duty" in run else run["cells_commanded"]
-    return {
-        "t_s": np.asarray(run.t_s, dtype=float),
-        "resistance_Ohm": np.asarray(run[name]),
-        "resistance_u_Ohm": np.asarray(run[f"{cell}.resistance_u_Ohm"]),
-        "duty": np.asarray(duty[:, at], dtype=float),
-    }
+    return of_run(run, cell)

@@ -1,0 +1,1 @@
+"""Strain of a wire from its resistance."""
