@@ -12,7 +12,7 @@ from hil.__main__ import main
 from hil.platform.terminal import say
 
 GROUPS = {
-    "Run and look": "run check campaign test gui report import replay export verify recover",
+    "Run and look": "run check campaign test gui report figure import replay export verify recover",
     "Rig and calibration": "devices board calibrate recalibrate logbook",
     "Models and studies": "model topologies identify study",
     "Tools": "doctor bench simboard simdaq examples completion",
