@@ -24,7 +24,7 @@ def test_two_thousand_exchanges_with_the_emulated_chip_have_no_error():
 
 
 def test_two_thousand_exchanges_with_the_core_on_this_machine_have_no_error():
-    board = NativeBoard(1, protocol.default_limits(), 0.0, np.random.default_rng(0))
+    board = NativeBoard(1, protocol.default_limits(), np.random.default_rng(0))
     assert bench_board.exchange(board, board, 2_000).errors == 0
 
 

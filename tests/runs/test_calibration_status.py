@@ -101,7 +101,7 @@ def bring_up_board(rigs, serial):
     asked = first_power.Asked(rig=rig, by="A. Tester", meter="M 1", load_Ohm=25.0,
                                supply_V=2.0, out=out)  # fmt: skip
     setup = first_power._setup(asked)
-    board = NativeBoard(serial, dict(setup.table), 0.0, np.random.default_rng(0))
+    board = NativeBoard(serial, dict(setup.table), np.random.default_rng(0))
     bench = SimulatedBench(board, setup, (), seed=0)
     assert isinstance(first_power.bring_up(asked, (board, Rehearsing(bench))), Done)
     named = f'kind = "cell_board"\nrecord = "../../calibration/{out.name}"'

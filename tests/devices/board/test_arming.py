@@ -25,7 +25,7 @@ from hil.runs.plan import Plan
 
 def _board(**limits):
     table = protocol.default_limits() | limits
-    board = NativeBoard(1, table, 0.0, np.random.default_rng(0))
+    board = NativeBoard(1, table, np.random.default_rng(0))
     for cell in range(12):
         board.sense(cell, 0.2, 0.0, 25.0)
     return board, table, _ask(board)

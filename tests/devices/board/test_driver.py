@@ -20,7 +20,7 @@ GATES = (2, 0, 3)
 
 
 def native(**limits):
-    board = NativeBoard(7, protocol.default_limits() | limits, 0.0, np.random.default_rng(0))
+    board = NativeBoard(7, protocol.default_limits() | limits, np.random.default_rng(0))
     for cell in range(N_CELLS):
         board.sense(cell, 0.2, 0.0, 25.0)
     board.advance(100_000)

@@ -26,7 +26,7 @@ class Far:
     def __init__(self, kind, **limits):
         table = protocol.default_limits() | limits
         if kind == "native":
-            self.board = NativeBoard(7, table, 0.0, np.random.default_rng(0))
+            self.board = NativeBoard(7, table, np.random.default_rng(0))
             port = self.board
         else:
             self.board = EmulatedBoard(7, table)

@@ -36,9 +36,7 @@ class Bootloader:
     def __init__(self, after=None):
         self.flash = bytearray(b"\xff" * 32768)
         self.left = False
-        self._board = after or NativeBoard(
-            42, protocol.default_limits(), 0.0, np.random.default_rng(0)
-        )
+        self._board = after or NativeBoard(42, protocol.default_limits(), np.random.default_rng(0))
         self._at = 0
         self._buffer = b""
 

@@ -19,7 +19,7 @@ class Bench:
 
     def __init__(self):
         self.limits = protocol.default_limits()
-        self.board = NativeBoard(1, self.limits, 0.0, np.random.default_rng(0))
+        self.board = NativeBoard(1, self.limits, np.random.default_rng(0))
         for cell in range(12):
             self.board.sense(cell, 0.2, 0.0, 20.0)
         self.board.advance(100_000)

@@ -58,7 +58,7 @@ def quick(monkeypatch):
 
 
 def board_of(serial=7, limits=LIMITS):
-    return NativeBoard(serial, dict(limits), 0.0, np.random.default_rng(0))
+    return NativeBoard(serial, dict(limits), np.random.default_rng(0))
 
 
 def bench_of(board, *faults, seed=0, setup=SETUP):
