@@ -26,6 +26,7 @@ _CAUSES = (
     (re.compile(r"=\s*\["), "in a list, values have commas between them and a ] at the end"),
 )  # fmt: skip
 
+SHOWN = 60  # characters on each side of the mark
 _TWICE = "this key or table is there twice"
 
 
@@ -48,5 +49,8 @@ def explained(text: str, error: Exception) -> str:
             cause = match.expand(text_of)
             break
     rest = re.split(r"\s+#", line[column - 1 :])[0]
-    shown = one_line(f"{line[: column - 1]}»{rest}".strip())
+    before = line[: column - 1]
+    before = f"... {before[-SHOWN:]}" if len(before) > SHOWN else before
+    rest = f"{rest[:SHOWN]} ..." if len(rest) > SHOWN else rest
+    shown = one_line(f"{before}»{rest}".strip())
     return f"line {number}: not valid TOML at »: {shown}: {cause}"

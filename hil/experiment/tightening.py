@@ -2,8 +2,9 @@
 
 An experiment, and `--set`, may only tighten what the rig's file has, or the default where that
 leaves the key out. The rig's own value is within a bound that is derived from what it protects.
-The list is `tightening.toml`. A row marked `late` excuses a slow computer: it binds where a device
-is on the bench, and in `hil check`, because nothing is energised elsewhere.
+The list is `tightening.toml`. A row marked `late` excuses a slow computer, or a model of another
+wire: it binds where a device is on the bench, and in `hil check`, because nothing is energised
+elsewhere.
 """
 
 import tomllib
@@ -32,12 +33,12 @@ class Row:
     Attributes
     ----------
     tighter : "lower", "higher", "wider" (a range), "unchanged", "unchanged where the rig
-        has it", or words from the tightest on, those that are as tight joined by " or "
+        has it", or words from the tightest on
     bound : most that a rig may have; None: any value
     bound_of : key whose value is the bound instead, where the rig has it
     bound_share : the bound is this times that value, or `bound` if that is more
     because : what the bound is derived from
-    late : whether it excuses a slow computer
+    late : whether it binds only on a bench
     """
 
     keys: Sequence[str]
@@ -58,8 +59,7 @@ class Row:
         """Which way is tighter, as text."""
         if isinstance(self.tighter, str):
             return self.tighter
-        return ", ".join(" or ".join(f"`{word}`" for word in words.split(" or "))
-                         for words in self.tighter)  # fmt: skip
+        return ", ".join(f"`{word}`" for word in self.tighter)
 
     @property
     def most(self) -> str:
@@ -85,8 +85,7 @@ class Row:
                 return bool(value < rig_value)
             case "wider":
                 return bool(value[0] > rig_value[0] or value[1] < rig_value[1])
-        ranks = {word: i for i, words in enumerate(self.tighter) for word in words.split(" or ")}
-        return ranks[value] > ranks[rig_value]
+        return self.tighter.index(value) > self.tighter.index(rig_value)
 
     def limit(self, tables: Any, path: Place) -> float | None:
         """The bound in these tables."""

@@ -83,14 +83,18 @@ def _open(path: Path) -> h5py.File:
     while True:
         marked_B = superblock.marked_end_B(path)
         size_B = path.stat().st_size  # after the mark: a recording that grows is never short
+        late = time.monotonic() > deadline_s
         if size_B < marked_B:  # HDF5 would wait for its writer, as below
-            raise _incomplete(path, size_B, marked_B)
+            if late:
+                raise _incomplete(path, size_B, marked_B)
+            time.sleep(0.01)  # a recorder that ends the file marks its end before it writes so far
+            continue
         try:
             # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes,
             # waiting for a writer. No lock: a reader must not keep the recorder from the file.
             return h5py.File(path, "r", swmr=marked_B > 0, locking=False)
         except OSError as error:
-            if TURNING not in str(error) or time.monotonic() > deadline_s:
+            if TURNING not in str(error) or late:
                 raise
         time.sleep(0.01)
 

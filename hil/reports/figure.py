@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from hil.errors import ConfigError, remedy, writing
+from hil.errors import ConfigError, one_line, remedy, writing
 from hil.loop.channels import Signal, known_before, signals_in
 from hil.loop.frame import units
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, decimated
@@ -130,7 +130,10 @@ def save(drawn: Figure, file: Path, look: Look, command: str) -> None:
         )
     keys = {".pdf": "Subject", ".svg": "Description", ".png": "Description", ".pgf": "Subject"}
     with _styled(look.style), writing(file), whole(file) as part:
-        drawn.savefig(part, format=ending[1:], metadata={keys[ending]: command})
+        try:
+            drawn.savefig(part, format=ending[1:], metadata={keys[ending]: command})
+        except RuntimeError as error:  # LaTeX, which the style asks for
+            raise ConfigError(f"--style {look.style}: {one_line(str(error))}") from None
 
 
 def _width_mm(text: str) -> float:
@@ -145,6 +148,8 @@ def _cut(run: xr.Dataset, name: str, look: Look) -> xr.Dataset:
     t_s = run.t_s.values
     from_s = -np.inf if look.from_s is None else look.from_s
     to_s = np.inf if look.to_s is None else look.to_s
+    if not from_s < to_s:
+        raise ConfigError(f"--to {to_s:g}: is not after --from {from_s:g}")
     part = run.isel(tick=(t_s >= from_s) & (t_s <= to_s))
     if not part.sizes["tick"]:
         ends = f"{t_s[0]:g} to {t_s[-1]:g} s" if len(t_s) else "without a row"
@@ -185,7 +190,10 @@ def _styled(style: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(matplotlib.style.context([*chain, EMBEDDED]))
-        except OSError:
+        except (OSError, ValueError) as error:
+            if Path(style).is_file():
+                what = f"not a style of Matplotlib: {one_line(str(error))}"
+                raise ConfigError(f"--style {style}: {what}") from None
             known = [*JOURNALS, *matplotlib.style.available]
             raise ConfigError(
                 f"--style {style}: no such style or file{remedy(style, known)}"

@@ -18,6 +18,8 @@ def check(path: Path) -> None:
     ------
     ConfigError
     """
+    if path.suffix.lower() != ".xml":
+        raise ConfigError(f"--junit {path}: give the name of a file that ends with .xml")
     if path.is_dir() or not path.parent.is_dir():
         what = "a folder" if path.is_dir() else f"no folder {path.parent}"
         raise ConfigError(f"--junit {path}: {what}: give the name of a file")

@@ -53,3 +53,11 @@ def test_another_mistake_is_told_in_the_words_of_the_reader(tmp_path):
     path.write_text("a = 1 = 2\n")
     with pytest.raises(ConfigError, match=r"line 1: not valid TOML at »: a = 1 »= 2: Expected"):
         read_toml(path)
+
+
+def test_of_a_long_line_only_what_is_near_the_mark_is_shown(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(f"t_s = [{'1.0, ' * 5000}2.0 3.0{', 4.0' * 5000}]\n")
+    with pytest.raises(ConfigError, match=r"\.\.\. .*2\.0 »3\.0.* \.\.\.: in a list") as refused:
+        read_toml(path)
+    assert len(str(refused.value)) < 300 + len(str(path))

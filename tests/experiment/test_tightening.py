@@ -113,8 +113,8 @@ PLACES = {
         st.tuples(st.floats(0.0, 20.0), st.floats(20.0, 40.0)).map(list), [15.0, 30.0],
     ),
     "model.arrays.*.activation.kind": (
-        "heated", "model.arrays.muscle.activation.kind", ("sma or thermal", "sigmoid or step"),
-        st.sampled_from(["sma", "thermal", "sigmoid", "step"]), "required",
+        "heated", "model.arrays.muscle.activation.kind", "unchanged",
+        st.sampled_from(["sma", "thermal"]), "required",
     ),
 }  # fmt: skip
 HELD_S = {"force_rate_high": 0.005, "force_residual_high": 0.1, "force_no_rise": 0.5}
@@ -137,15 +137,13 @@ for _key, _default in {
     _values = st.sampled_from(["series", "parallel"] if _key == "wiring" else [1, 2, 3])
     if isinstance(_typical, float):
         _values = st.floats(0.9 * _typical, 1.1 * _typical)
-    for _rig, _place in (("wire", "board.wire"), ("miga6_lines", "daq.switches.wire")):
-        _, _, _within = _place.partition(".")
-        PLACES[f"devices.*.{_within}.{_key}"] = (
-            _rig,
-            f"devices.{_place}.{_key}",
-            "unchanged",
-            _values,
-            _default,
-        )
+    _of_model = None if _key == "supply_V" else _typical  # as SmaWire has it
+    for _rig, _path, _row, _has in (
+        ("wire", "devices.board.wire", "devices.*.wire", _default),
+        ("miga6_lines", "devices.daq.switches.wire", "devices.*.switches.wire", _default),
+        ("heated", "model.arrays.muscle.activation", "model.arrays.*.activation", _of_model),
+    ):
+        PLACES[f"{_row}.{_key}"] = (_rig, f"{_path}.{_key}", "unchanged", _values, _has)
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
@@ -217,9 +215,7 @@ def looser(tighter, value, than):
         return value[0] > than[0] or value[1] < than[1]
     if tighter in ("unchanged", KEPT):
         return value != than
-    ranks = [next(i for i, words in enumerate(tighter) if word in words.split(" or "))
-             for word in (value, than)]  # fmt: skip
-    return ranks[0] > ranks[1]
+    return tighter.index(value) > tighter.index(than)
 
 
 def test_every_key_that_weakens_is_tried_here_and_every_interlock_that_can_be_held_is_one():

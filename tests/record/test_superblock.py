@@ -85,6 +85,16 @@ def test_a_reader_waits_while_the_recorder_opens_the_file(hostile, monkeypatch):
     assert len(waits) == 3
 
 
+def test_a_reader_waits_while_the_recorder_ends_the_file(hostile, monkeypatch):
+    """It marks where the file will end before it has written so far."""
+    rows = open_run(hostile).sizes["tick"]
+    marked(hostile, 5)
+    whole = hostile.read_bytes()
+    os.truncate(hostile, len(whole) - 1)
+    monkeypatch.setattr(read.time, "sleep", lambda seconds: hostile.write_bytes(whole))
+    assert open_run(hostile).sizes["tick"] == rows
+
+
 def test_a_recorder_that_was_killed_while_it_opened_the_file_is_not_waited_for_long(
     hostile, monkeypatch
 ):

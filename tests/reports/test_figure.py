@@ -20,7 +20,7 @@ BAD = [
     (["--width", "5km"], "--width 5km: give a width"),
     (["--width", "1mm"], "--width 1mm: give a width"),
     (["--from", "50"], "run: has no row from 50 to inf s: it is 0 to "),
-    (["--from", "2", "--to", "1"], "run: has no row from 2 to 1 s"),
+    (["--from", "2", "--to", "1"], "--to 1: is not after --from 2"),
     (["--out", "figure.jpg"], "--out figure.jpg: no format of a figure: give .pdf, .svg"),
 ]
 
@@ -153,6 +153,18 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(
     [told] = capsys.readouterr().err.splitlines()
     assert told.startswith(said)
     assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"text.usetex: True\n"])
+def test_a_style_that_matplotlib_cannot_use_is_refused_in_one_line(
+    all_on, tmp_path, monkeypatch, capsys, content
+):
+    monkeypatch.setenv("PATH", "")
+    style, out = tmp_path / "own.mplstyle", tmp_path / "figure.pdf"
+    style.write_bytes(content)
+    assert main(["figure", str(all_on), "--out", str(out), "--style", str(style)]) == 2
+    assert f"--style {style}: " in capsys.readouterr().err.splitlines()[-1]
+    assert not out.exists()
 
 
 def test_pgf_without_latex_is_refused_with_another_choice(all_on, tmp_path, monkeypatch, capsys):

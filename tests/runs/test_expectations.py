@@ -129,7 +129,7 @@ def test_junit_has_a_case_for_each_expectation_and_one_for_the_outcome(experimen
     assert "force_vaf: " in suite[2][0].get("message")
 
 
-@pytest.mark.parametrize("name", ["", "none/ci.xml"])
+@pytest.mark.parametrize("name", ["", "none/ci.xml", "run.h5", "mine.toml"])
 def test_junit_that_cannot_be_written_is_refused_before_the_run(experiment, tmp_path, capsys, name):
     out = tmp_path / "run.h5"
     assert main(["run", str(experiment), "--out", str(out), "--junit", str(tmp_path / name)]) == 2
