@@ -24,22 +24,37 @@ from hil.config.table import Table
 from hil.errors import ConfigError
 from hil.experiment.load import load_rig
 from hil.pages.study import as_table, saved
-from hil.pages.style import CELL, MEASURED, MODEL, REFERENCE, mark_simulated, styled_figure
+from hil.pages.style import (
+    CELL,
+    MEASURED,
+    MODEL,
+    REFERENCE,
+    RESIDUAL,
+    mark_simulated,
+    styled_figure,
+)
 from hil.platform.provenance import software
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 
 FOLDER = Path(__file__).parent
 SIZES = {6: "six", 14: "fourteen"}
-CONTROLLERS = ("PID", "broadcast", "size_principle", "preview", "optimal")
+CONTROLLERS = (
+    "PID", "broadcast", "size_principle", "preview", "modulate", "optimal", "optimal_modulated",
+)  # fmt: skip
 FORMER = {"size principle": "size_principle", **dict.fromkeys(
     ("broadcast, dead beat", "broadcast, LMS", "broadcast, |e|/N", "broadcast, fixed gain"),
     "broadcast",
 )}  # fmt: skip
 """Names that earlier versions took; which law a broadcast has is tuned now."""
-UNTOLD = "optimal, not commissioned"
+BEST = "optimal_modulated"
+UNTOLD = f"{BEST}, not commissioned"
 WITHIN_S = 3.0
-COLORS = dict(zip(CONTROLLERS, (CELL, "#56B4E9", MODEL, "#009E73", MEASURED), strict=True))
+COLORS = dict(
+    zip(
+        CONTROLLERS, (CELL, "#56B4E9", MODEL, RESIDUAL, "#CC79A7", "#999999", MEASURED), strict=True
+    )
+)
 
 Tables = dict[str, Any]
 
@@ -157,9 +172,9 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
         (str(row.controller), str(row.set_point)): hil.open_run(folder / "traces" / str(row.file))
         for row in kept.itertuples()
     }
-    if "optimal" in values.controllers:
+    if BEST in values.controllers:
         untold = {**tables, "factors": {**tables["factors"], "controller": {
-            "levels": {"optimal": _tuned(tables, trials)["optimal"]}}}}  # fmt: skip
+            "levels": {BEST: _tuned(tables, trials)[BEST]}}}}  # fmt: skip
         del untold["tune"], untold["commission"]
         more = _complete(_run(untold, folder / "not_commissioned", values))
         trials = pd.concat([trials, more.assign(controller=UNTOLD)], ignore_index=True)
@@ -321,7 +336,7 @@ _CAPTION_TRACES = (
 _NOTES = (
     "Every plant is commissioned: each cell has a pulse, and `hil identify` fits force of every "
     "cell, convection, latent heat and room to the readings. Controllers and twin know the fit; "
-    "'optimal, not commissioned' knows the nominal rig. Tuning is on plants of its own.",
+    "the planner that is not commissioned knows the nominal rig. Tuning is on plants of its own.",
     "The readings have 2 mN of noise and are 20 ms late; the board's answer comes a period later. "
     "Errors are of the measured force.",
     "Wear is full transformations there and back in an hour, mean over the wires; small cycles "
