@@ -96,10 +96,10 @@ def test_errors_have_students_interval_over_plants():
 def test_figures_have_a_bar_for_every_controller_and_set_point():
     one = Size(6, 2.0, trials_of([0.02, 0.04, 0.06], [*CONTROLLERS, UNTOLD]), {})
     figure = study._draw_errors(one)
-    assert len(figure.axes[0].patches) == 18
+    assert len(figure.axes[0].patches) == 3 * 8
     ticks = [label.get_text() for label in figure.axes[1].get_xticklabels()]
-    assert ticks == ["PID", "broadcast", "size principle", "preview", "optimal",
-                     "optimal,\nnot commissioned"]  # fmt: skip
+    assert ticks == ["PID", "broadcast", "size principle", "preview", "modulate", "optimal",
+                     "optimal modulated", "optimal modulated,\nnot commissioned"]  # fmt: skip
 
 
 def test_wires_that_open_are_counted_by_how_they_were_found():
@@ -122,13 +122,15 @@ def test_wires_that_open_are_counted_by_how_they_were_found():
 @pytest.mark.slow
 def test_the_study_runs_its_campaigns_and_makes_its_page(tmp_path):
     sets = ["seeds=2", "tuning_seeds=1", "budget=1", "failure_seeds=3", "workers=1",
-            'controllers=["preview","optimal"]']  # fmt: skip
+            'controllers=["preview","optimal","optimal_modulated"]']  # fmt: skip
     results = run_study("recruitment", sets, tmp_path)
     errors, settings, wires = results["tables"]
-    assert [row[0] for row in errors["rows"]] == ["preview", "optimal", UNTOLD]
+    assert [row[0] for row in errors["rows"]] == [
+        "preview", "optimal", "optimal_modulated", UNTOLD
+    ]  # fmt: skip
     shares = [float(row[1].split(" ±")[0]) for row in errors["rows"]]
     assert all(0.5 < share < 30.0 for share in shares)
-    assert "price = " in settings["rows"][1][1]
+    assert "wear_price_s = " in settings["rows"][1][1]
     assert wires["rows"]
     for figure in results["figures"]:
         assert Path(tmp_path, figure["file"]).stat().st_size > 10_000
