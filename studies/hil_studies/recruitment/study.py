@@ -366,7 +366,7 @@ def _draw_errors(one: Size) -> Figure:
         wear.set_ylim(bottom=0.0)
         error.set_ylabel("RMS error [% of full force]")
         wear.set_ylabel("wear [cycles/h]")
-        wear.set_xticks(at, [name.replace("_", " ").replace(", ", ",\n") for name in names])
+        wear.set_xticks(at, [name.replace("_", "\n").replace(", ", ",\n") for name in names])
         error.legend(frameon=False, ncols=3)
         error.set_title(f"{one.n_cells} cells, {one.trials.plant.nunique()} plants")
         mark_simulated(figure, error)
