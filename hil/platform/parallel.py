@@ -109,12 +109,15 @@ def workers(scheduler: Scheduler | None, jobs: int | None = None) -> "Iterator[C
         Dask is not installed, no scheduler answers, or its credentials are not valid.
     """
     try:
+        import dask
         from distributed import Client
     except ImportError:
         raise ConfigError(
             "so much work, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
         ) from None
     with ExitStack() as stack:
+        # A client that failed leaves itself as Dask's default, through which xarray would write.
+        stack.enter_context(dask.config.set(scheduler="threads"))
         if scheduler is None:
             folder = stack.enter_context(Scratch(FOLDER))
             stack.enter_context(_without_main())  # also for processes that replace others

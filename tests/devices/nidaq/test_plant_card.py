@@ -159,7 +159,11 @@ def test_what_does_not_fit_the_rig_is_refused_in_one_line(configs, capsys, chang
         ),
         ("miga6/all_on.toml", "board=emulated,plant=realtime", "or all emulated"),
         ("array14/pid.toml", "plant=realtime", "the rig has no [plant_card]"),
-        ("miga6/all_on.toml", "plant=sometimes", "'sometimes' is not one of sim, emulated, bench"),
+        (
+            "miga6/all_on.toml",
+            "plant=sometimes",
+            "'sometimes' is not one of sim, emulated, pty, bench",
+        ),
     ],
 )
 def test_backends_that_no_wire_joins_are_refused(

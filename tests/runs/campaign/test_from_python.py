@@ -40,7 +40,7 @@ def test_a_complete_campaign_is_not_run_again_and_a_changed_one_is_another(table
     first = hil.campaign(tables, progress=False)
     changed = {**tables, "campaign": {**tables["campaign"], "seed": 1}}
     assert hil.campaign(changed, progress=False).attrs["folder"] != first.attrs["folder"]
-    monkeypatch.setattr("hil.runs.campaign.parallel.simulate", None)
+    monkeypatch.setattr("hil.runs.campaign.parallel.simulated", None)
     assert hil.campaign(tables, progress=False).identical(first)
 
 
