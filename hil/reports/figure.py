@@ -17,13 +17,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from hil.errors import ConfigError, one_line, remedy, writing
-from hil.loop.channels import Signal, known_before, signals_in
+from hil.loop.channels import DUTY, Signal, known_before, signals_in
 from hil.loop.frame import units
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, decimated
 from hil.platform.whole_files import whole
+from hil.reports.cells import draw_cells
 
 FORMATS = (".pdf", ".svg", ".pgf", ".png")
 MM_PER = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72.0}
@@ -211,6 +211,8 @@ def _curves(run: xr.Dataset, what: str) -> tuple[str, list[tuple[str, str, str, 
     """Label of the axis, and label, colour, line and values of its curves, the main one first."""
     signal = _signal(run, what)
     if what == "cells":
+        if DUTY in run:
+            return "sum of duties", [("sum of duties", CELL, "-", run[DUTY].values.sum(axis=1))]
         on = known_before(run.cells_reported.values) == 1
         return "cells on", [("cells on", CELL, "-", on.sum(axis=1))]
     if signal is None:
@@ -229,7 +231,7 @@ def _curves(run: xr.Dataset, what: str) -> tuple[str, list[tuple[str, str, str, 
 def _draw(axis: Axes, what: str, run: xr.Dataset) -> None:
     """One run."""
     if what == "cells":
-        _draw_cells(axis, run)
+        draw_cells(axis, run)
         return
     label, curves = _curves(run, what)
     if what == "residual":
@@ -245,21 +247,6 @@ def _plot(
     """A curve through the readings; between those of a slow device there are none."""
     at = np.isfinite(values)
     axis.plot(*decimated(run.t_s.values[at], values[at]), line, color=colour, label=label)
-
-
-def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
-    """A row for every cell, filled while it is on."""
-    on = known_before(run.cells_reported.values) == 1
-    t_s = run.t_s.values
-    for cell in range(on.shape[1]):
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], on[:, cell].astype(int), [0]))))
-        ends = np.minimum(edges[1::2], len(t_s) - 1)
-        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(edges[::2], ends, strict=True)]
-        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
-    axis.set_yticks(range(1, on.shape[1] + 1, max(1, on.shape[1] // 6)))
-    axis.yaxis.set_minor_locator(NullLocator())
-    axis.set_ylim(on.shape[1] + 0.6, 0.4)
-    axis.set_ylabel("cells on")
 
 
 def _lay_over(axis: Axes, what: str, runs: Sequence[xr.Dataset], names: Sequence[str]) -> None:

@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from hil.config.values import Attributes, Figures
 from hil.errors import writing
 from hil.experiment.registry import controllers_of, loaded, named
-from hil.loop.channels import DUTY, Signal, known_before, signals_in
+from hil.loop.channels import Signal, signals_in
 from hil.loop.failed_cells import failure_lines
 from hil.loop.frame import units
 from hil.loop.guard import CAUSES, names_of
@@ -45,9 +44,9 @@ from hil.record.summary import (
     summarise,
     untold_lines,
 )
+from hil.reports.cells import draw_cells
 from hil.validation.band import Band, band_of
 
-PIXELS = 1000  # intervals in which duties are averaged
 OUTPUTS_APART = 6  # more outputs share one panel
 WIDE = 5.0  # band over largest residual, above which the residual's panel does not show all of it
 
@@ -139,7 +138,7 @@ def _panels(run: xr.Dataset, band: Band) -> list[tuple[float, Callable[[Axes, xr
     if _tensions(run):
         panels.append((1.6, _draw_tensions))
     if "cells_reported" in run:
-        panels.append((1.3, _draw_cells))
+        panels.append((1.3, draw_cells))
     if run.attrs.get("clock") == "real":
         panels.append((1.1, _draw_lateness))
     return panels
@@ -286,44 +285,6 @@ def _band_of_residual(
         top = 1.6 * max(most, noise)
         axis.set_ylim(-top, top)
     _legend_above(axis)
-
-
-def _draw_cells(axis: Axes, run: xr.Dataset) -> None:
-    t_s, n_cells = run.t_s.values, run.sizes["cell"]
-    if DUTY in run:
-        _draw_duties(axis, run)
-    else:
-        _draw_switched(axis, run)
-    for failure in _figures(run).get("failed_cells", []):
-        cell = [str(name) for name in run.cell.values].index(failure["cell"])
-        axis.plot(failure["t_s"], cell + 1, "x", color=FAULT, ms=6, mew=2, clip_on=False)
-    step = max(1, n_cells // 7)
-    axis.set_yticks(range(1, n_cells + 1, step))
-    axis.set_ylim(n_cells + 0.6, 0.4)
-    if len(t_s) > 1:
-        axis.set_xlim(t_s[0], t_s[-1])
-    axis.set_ylabel("duty of cells" if DUTY in run else "cells on")
-
-
-def _draw_duties(axis: Axes, run: xr.Dataset) -> None:
-    """The mean duty of every cell in PIXELS intervals: the darker, the larger."""
-    t_s, duty = run.t_s.values, run[DUTY].values
-    starts = np.unique(np.linspace(0, len(t_s), PIXELS, endpoint=False).astype(int))
-    mean = np.add.reduceat(duty, starts, axis=0) / np.diff([*starts, len(t_s)])[:, None]
-    edges_s = [*t_s[starts], t_s[-1]]
-    shades = LinearSegmentedColormap.from_list("duty", ["white", CELL])
-    rows = 0.5 + np.arange(duty.shape[1] + 1)
-    axis.pcolormesh(edges_s, rows, mean.T, cmap=shades, vmin=0.0, vmax=1.0, rasterized=True)
-
-
-def _draw_switched(axis: Axes, run: xr.Dataset) -> None:
-    cells, t_s = known_before(run.cells_reported.values), run.t_s.values
-    for cell in range(cells.shape[1]):
-        on = (cells[:, cell] == 1).astype(int)
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
-        starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
-        spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
-        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
 
 
 def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:

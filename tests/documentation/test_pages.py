@@ -37,7 +37,8 @@ def resident(tmp_path_factory):
 def _page(page):
     """Runs on the real clock want the machine one at a time; only the tutorials are quick."""
     marks = [] if "tutorial" in Path(page).parts else [pytest.mark.slow]
-    if "--clock real" in (ROOT / page).read_text(encoding="utf-8"):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if "--clock real" in text or "--backend drivers" in text:
         marks.append(pytest.mark.xdist_group("real time"))
     return pytest.param(page, marks=marks)
 

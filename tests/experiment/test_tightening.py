@@ -124,6 +124,12 @@ for _row in interlocks.LOOP:
         PLACES[_key] = ("miga6", _key, LOWER, ANY, HELD_S.get(_row.name, 0.0))
 WIRE = {"diameter_m": 1e-4, "length_m": 0.1, "supply_V": 2.0, "martensite_Ohm_per_m": 126.0,
         "austenite_Ohm_per_m": 113.0, "convection_W_per_m2_K": 125.0}  # fmt: skip
+for _rig, _device, _row in (
+    ("miga6", "board", "devices.*"), ("miga6_lines", "daq.switches", "devices.*.switches"),
+):  # fmt: skip
+    PLACES[f"{_row}.supply_current_max_A"] = (
+        _rig, f"devices.{_device}.supply_current_max_A", "unchanged", st.floats(0.1, 5.0), None
+    )  # fmt: skip
 # Its numbers, and what it is if its table does not say; a number is tried within its own half.
 for _key, _default in {
     **dict.fromkeys(WIRE, "required"),
@@ -132,11 +138,16 @@ for _key, _default in {
     "density_kg_per_m3": 6450.0,
     "specific_heat_J_per_kg_K": 450.0,
     "latent_heat_J_per_kg": 24.2e3,
+    "A_s_C": 88.0,
+    "A_f_C": 98.0,
+    "M_s_C": 72.0,
+    "M_f_C": 62.0,
 }.items():
     _typical = WIRE.get(_key, _default)
     _values = st.sampled_from(["series", "parallel"] if _key == "wiring" else [1, 2, 3])
     if isinstance(_typical, float):
-        _values = st.floats(0.9 * _typical, 1.1 * _typical)
+        _share = 0.01 if _key.endswith("_C") else 0.1  # starts stay below ends
+        _values = st.floats((1.0 - _share) * _typical, (1.0 + _share) * _typical)
     _of_model = None if _key == "supply_V" else _typical  # as SmaWire has it
     for _rig, _path, _row, _has in (
         ("wire", "devices.board.wire", "devices.*.wire", _default),

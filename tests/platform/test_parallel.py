@@ -110,8 +110,10 @@ def test_a_scheduler_with_tls_takes_the_credentials_of_a_file(secured, capsys):
 
 def test_a_scheduler_with_tls_is_not_reached_without_or_with_others(secured, tmp_path):
     address, file = secured
-    with pytest.raises(ConfigError, match=r"--scheduler-security FILE\.toml"):
-        next(_results(Scheduler(address)))
+    with dask.config.set(scheduler=None):
+        with pytest.raises(ConfigError, match=r"--scheduler-security FILE\.toml"):
+            next(_results(Scheduler(address)))
+        assert dask.config.get("scheduler") is None  # through which xarray would write files
     others = Security.temporary()
     (tmp_path / "cert.pem").write_text(others.tls_client_cert)
     (tmp_path / "key.pem").write_text(others.tls_client_key)

@@ -71,6 +71,20 @@ def test_a_cell_is_filled_while_it_was_reported_on(run):
         assert end_s == pytest.approx(at_s[-1], abs=0.0011)
 
 
+def test_of_modulated_cells_the_duties_are_shown(configs):
+    run = hil.simulate(configs / "wires4/modulate.toml", sets=("experiment.duration_s=1.5",))
+    duty = run.cells_duty.values
+    cells = hil.figure(run, what=["cells"]).axes[0]
+    [image] = cells.collections
+    shown = image.get_array().reshape(4, -1)
+    np.testing.assert_allclose(shown.mean(axis=1), duty.mean(axis=0), atol=0.002)
+    assert 0.0 < shown.max() <= 1.0
+    assert cells.get_ylabel() == "duty of cells"
+    over = hil.figure(run, run, overlay=True, what=["cells"]).axes[0]
+    assert over.get_ylabel() == "sum of duties"
+    assert over.get_lines()[0].get_ydata().tolist() == duty.sum(axis=1).tolist()
+
+
 def test_between_the_readings_of_a_slow_device_the_curve_goes_on(run):
     name = "force.raw_V"
     slow = run.copy(deep=True)

@@ -83,6 +83,13 @@ def test_a_figure_passes_within_its_bounds_alone_also_in_memory(
     assert in_memory[0]["passed"] == passed
 
 
+def test_a_figure_on_its_bound_is_neither_above_nor_below_it(experiment):
+    """A run on the virtual clock has missed no period."""
+    sets = expecting(*(f"{{measure='missed_periods', {word}=0.0}}" for word in ("above", "below")))
+    rows = json.loads(hil.simulate(experiment, sets=sets).attrs["summary"])["expectations"]
+    assert [(row["value"], row["passed"]) for row in rows] == [(0, False), (0, False)]
+
+
 def test_a_figure_that_the_run_does_not_have_is_not_met(experiment):
     """Nothing is followed, so there is no error of following."""
     sets = expecting("{measure='force_tracking_rms_N', below=99.0}")

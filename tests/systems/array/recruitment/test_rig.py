@@ -58,6 +58,16 @@ def test_a_cell_that_is_on_for_long_gets_a_break_of_one_command():
     assert np.flatnonzero(other == 0.0).tolist() == [0, 8, 16, 24, 32]
 
 
+def test_a_break_lasts_a_whole_command_also_of_a_cell_that_was_not_wanted_meanwhile():
+    """Otherwise the board, which looks once a command, would not see it off."""
+    breaks, commanded = OnTimeBreaks(1, most_ticks=10, break_ticks=4), []
+    for tick in range(1, 17):
+        duty = np.array([0.0 if tick == 12 else 1.0])
+        breaks.step(duty)
+        commanded.append(duty[0])
+    assert commanded == [1.0] * 10 + [0.0] * 4 + [1.0] * 2
+
+
 @pytest.mark.parametrize(("name", "n_cells"), [("miga6", 6), ("array14", 14)])
 def test_the_row_has_the_mask_that_the_cells_of_all_boards_drew(configs, tmp_path, name, n_cells):
     _, run = run_of(configs, tmp_path, f"{name}/broadcast.toml")
