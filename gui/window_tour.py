@@ -78,8 +78,9 @@ def run(tour: Tour, experiment: Path) -> None:
     tour.show(window, "Arm (F4), then Start (F5)")
     window.header.start_button.click()
     wait(lambda: window.header.state.text() == "RUNNING")
-    for second in range(1, 8):
-        wait(lambda at_s=second: window.timeline.now_s > at_s)
+    start_s = window.timeline.now_s  # the loop has been turning since it connected
+    for at_s in range(1, 8):
+        wait(lambda until_s=start_s + at_s: window.timeline.now_s > until_s)
         tour.show(window, "The run: measured over simulated force, and the cells", LIVE_MS)
     wait(lambda: not window.bench.is_busy and not window.jobs.is_busy)
     tour.show(window, "The end: the recording is complete and can be browsed")

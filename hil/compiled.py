@@ -6,6 +6,8 @@ See decision record 0015.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from hil.errors import install
+
 MISSING = ""
 NO_CACHE = (
     "compiled models cannot be kept, neither beside hil nor in your home: every command compiles "
@@ -28,7 +30,7 @@ else:
     except ImportError:
         MISSING = (
             "Numba is not installed: models run 4 to 30 times slower, too slow for most runs on "
-            "the real clock: pip install 'hil-arrays[fast]'"
+            f"the real clock: {install('fast')}"
         )
 
         def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 class ConfigError(Exception):
@@ -31,6 +32,19 @@ class DeviceError(Exception):
 
 class StopError(Exception):
     """Somebody wanted everything to end before it was done."""
+
+
+def install(*extras: str) -> str:
+    """The command that adds these extras: that of a clone in a clone, and pip's elsewhere."""
+    names = ",".join(extras)
+    if (Path(__file__).parents[1] / "scripts/setup").exists() and sys.platform != "win32":
+        return f"scripts/setup {names}"
+    return f"pip install 'hil-arrays[{names}]'"
+
+
+def missing_extra(what: str, extra: str) -> ConfigError:
+    """The error of what needs an extra that is not installed."""
+    return ConfigError(f"{what} needs an extra: {install(extra)}")
 
 
 @contextmanager

@@ -28,10 +28,7 @@ NEXT = """
     twine upload {folder}/*.tar.gz {folder}/wheels/*.whl
   serve {folder}/documentation as the documentation of {version}, beside those of other versions
 """
-NO_ADDRESS = """\
-  before the upload: pyproject.toml has no [project.urls] and CITATION.cff no repository-code, for
-  the project has no public address yet
-"""
+PLACEHOLDER = "https://example.org/"
 
 
 def obstacles(root: Path, project: dict[str, object]) -> Iterator[str]:
@@ -52,8 +49,19 @@ def obstacles(root: Path, project: dict[str, object]) -> Iterator[str]:
     if cited is None or cited[1].strip() != version:
         named = "no version" if cited is None else cited[1].strip()
         yield f"CITATION.cff: version: is {named}, pyproject.toml has {version}: make them agree"
+    yield from _addresses(root, str(project["urls"]["Repository"]))  # type: ignore[index]
     if _git(root, "tag", "--list", f"v{version}"):
         yield f"the tag v{version} exists: raise version in pyproject.toml and CITATION.cff"
+
+
+def _addresses(root: Path, address: str) -> Iterator[str]:
+    """What is wrong with the public address, which pyproject.toml has."""
+    if address.startswith(PLACEHOLDER):
+        yield f"pyproject.toml: project.urls.Repository = '{address}' is a placeholder: set it"
+    for name, words in (("README.md", f"git clone {address}.git "),
+                        ("CITATION.cff", f"repository-code: {address}\n")):  # fmt: skip
+        if words not in (root / name).read_text(encoding="utf-8"):
+            yield f"{name}: has no '{words.strip()}': it is the address of pyproject.toml"
 
 
 def _git(root: Path, *words: str) -> str:
@@ -128,8 +136,6 @@ def main() -> int:
         print("rehearsed: this is no release, for the reasons above")
         return 0
     print(NEXT.format(folder=folder.relative_to(ROOT), version=version), end="")
-    if "urls" not in project:
-        print(NO_ADDRESS, end="")
     return 0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from hil.bench.latency import PERIODS_MAX
 from hil.bench.realtime import compiler
 from hil.config.values import Figures
+from hil.errors import install
 from hil.loop.clock import RealClock, sees_sleep
 from hil.platform import sleep
 
@@ -241,8 +242,7 @@ def _extras() -> dict[str, str]:
     missing = [extra for extra, module in parts.items() if find_spec(module) is None]
     if not missing:
         return _finding("extras", "all installed")
-    names = ",".join(missing)
-    return _finding("extras", f"without {names}", f"pip install 'hil-arrays[{names}]'")
+    return _finding("extras", f"without {','.join(missing)}", install(*missing))
 
 
 def _virtual() -> dict[str, str]:

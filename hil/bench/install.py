@@ -10,7 +10,7 @@ from hil.bench.doctor import QT_LIBRARIES
 from hil.config.values import Figures
 from hil.devices.board import emulated
 from hil.devices.board.native import built
-from hil.errors import ConfigError
+from hil.errors import ConfigError, install
 
 DISTRIBUTION = "hil-arrays"
 CORE = "check, runs on the simulated rig, recordings, reports, models, identification"
@@ -40,8 +40,8 @@ def look() -> list[dict[str, object]]:
     packages = _packages()
     rows = [_row(CORE, _missing(packages[""]), f"pip install {DISTRIBUTION}")]
     for extra, purpose in EXTRAS.items():
-        remedy = f"pip install '{DISTRIBUTION}[{extra}]'"
-        rows.append(_row(f"{purpose} ({extra})", _missing(packages.get(extra, ())), remedy))
+        missing = _missing(packages.get(extra, ()))
+        rows.append(_row(f"{purpose} ({extra})", missing, install(extra)))
     return [*rows, *_system()]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from hil.errors import ConfigError, did_you_mean, remedy
+from hil.errors import did_you_mean, missing_extra, remedy
 from hil.platform.terminal import say
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ def need_serial() -> None:
     from importlib.util import find_spec
 
     if find_spec("serial") is None:
-        raise ConfigError("serial ports need an extra: pip install 'hil-arrays[daq]'")
+        raise missing_extra("a serial port", "daq")
 
 
 def print_json(value: object) -> None:

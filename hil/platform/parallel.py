@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from hil.errors import ConfigError, DeviceError, one_line
+from hil.errors import ConfigError, DeviceError, missing_extra, one_line
 from hil.platform.provenance import numerics
 from hil.platform.scratch import Scratch
 from hil.platform.terminal import say
@@ -112,9 +112,7 @@ def workers(scheduler: Scheduler | None, jobs: int | None = None) -> "Iterator[C
         import dask
         from distributed import Client
     except ImportError:
-        raise ConfigError(
-            "so much work, or --scheduler, needs Dask: pip install hil-arrays[sweep]"
-        ) from None
+        raise missing_extra("so much work, or --scheduler,", "sweep") from None
     with ExitStack() as stack:
         # A client that failed leaves itself as Dask's default, through which xarray would write.
         stack.enter_context(dask.config.set(scheduler="threads"))

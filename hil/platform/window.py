@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_extra
 from hil.platform.processes import APART, PYTHON
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -20,7 +20,7 @@ def is_installed() -> bool:
 def require_window() -> None:
     """Check that the window can open; ConfigError if it is not installed or has no display."""
     if not is_installed():
-        raise ConfigError("the window is an extra: pip install 'hil-arrays[gui]'")
+        raise missing_extra("the window", "gui")
     if sys.platform == "linux" and not any(os.environ.get(name) for name in DISPLAYS):
         raise ConfigError(
             "the window has no display: start it in a desktop session, or through ssh -X"

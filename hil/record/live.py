@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from hil.config.values import Figures
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_extra
 from hil.loop import tap as taps
 from hil.loop.frame import Column
 from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
@@ -98,7 +98,7 @@ def is_loopback(host: str | None) -> bool:
 def require_foxglove() -> None:
     """Check that the server's package is installed; ConfigError if not."""
     if find_spec("websockets") is None:
-        raise ConfigError("--foxglove needs an extra: pip install 'hil-arrays[foxglove]'")
+        raise missing_extra("--foxglove", "foxglove")
 
 
 class Server:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from hil.config.values import Figures
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_extra
 from hil.loop.frame import Column
 from hil.record import messages
 
@@ -35,7 +35,7 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
     try:
         from mcap.writer import Writer
     except ImportError:
-        raise ConfigError("MCAP needs an extra: pip install 'hil-arrays[export]'") from None
+        raise missing_extra("MCAP", "export") from None
     start_ns = round(datetime.fromisoformat(run.attrs["created_utc"]).timestamp() * 1e9)
     for name in ("t_s", "event_t_s", "input_t_s"):
         at_ns = start_ns + 1e9 * run[name].values

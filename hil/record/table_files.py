@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError
+from hil.errors import missing_extra
 
 Columns = Iterator[tuple[str, NDArray[np.generic], dict[str, str]]]
 
@@ -38,7 +38,7 @@ def write_parquet(run: xr.Dataset, part: Path) -> None:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise _needs_extra("Parquet") from None
+        raise missing_extra("Parquet", "export") from None
     fields, arrays = [], []
     for name, values, facts in columns_of(run):
         array = pyarrow.array(values)
@@ -55,7 +55,7 @@ def write_mdf(run: xr.Dataset, part: Path) -> None:
     try:
         from asammdf import MDF, Signal
     except ImportError:
-        raise _needs_extra("MDF") from None
+        raise missing_extra("MDF", "export") from None
     t_s, words = run.t_s.values, ("role", "description", "source")
     signals = []
     for name, values, facts in columns_of(run):
@@ -69,10 +69,6 @@ def write_mdf(run: xr.Dataset, part: Path) -> None:
         file.header.comment = json.dumps({**attributes, "events": _events(run)})
         with part.open("wb+") as written:  # to a name it would add its ending
             file.save(written)
-
-
-def _needs_extra(kind: str) -> ConfigError:
-    return ConfigError(f"{kind} files need an extra: pip install 'hil-arrays[export]'")
 
 
 def _events(run: xr.Dataset) -> list[dict[str, object]]:

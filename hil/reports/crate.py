@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hil.config.values import Attributes
-from hil.errors import ConfigError, writing
+from hil.errors import ConfigError, missing_extra, writing
 from hil.platform.whole_files import whole
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.reports import citation as citations
@@ -57,7 +57,7 @@ def write_crate(source: Path, out: Path | None = None, citation: Path | None = N
     try:
         from rocrate.rocrate import ROCrate
     except ImportError:
-        raise ConfigError("crates need an extra: pip install 'hil-arrays[crate]'") from None
+        raise missing_extra("a crate", "crate") from None
     about = None if citation is None else citations.read_citation(citation)
     runs, results, operator = _campaign(source) if source.is_dir() else ([source], [], "")
     target = source.with_name(f"{source.stem}{ENDING}") if out is None else out

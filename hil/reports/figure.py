@@ -18,7 +18,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hil.errors import ConfigError, one_line, remedy, writing
+from hil.errors import ConfigError, missing_extra, one_line, remedy, writing
 from hil.loop.channels import DUTY, Signal, known_before, signals_in
 from hil.loop.frame import units
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL, decimated
@@ -178,10 +178,7 @@ def _styled(style: str) -> Iterator[None]:
     if style in JOURNALS:
         package = find_spec("scienceplots")
         if package is None or package.origin is None:
-            raise ConfigError(
-                f"--style {style}: needs an extra: pip install 'hil-arrays[figures]', or name a "
-                "matplotlib style"
-            )
+            raise missing_extra(f"--style {style}", "figures")
         files = Path(package.origin).parent / "styles"  # its import warns: it registers them all
         names = ("science", f"journals/{style}", "misc/no-latex")
         chain = [str(files / f"{name}.mplstyle") for name in names]

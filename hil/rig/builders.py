@@ -12,7 +12,7 @@ from hil.devices.phidget import PhidgetBridge
 from hil.devices.supply.driver import Settings, Supply
 from hil.devices.supply.sim import SimSupply
 from hil.devices.tables import ImportedDeviceTable
-from hil.errors import DeviceError
+from hil.errors import DeviceError, install
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.plugin import instrument
 
@@ -28,7 +28,7 @@ def _needs(package: str, extra: str, library: str = "") -> Callable[[str], str]:
         if backend != "bench":
             return ""
         if find_spec(package) is None:
-            return f"needs an extra: pip install 'hil-arrays[{extra}]'"
+            return f"needs an extra: {install(extra)}"
         if library and find_library(library) is None:
             return f"needs the library {library} of its maker: install it"
         return ""

@@ -34,7 +34,7 @@ from hil.devices.nidaq.plant_card import PlantCard, Played
 from hil.devices.sim.daq import SimCard, SimChannel, SimDaq, SimOutput
 from hil.devices.sim.plant import output_index
 from hil.devices.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
-from hil.errors import ConfigError
+from hil.errors import ConfigError, install
 from hil.mechanics.system import System
 from hil.rig import instruments
 from hil.rig.calibrated import cards_of, per_tick, range_raw
@@ -50,7 +50,7 @@ COUNTS_MAX = float(2**31 - 1)
 def missing(backend: str) -> str:
     """What this computer lacks for the backend: all but `sim` need the package nidaqmx."""
     if backend != "sim" and find_spec("nidaqmx") is None:
-        return "needs an extra: pip install 'hil-arrays[daq]'"
+        return f"needs an extra: {install('daq')}"
     if backend == "emulated":
         from simdaq import library
         from simdaq.errors import SetupError

@@ -76,7 +76,7 @@ def test_what_is_not_installed_is_named_with_its_purpose_and_its_command(monkeyp
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [f"missing {install.CORE}: h5py", "        pip install hil-arrays"]
     at = lines.index("missing the window (gui): pyqtgraph")
-    assert lines[at + 1] == "        pip install 'hil-arrays[gui]'"
+    assert lines[at + 1] == "        scripts/setup gui"
     at = lines.index("missing libraries of the window: EGL")
     assert lines[at + 1] == "        sudo apt-get install libegl1"
     assert "ok      NI cards in this computer" in lines

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -15,10 +16,16 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import release  # noqa: E402  its folder is no package
 
+ADDRESS = "https://forge.org/lab/hil-arrays"
+PROJECT = {"version": "1.2.0", "urls": {"Repository": ADDRESS}}
+CITED = f"cff-version: 1.2.0\nversion: 1.2.0\nrepository-code: {ADDRESS}\n"
+ELSEWHERE = "it is the address of pyproject.toml"
 READY = {
-    "pyproject.toml": '[project]\nname = "hil-arrays"\nversion = "1.2.0"\n',
+    "pyproject.toml": '[project]\nname = "hil-arrays"\nversion = "1.2.0"\n'
+    f'urls.Repository = "{ADDRESS}"\n',
+    "README.md": f"    git clone {ADDRESS}.git && cd hil-arrays\n",
     "CHANGELOG.md": "# Changelog\n\n## 1.2.0, 2026-11-23\n\n- a line\n",
-    "CITATION.cff": "cff-version: 1.2.0\nversion: 1.2.0\n",
+    "CITATION.cff": CITED,
 }
 
 
@@ -41,7 +48,7 @@ def ready(tmp_path):
 
 
 def test_a_tree_that_is_ready_has_no_obstacle(ready):
-    assert list(release.obstacles(ready, {"version": "1.2.0"})) == []
+    assert list(release.obstacles(ready, PROJECT)) == []
 
 
 def committed(name, text):
@@ -78,12 +85,20 @@ def committed(name, text):
             "CHANGELOG.md: 1.2.0 has no date: its heading has to be '## 1.2.0, YYYY-MM-DD'",
         ),
         (
-            committed("CITATION.cff", "cff-version: 1.2.0\nversion: 1.1.0\n"),
+            committed("CITATION.cff", CITED.replace("\nversion: 1.2", "\nversion: 1.1")),
             "CITATION.cff: version: is 1.1.0, pyproject.toml has 1.2.0: make them agree",
         ),
         (
-            committed("CITATION.cff", "cff-version: 1.2.0\n"),
+            committed("CITATION.cff", f"cff-version: 1.2.0\nrepository-code: {ADDRESS}\n"),
             "CITATION.cff: version: is no version, pyproject.toml has 1.2.0: make them agree",
+        ),
+        (
+            committed("CITATION.cff", "cff-version: 1.2.0\nversion: 1.2.0\n"),
+            f"CITATION.cff: has no 'repository-code: {ADDRESS}': {ELSEWHERE}",
+        ),
+        (
+            committed("README.md", f"    git clone {ADDRESS}2.git && cd hil-arrays\n"),
+            f"README.md: has no 'git clone {ADDRESS}.git': {ELSEWHERE}",
         ),
         (
             lambda root: git(root, "tag", "v1.2.0"),
@@ -92,7 +107,7 @@ def committed(name, text):
     ],
     ids=[
         "new file", "changed file", "other branch", "no branch", "no date", "other version",
-        "other citation", "no citation", "tag",
+        "other citation", "no citation", "no address", "other address", "tag",
     ],
 )  # fmt: skip
 def test_a_tree_that_is_no_release_is_refused_in_one_line(ready, change, line):
@@ -103,6 +118,21 @@ def test_a_tree_that_is_no_release_is_refused_in_one_line(ready, change, line):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (2, f"scripts/release: {line}\n")
     assert not (ready / "dist").exists()
+
+
+def test_an_address_that_is_a_placeholder_is_an_obstacle(ready):
+    for name in ("README.md", "CITATION.cff"):
+        text = READY[name].replace("https://forge.org/lab/", release.PLACEHOLDER)
+        committed(name, text)(ready)
+    placeholder = release.PLACEHOLDER + "hil-arrays"
+    [line] = release.obstacles(ready, PROJECT | {"urls": {"Repository": placeholder}})
+    assert line.endswith(f"Repository = '{placeholder}' is a placeholder: set it")
+
+
+def test_readme_and_citation_have_the_address_of_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = list(release.obstacles(ROOT, project))
+    assert not [line for line in lines if line.endswith(ELSEWHERE)]
 
 
 @pytest.fixture(scope="module")

@@ -105,12 +105,11 @@ def clone(tmp_path):
     shutil.copyfile(ROOT / "run-tests", tmp_path / "run-tests")
     binaries = f"{tmp_path}/bin:{Path(sys.executable).parent}"
     there = f'set -euo pipefail\ncd "{tmp_path}"\nexport PATH="{binaries}:$PATH"\n'
+    there += "have() { true; }\nneed() { true; }\n"
     write(
         tmp_path,
         {
             "scripts/environment": there,
-            "scripts/emulation": "",
-            "scripts/circuit": "",
             "pyproject.toml": "",
             "bin/mypy": "#!/bin/sh\ntrue\n",
             "tests/test_one.py": "def test_one():\n    assert True\n",
@@ -135,6 +134,12 @@ def test_what_it_does_not_know_is_one_line_and_exit_2(clone, words, line):
     assert (done.returncode, done.stderr) == (2, f"{line}\n")
 
 
+NO_COMPILER = (
+    "The simulated driver board needs a C compiler; "
+    "on Debian: sudo apt-get install gcc libc6-dev make"
+)
+
+
 def without(tmp_path, *missing):
     """A PATH with what the environment's script needs, except these."""
     binaries = tmp_path / "few"
@@ -156,15 +161,16 @@ def digest(*paths):
             "python3",
             "Python 3.11 or newer is needed; on Debian: sudo apt-get install python3 python3-pip",
         ),
-        ("cc", "A C compiler is needed; on Debian: sudo apt-get install gcc libc6-dev make"),
-        ("make", "A C compiler is needed; on Debian: sudo apt-get install gcc libc6-dev make"),
+        ("cc", NO_COMPILER),
+        ("make", NO_COMPILER),
     ],
 )
 def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line):
     script, lock, project = (
         tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
     )
-    write(tmp_path, {"scripts/environment": (ROOT / "scripts/environment").read_text()})
+    names = (f"scripts/{name}" for name in ("environment", "debian", "debian-packages"))
+    write(tmp_path, {name: (ROOT / name).read_text() for name in names})
     write(tmp_path, {"requirements.lock": "", "pyproject.toml": ""})
     made = {".venv/packages": digest(lock, script), ".venv/project": digest(project)}
     made |= {".venv/extras": ",gui,daq,all", ".venv/inventory": ""}
@@ -180,7 +186,8 @@ def test_a_missing_tool_is_one_line_with_what_to_install(tmp_path, missing, line
 
 def environment_of(tmp_path, there, inventory=""):
     """A clone with an environment; `uv` is replaced, the interpreter of .venv is nothing."""
-    names = ("scripts/environment", "scripts/requirements.py", "pyproject.toml")
+    scripts = ("environment", "debian", "debian-packages", "requirements.py")
+    names = (*(f"scripts/{name}" for name in scripts), "pyproject.toml")
     write(tmp_path, {name: (ROOT / name).read_text() for name in names})
     write(tmp_path, {"requirements.lock": "numpy==2\n", "firmware/Makefile": "host:"})
     uv = "#!/bin/bash\nfor word; do [[ $word = -* ]] || last=$word; done\necho uv $last >> uv.log\n"

@@ -52,12 +52,12 @@ def test_a_page_is_true(page, clone, resident):
 
 def shown_commands():
     """Commands that are shown and not run: the README's, and long ones."""
-    readme = re.findall(r"^ {4}(hil .*)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
-    for line in readme:
-        yield from re.split(r";\s+", line.split("  #")[0])
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    yield from re.findall(r"`(hil [a-z]+ [a-z]+/[^`]*)`", readme)
     for page in (ROOT / "docs").rglob("*.md"):
         if "generated" not in page.parts:
-            yield from re.findall(r"^(hil [a-z].*)", page.read_text(encoding="utf-8"), re.M)
+            for line in re.findall(r"^(hil [a-z].*)", page.read_text(encoding="utf-8"), re.M):
+                yield from re.split(r";\s+(?=hil )", line.split("  #")[0])
 
 
 def test_commands_that_are_only_shown_exist_with_their_options_and_files():

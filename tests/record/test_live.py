@@ -413,7 +413,7 @@ def test_without_the_package_the_run_does_not_begin(configs, tmp_path, capsys, m
     out = tmp_path / "run.h5"
     words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out), "--foxglove"]
     assert main(words) == 2
-    assert "pip install 'hil-arrays[foxglove]'" in capsys.readouterr().err
+    assert "scripts/setup foxglove" in capsys.readouterr().err
     assert not out.exists()
 
 

@@ -64,5 +64,5 @@ def test_a_missing_package_is_named_and_nothing_is_written(
     monkeypatch.setitem(sys.modules, package, None)
     out = tmp_path / "out"
     assert main(["export", str(recorded), "--to", kind, "--out", str(out)]) == 2
-    assert "hil-arrays[export]" in capsys.readouterr().err
+    assert "needs an extra: scripts/setup export" in capsys.readouterr().err
     assert not out.exists()

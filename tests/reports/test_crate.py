@@ -208,4 +208,4 @@ def test_what_is_no_run_or_campaign_is_one_line(all_on, tmp_path, capsys, monkey
         assert said in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "rocrate.rocrate", None)
     assert main(["export", str(all_on), "--to", "crate"]) == 2
-    assert "pip install 'hil-arrays[crate]'" in capsys.readouterr().err
+    assert "scripts/setup crate" in capsys.readouterr().err

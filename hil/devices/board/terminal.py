@@ -16,7 +16,7 @@ from hil.devices.board import protocol
 from hil.devices.board.listing import store_limits
 from hil.devices.board.native import built
 from hil.devices.board.port import SerialPort
-from hil.errors import ConfigError, DeviceError
+from hil.errors import ConfigError, DeviceError, install
 
 FULL_S = 5e-4  # for which a full terminal is waited for
 END_S = 1.0  # after which a board that ignores SIGTERM is killed
@@ -25,7 +25,7 @@ END_S = 1.0  # after which a board that ignores SIGTERM is killed
 def missing() -> str:
     """What this computer lacks for a board on a pseudo-terminal; empty if nothing."""
     if find_spec("serial") is None:
-        return "needs an extra: pip install 'hil-arrays[daq]'"
+        return f"needs an extra: {install('daq')}"
     if sys.platform == "win32":
         return "needs a pseudo-terminal, which Windows has not"
     try:

@@ -3,13 +3,13 @@
 from importlib.util import find_spec
 
 from hil.devices.nidaq.errors import said_by
-from hil.errors import DeviceError
+from hil.errors import DeviceError, install
 
 
 def cards() -> tuple[list[dict[str, object]], str]:
     """Every card with its numbers of channels, and the reason if there are none."""
     if find_spec("nidaqmx") is None:
-        return [], "NI cards need an extra: pip install 'hil-arrays[daq]'"
+        return [], f"NI cards need an extra: {install('daq')}"
     try:
         with said_by("cards"):
             rows = _rows()

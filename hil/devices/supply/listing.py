@@ -2,6 +2,8 @@
 
 from importlib.util import find_spec
 
+from hil.errors import install
+
 LAN = "on a LAN by its address, as TCPIP::ADDRESS::5025::SOCKET"
 
 
@@ -11,7 +13,7 @@ def visa_resources() -> tuple[list[str], str]:
     It does not search the LAN, because that would send queries to all its devices.
     """
     if find_spec("pyvisa_py") is None:
-        return [], "bench supplies need an extra: pip install 'hil-arrays[supply]'"
+        return [], f"bench supplies need an extra: {install('supply')}"
     from pyvisa_py.sessions import Session
 
     resources: list[str] = []

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Collection, Mapping
 
-from hil.errors import ConfigError, one_line, remedy
+from hil.errors import ConfigError, missing_extra, one_line, remedy
 
 FUNCTIONS = {"abs": abs, "max": max, "min": min, "sqrt": math.sqrt, "log": math.log}
 
@@ -29,7 +29,7 @@ class Expression:
         try:
             from simpleeval import SimpleEval
         except ImportError:
-            raise ConfigError(f"{where}: needs simpleeval: pip install hil-arrays[tune]") from None
+            raise missing_extra(where, "tune") from None
         self._where = f"{where} = '{text}'"
         self._text = text
         self._evaluator = SimpleEval(functions=FUNCTIONS)

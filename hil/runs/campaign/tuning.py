@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hil.config.values import Figures
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, missing_extra, one_line
 from hil.runs.campaign.expression import Expression
 from hil.runs.campaign.tables import CampaignTables
 from hil.runs.campaign.tune_tables import CONTROLLER, ParameterTable, TuneTable
@@ -228,7 +228,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise ConfigError("[tune] needs Optuna: pip install hil-arrays[tune]") from None
+        raise missing_extra("[tune]", "tune") from None
     optuna.logging.set_verbosity(logging.ERROR)
     return optuna
 

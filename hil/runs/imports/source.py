@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError, one_line, remedy
+from hil.errors import ConfigError, missing_extra, one_line, remedy
 from hil.runs.imports.tables import TextTable
 
 
@@ -122,7 +122,7 @@ def package(name: str, what: str) -> ModuleType:
     try:
         module = importlib.import_module(name)
     except ImportError:
-        raise ConfigError(f"{what} needs an extra: pip install 'hil-arrays[import]'") from None
+        raise missing_extra(what, "import") from None
     root = name.partition(".")[0]
     for logger in (root, *logging.root.manager.loggerDict):  # some modules set their own level
         if logger == root or logger.startswith(f"{root}."):

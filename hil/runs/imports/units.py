@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, missing_extra
 
 if TYPE_CHECKING:
     import pint
@@ -32,7 +32,7 @@ def _registry() -> pint.UnitRegistry[float]:
     try:
         import pint
     except ImportError:
-        raise ConfigError("units need an extra: pip install 'hil-arrays[import]'") from None
+        raise missing_extra("a unit", "import") from None
     return pint.UnitRegistry(cache_folder=None)
 
 

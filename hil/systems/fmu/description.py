@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hil.errors import ConfigError, ModelError, did_you_mean, one_line
+from hil.errors import ModelError, did_you_mean, missing_extra, one_line
 from hil.loop.frame import unit_suffix, units
 from hil.systems.fmu import archive
 
@@ -140,7 +140,7 @@ def _read(file: Path) -> "tuple[archive.Archive, ModelDescription]":
     try:
         from fmpy import platform_tuple, supported_platforms
     except ImportError:
-        raise ConfigError("FMUs need an extra: pip install 'hil-arrays[fmu]'") from None
+        raise missing_extra("an FMU", "fmu") from None
     content = archive.read(file)
     try:
         description = parsed(content.description)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from hil.bundled_configs import root
 from hil.config.table import NotNegative, Table
+from hil.errors import install
 from hil.mechanics.arrays import Array
 from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude
@@ -314,7 +315,7 @@ def _notes(
         ratio = by_name[bench.PINOCCHIO]["ratio"]
         notes.append(f"Pinocchio's ABA takes {ratio:.1f} times the recursion's time.")
     else:
-        notes.append("pinocchio is not installed (pip install 'hil-arrays[bodies]'): not compared.")
+        notes.append(f"pinocchio is not installed ({install('bodies')}): not compared.")
     if skeleton.supports:
         what = []
         for name, run in runs.items():

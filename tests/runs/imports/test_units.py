@@ -65,7 +65,7 @@ def test_the_unit_is_taken_from_a_header_only_if_it_is_one(header, expected):
 def test_without_pint_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pint", None)
     units._registry.cache_clear()
-    with pytest.raises(ConfigError, match=r"pip install 'hil-arrays\[import\]'"):
+    with pytest.raises(ConfigError, match="scripts/setup import"):
         converted(np.zeros(1), "mN", "N", "key")
     monkeypatch.undo()
     units._registry.cache_clear()

@@ -26,7 +26,7 @@ import jinja2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hil.errors import ConfigError, ModelError, one_line, writing
+from hil.errors import ConfigError, ModelError, missing_extra, one_line, writing
 from hil.platform.whole_files import whole
 from hil.systems.array.fmu import wires
 from hil.systems.array.fmu.variables import (
@@ -192,7 +192,7 @@ def _headers() -> Path:
     try:
         import fmpy
     except ImportError:
-        raise ConfigError("FMUs need an extra: pip install 'hil-arrays[fmu]'") from None
+        raise missing_extra("an FMU", "fmu") from None
     return Path(fmpy.__file__).parent / "c-code"
 
 

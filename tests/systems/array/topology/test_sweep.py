@@ -106,7 +106,7 @@ def test_a_scheduler_that_is_named_does_the_work(small_batches, calls):
 def test_without_dask_a_large_sweep_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(sweeps, "IN_PROCESS_MAX", 40)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ConfigError, match=r"pip install hil-arrays\[sweep\]$"):
+    with pytest.raises(ConfigError, match=r"scripts/setup sweep$"):
         sweep(6, CELLS)
     assert len(sweep(5, CELLS)) == 20
 
