@@ -28,7 +28,7 @@ EXTRAS = {
     "fmu": "functional mock-up units",
     "foxglove": "live view in Foxglove",
     "gym": "Gymnasium environments of simulated rigs",
-    "import": "import of TDMS, MDF and Parquet files, conversion of units",
+    "import": "import of TDMS, LVM, MDF, Parquet, workbooks and more, conversion of units",
     "instruments": "instruments of FUTEK, LabJack and Phidgets",
     "ophyd": "plans of bluesky",
     "supply": "bench supplies",

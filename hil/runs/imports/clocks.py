@@ -8,9 +8,12 @@ where `t` is the recording's clock and `own` that of the file.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from datetime import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +37,17 @@ SAME_INTERVALS = 0.05  # of the median interval: events further apart are not th
 SMOOTH_INTERVALS = 2.0  # standard deviation of the smoothing in front of a correlation
 SIGNIFICANT = 3.0  # standard errors, of a line through few segments
 DRIFT_MAX = 5e-3  # of any clock
+DAY_S = 86_400.0
+EPOCHS = (  # that of Unix for the years 2001 to 2049, that of LabVIEW (1904) for 1999 to 2037
+    (1.0e9, 2.5e9, datetime(1970, 1, 1, tzinfo=UTC)),
+    (3.0e9, 4.2e9, datetime(1904, 1, 1, tzinfo=UTC)),
+)
+ISO = "ISO8601"  # pandas' name of it
+DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%d-%b-%Y",
+         "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y")  # fmt: skip
+CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%f", "%H:%M", "%I:%M:%S %p",
+          "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S")  # fmt: skip
+FORMATS = tuple(f"{d}{between}{c}" for d in DATES for c in CLOCKS for between in " T_") + CLOCKS
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,7 @@ class Times:
     start : date and time of t_s = 0, if the file has dates
     repeated, missing : number of rows with the time of the row before, and without a time
     gap_s : longest interval that is no gap
+    read_as : how dates, epochs and midnights were understood, in words
     """
 
     t_s: Array
@@ -59,6 +74,7 @@ class Times:
     start: datetime | None = None
     repeated: int = 0
     missing: int = 0
+    read_as: str = ""
 
     @property
     def gaps(self) -> NDArray[np.int64]:
@@ -93,17 +109,58 @@ def times_of(source: Source, name: str, table: SourceTable, n_rows: int) -> Time
     if table.time is None:
         raise ConfigError(f"{where}: {source.path.name} has no times of its own: give column or "
                           "rate_Hz")  # fmt: skip
-    start = table.start
-    if table.time.rate_Hz is not None:
-        raw = np.arange(n_rows) / table.time.rate_Hz
-    elif table.time.format is not None:
-        raw, start = _dates(source, table.time, where)
+    time, start, read_as = table.time, table.start, ""
+    if time.rate_Hz is not None:
+        raw = np.arange(n_rows) / time.rate_Hz
+    elif time.format or isinstance(time.column, list) or _are_texts(source, time, where):
+        raw, start, read_as = _dates(source, time, where)
     else:
-        assert table.time.column is not None  # the table has a column or a rate
-        series = source.column(table.time.column, f"{where}.column")
-        unit = table.time.unit or series.unit or "s"
-        raw = converted(series.values, unit, "s", f"{where}.unit")
-    return increasing(raw, source, table, start, table.time.repeated == "mean")
+        assert isinstance(time.column, str)  # the table has a column or a rate
+        series = source.column(time.column, f"{where}.column")
+        stated = time.unit or series.unit
+        values, epoch = _since_epoch(series.values, stated)
+        raw = converted(values, stated or "s", "s", f"{where}.unit")
+        steps_s = np.diff(raw[np.isfinite(raw)])
+        step_s = float(np.median(steps_s[steps_s > 0.0])) if (steps_s > 0.0).any() else 0.0
+        raw, nights = _over_midnight(raw, 10.0 * GAP_INTERVALS * step_s)
+        if epoch is not None and start is None:
+            start, read_as = epoch, f"times since {epoch.year}"
+        read_as += f"{nights} midnights passed" if nights else ""
+    times = increasing(raw, source, table, start, time.repeated == "mean")
+    return replace(times, read_as=read_as)
+
+
+def _are_texts(source: Source, time: TimeTable, where: str) -> bool:
+    name = source.name_of(str(time.column), f"{where}.column")
+    return source.columns[name].values.dtype.kind not in "fiub"
+
+
+def _since_epoch(values: Array, unit: str) -> tuple[Array, datetime | None]:
+    """Values in s, with the date from which they count if they are too large for a duration.
+
+    Without a unit, ms, us and ns since 1970 are recognised as well.
+    """
+    middle = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
+    for power in (0,) if unit else (0, 3, 6, 9):
+        for low_s, high_s, epoch in EPOCHS:
+            if unit in ("", "s") and low_s <= middle * 10.0**-power < high_s:
+                return values * 10.0**-power, epoch
+    return values, None
+
+
+def _over_midnight(t_s: Array, late_s: float) -> tuple[Array, int]:
+    """Times of day in s that go on after midnight, and the number of midnights.
+
+    A fall that ends within `late_s` after midnight is one; any other one stays.
+    """
+    rows = np.flatnonzero(np.isfinite(t_s))
+    if len(rows) < 2 or t_s[rows].min() < 0.0 or t_s[rows].max() > DAY_S:
+        return t_s, 0
+    steps_s = np.diff(t_s[rows])
+    nights = np.concatenate(([0], np.cumsum((steps_s < 0.0) & (steps_s + DAY_S <= late_s))))
+    unwrapped = t_s.copy()
+    unwrapped[rows] += DAY_S * nights
+    return unwrapped, int(nights[-1])
 
 
 def increasing(
@@ -133,22 +190,81 @@ def increasing(
                  len(raw) - len(rows))  # fmt: skip
 
 
-def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime]:
+def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime, str]:
     import pandas as pd
 
-    assert time.column is not None  # the table refuses a format without it
     key = f"{where}.column"
-    texts = source.columns[source.name_of(time.column, key)].values
+    names = [source.name_of(name, key) for name in time.columns]
+    parts = [pd.Series(_as_texts(source.columns[name].values)) for name in names]
+    texts = parts[0] if len(parts) == 1 else parts[0].str.strip() + " " + parts[1].str.strip()
+    form = time.format or date_format(texts.dropna().tolist(), f"{source.path.name}: {key}", where)
     try:
-        stamps = pd.to_datetime(pd.Series(texts), format=time.format)
+        stamps = pd.to_datetime(texts, format=form)
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            one_line(f"{where}.format = '{time.format}': {str(error).partition(',')[0][:160]}")
+            one_line(f"{where}.format = '{form}': {str(error).partition(',')[0][:160]}")
         ) from None
     first = stamps.dropna().iloc[0] if stamps.notna().any() else None
     if first is None:
         raise ConfigError(f"{key} = '{time.column}': has no dates")
-    return (stamps - first).dt.total_seconds().to_numpy(), first.to_pydatetime()
+    read_as = f"dates and times as '{form}'"
+    since_s = (stamps - first).dt.total_seconds().to_numpy()
+    if form != ISO and not re.search("%[YymbBdjxcDF]", form):
+        clock_s = (first - first.normalize()).total_seconds()
+        since_s, nights = _over_midnight(since_s + clock_s, 0.5 * DAY_S)
+        since_s -= clock_s
+        read_as += f", {nights} midnights passed" if nights else ""
+    return since_s, first.to_pydatetime(warn=False), read_as
+
+
+def _as_texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Dates that are numbers, such as 20260123, as texts."""
+    if values.dtype.kind not in "fiu":
+        return values
+    return np.array([f"{v:.0f}" if np.isfinite(v) else None for v in values], dtype=object)
+
+
+def date_format(texts: Sequence[str], what: str, where: str) -> str:
+    """The format of dates and times, from the first, the last and some of those between.
+
+    Raises
+    ------
+    ConfigError
+        No known format fits, or several do, which differ in day and month.
+    """
+    looked_at, fitting = fitting_formats(texts, FORMATS)
+    if not fitting and looked_at and all(_fits(text, ISO) for text in looked_at):
+        return ISO
+    if not fitting:
+        first = looked_at[0] if looked_at else ""
+        raise ConfigError(
+            one_line(f"{what}: '{first:.40}': no known form of date and time: give {where}.format, "
+                     "as in Python's strptime, such as '%d.%m.%Y %H:%M:%S,%f'")
+        )  # fmt: skip
+    meanings = {tuple(datetime.strptime(t, form) for t in looked_at): form for form in fitting}
+    if len(meanings) > 1:
+        forms = " or ".join(f"'{form}'" for form in meanings.values())
+        raise ConfigError(
+            f"{what}: '{looked_at[0]:.40}' may be read with day or month first: give "
+            f"{where}.format, {forms}"
+        )
+    return next(iter(meanings.values()))
+
+
+def fitting_formats(texts: Sequence[str], formats: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Texts from all over a column, and the formats that fit all of them."""
+    step = max(1, len(texts) // 50)
+    looked_at = [str(text).strip() for text in (*texts[::step], *texts[-1:])]
+    fitting = formats if looked_at else ()
+    return looked_at, [form for form in fitting if all(_fits(text, form) for text in looked_at)]
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        datetime.fromisoformat(text) if form == ISO else datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from hil.experiment.load import load_with
 from hil.loop.channels import RigLayout
 from hil.platform.whole_files import write_whole
 from hil.rig.instruments import layout_of
+from hil.runs.imports.clocks import CLOCKS, DATES, EPOCHS, fitting_formats, times_of
 from hil.runs.imports.source import Series, Source, read_source
-from hil.runs.imports.tables import TextTable
+from hil.runs.imports.tables import SourceTable, TextTable
 from hil.runs.imports.units import fits, split_header
 
 TIME = re.compile(r"^_?(t|time|zeit|temps|tiempo|tempo|elapsed|timestamp|date.*time)\b", re.I)
@@ -67,14 +68,12 @@ def _head(out: Path, sources: Mapping[str, Source], layout: RigLayout | None) ->
         yield ""
         yield f"[sources.{name}]"
         yield f"file = {_quoted(source.path.name)}"
-        time = time_column(source)
-        if time is not None:
-            yield f"time = {{column = {_quoted(time)}{_date_format(source.columns[time])}}}"
-        elif all(series.t_s is None for series in source.columns.values()):
-            yield "time = {rate_Hz = 1000.0}         # no column of times was found: correct this"
+        yield from _time(source)
         if i:
             yield 'align = {by = "offset", offset_s = 0.0}   # or by event, correlation, clock'
         yield "# columns, with their units:"
+        for rest in source.left:
+            yield f"# left out: {rest}"
         for header, series in source.columns.items():
             yield f"#   {_quoted(header)} {series.unit or '(no unit)'}{_range(series)}"
 
@@ -86,23 +85,49 @@ def _range(series: Series) -> str:
     return f", {known.min():.4g} to {known.max():.4g}" if len(known) else ", no numbers"
 
 
-def _date_format(series: Series) -> str:
-    if series.values.dtype.kind in "fiub":
-        return "" if series.unit else ', unit = "s"'
-    return ', format = "%m/%d/%Y %H:%M:%S.%f"'
+def _time(source: Source) -> Iterator[str]:
+    """The line of the clock, with what it would make of the rows."""
+    time = time_columns(source)
+    if not time:
+        if all(series.t_s is None for series in source.columns.values()):
+            yield "time = {rate_Hz = 1000.0}         # no column of times was found: correct this"
+        return
+    series, unit = source.columns[time[0]], ""
+    if series.values.dtype.kind in "fiub" and not series.unit:
+        unit = ', unit = "s"' if abs(np.nanmedian(series.values)) < EPOCHS[0][0] else ""
+    column = _quoted(time[0]) if len(time) == 1 else f"[{', '.join(map(_quoted, time))}]"
+    table = f"{{column = {column}{unit}}}"
+    mapped = {"time": {"column": time if len(time) > 1 else time[0]}}
+    try:
+        times = times_of(source, "", SourceTable.model_validate(mapped), len(series.values))
+        says = f"{len(times.t_s)} rows, one in {times.interval_s:.4g} s if the unit is right"
+        yield f"time = {table}   # {times.read_as or says}"
+    except ConfigError as error:
+        yield f"time = {table}   # {error}"
 
 
-def time_column(source: Source) -> str | None:
-    """The column of times: named so, else the first that is in a unit of time; None without one."""
-    named = [name for name in source.columns if TIME.match(split_header(name)[0].strip())]
-    in_units = [n for n, s in source.columns.items() if s.unit and fits(s.unit, "s")]
-    dated = [n for n in source.columns if "time" in n.lower() and n.lower().startswith("start")]
-    return next(iter([*named, *in_units, *dated]), None)
+def time_columns(source: Source) -> list[str]:
+    """The column of times, or those of date and clock; empty without one.
+
+    It is named so, or the first that is in a unit of time.
+    """
+    columns = source.columns
+    texts = {n: [v for v in s.values if v == v] for n, s in columns.items()
+             if s.values.dtype.kind not in "fiub"}  # fmt: skip
+    dates = [n for n, values in texts.items() if fitting_formats(values, DATES)[1]]
+    clocks = [n for n, values in texts.items() if fitting_formats(values, CLOCKS)[1]]
+    if dates and clocks:
+        return [dates[0], clocks[0]]
+    named = [n for n in columns if TIME.match(split_header(n.rpartition("/")[2])[0].strip())]
+    in_units = [n for n, s in columns.items() if s.unit and fits(s.unit, "s")]
+    dated = [n for n in columns if "time" in n.lower() and n.lower().startswith("start")]
+    own = any(s.t_s is not None for s in columns.values())
+    return [] if own else [*named, *in_units, *dated][:1]
 
 
 def _channels(sources: Mapping[str, Source], layout: RigLayout | None) -> Iterator[str]:
     several = len(sources) > 1
-    taken = {(name, time_column(source)) for name, source in sources.items()}
+    taken = {(name, time) for name, source in sources.items() for time in time_columns(source)}
     if layout is None:
         yield ""
         yield "# Without --rig, the channels' names are guesses too."
@@ -133,7 +158,7 @@ def _channels(sources: Mapping[str, Source], layout: RigLayout | None) -> Iterat
 
 
 def _best(
-    name: str, unit: str, sources: Mapping[str, Source], taken: set[tuple[str, str | None]]
+    name: str, unit: str, sources: Mapping[str, Source], taken: set[tuple[str, str]]
 ) -> tuple[str, str] | None:
     """The column with a fitting unit whose name is most like this; None if there is none."""
     best, most = None, LIKE

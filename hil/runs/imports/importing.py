@@ -122,10 +122,14 @@ def ticks_of(
     """Times of the rows, by the clock of the recording's source."""
     main = sources[mapped.clock]
     spans = []
-    for tables in (mapped.channels, mapped.cells):
-        for column in tables.values():
+    tables: tuple[tuple[str, Mapping[str, ColumnTable | CellColumnTable]], ...] = (
+        ("channels", mapped.channels),
+        ("cells", mapped.cells),
+    )
+    for table, columns in tables:
+        for name, column in columns.items():
             if (column.source or mapped.clock) == mapped.clock:
-                times = main.times_of(column.column, "column")
+                times = main.times_of(column.column, f"{map_path}: {table}.{name}.column")
                 spans.append((times.t_s[0], times.t_s[-1]))
     if not spans:
         raise ConfigError(f"{map_path}: sources.{mapped.clock}: no channel is from this source, "

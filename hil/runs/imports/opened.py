@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -27,15 +28,30 @@ class Opened:
 
     def times_of(self, column: str, where: str) -> Times:
         """The times of a column: the file's, or its own."""
-        if self.times is not None:
-            return self.times
         series = self.source.column(column, where)
+        table, n_rows = self.table, len(series.values)
+        if self.times is not None:
+            if n_rows == len(self.times.groups):
+                return self.times
+            if table.time is not None and table.time.rate_Hz is not None:
+                return times_of(self.source, self.name, table, n_rows)
+            raise ConfigError(
+                f"{where} = '{column}': has {n_rows} rows in {self.source.path.name}, and the "
+                f"times of sources.{self.name} {len(self.times.groups)}: give the file a second "
+                "source with the times of this column"
+            )
         if series.t_s is None:
             raise ConfigError(
                 f"{where} = '{column}': has no times in {self.source.path.name}: give "
                 f"sources.{self.name}.time"
             )
-        return increasing(series.t_s, self.source, self.table, self.table.start)
+        return increasing(series.t_s, self.source, table, self.start)
+
+    @property
+    def start(self) -> datetime | None:
+        """Date and time at which the clock is zero, as far as map or file state it."""
+        times = None if self.times is None else self.times.start
+        return times or self.table.start or self.source.start
 
     def curve(self, column: str, where: str) -> Curve:
         """A column over the file's own clock, in the file's unit."""
@@ -51,7 +67,7 @@ def open_sources(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dic
         source = read_source(of_source[name], table.text)
         times = None
         if table.time is not None:
-            n_rows = max(len(series.values) for series in source.columns.values())
+            n_rows = _n_rows(source, table)
             times = times_of(source, name, table, n_rows)
         opened[name] = Opened(name, table, source, times)
     main = opened[mapped.clock]
@@ -59,6 +75,14 @@ def open_sources(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dic
         if name != mapped.clock:
             opened[name] = replace(item, clock=_clock_of(item, main))
     return opened
+
+
+def _n_rows(source: Source, table: SourceTable) -> int:
+    """Rows of the time column, or of the longest column where the times are a rate."""
+    assert table.time is not None
+    for column in table.time.columns:
+        return len(source.columns[source.name_of(column, "time.column")].values)
+    return max(len(series.values) for series in source.columns.values())
 
 
 def _matched(files: Sequence[Path], mapped: MapTable, map_path: Path) -> dict[str, Path]:
@@ -84,7 +108,7 @@ def _clock_of(item: Opened, main: Opened) -> Clock:
         assert table.offset_s is not None  # the table refuses an alignment without it
         return Clock("given offset", -table.offset_s)
     if table.by == "clock":
-        starts = [o.times.start if o.times is not None else o.table.start for o in (main, item)]
+        starts = [main.start, item.start]
         if starts[0] is None or starts[1] is None:
             missing = main.name if starts[0] is None else item.name
             raise ConfigError(f"{key}: sources.{missing} has no dates: give its start")
@@ -131,9 +155,13 @@ def remarks(opened: Opened) -> Iterator[tuple[str, str]]:
         if np.isfinite(clock.correlation):
             line += f", r = {clock.correlation:.4f}"
     yield "info", line
+    if left := opened.source.left:
+        yield "warning", f"{name} holds more than was taken: {'; '.join(left)}"
     times = opened.times
     if times is None:
         return
+    if times.read_as:
+        yield "info", f"{name}: {times.read_as}"
     if len(times.gaps):
         widths_s = np.diff(times.t_s)[times.gaps]
         k = int(times.gaps[0])

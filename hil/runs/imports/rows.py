@@ -20,6 +20,8 @@ from hil.runs.imports.resample import Resampled, method_for, pulses, resampled
 from hil.runs.imports.tables import CellColumnTable, ColumnTable, MapTable, Method
 from hil.runs.imports.units import converted
 
+NAMED = 12  # columns that a note names
+
 
 class Rows:
     """The columns of a recording, filled from the files.
@@ -70,6 +72,33 @@ class Rows:
                 self.columns[column] = np.nan_to_num(samples.values)
         if self._layout.n_cells:
             self._fill_cells(mapped.cells)
+        self._note_left(mapped)
+
+    def _note_left(self, mapped: MapTable) -> None:
+        """Note the columns and times of every file that are not in the recording."""
+        tables = (mapped.channels, mapped.references, mapped.outputs, mapped.cells)
+        taken = {(c.source, c.column) for table in tables for c in table.values()}
+        left: dict[str, set[str]] = {}
+        for name, opened in self._sources.items():
+            source, table = opened.source, opened.table
+            used = {column for of, column in taken if of in (None, name)}
+            used |= set() if table.time is None else set(table.time.columns)
+            if table.align is not None and table.align.column is not None:
+                used.add(table.align.column)
+            rest = set(source.columns) - {source.name_of(column, name) for column in used}
+            left[source.path.name] = left.get(source.path.name, rest) & rest
+            if opened.times is not None:
+                t_s = opened.clock.to_recording(opened.times.t_s)
+                n = [int((t_s < self._ticks_s[0] - self._period_s).sum()),
+                     int((t_s > self._ticks_s[-1] + self._period_s).sum())]  # fmt: skip
+                if any(n):
+                    self.notes.append(("info", f"{source.path.name}: {n[0]} rows before the "
+                                               f"recording and {n[1]} after it"))  # fmt: skip
+        for file, columns in left.items():
+            if columns:
+                more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
+                text = f"{file}: columns that are not taken: {', '.join(sorted(columns)[:NAMED])}"
+                self.notes.append(("info", text + more))
 
     def _fill_channels(self, tables: Mapping[str, ColumnTable]) -> None:
         for i, channel in enumerate(self._layout.channels):

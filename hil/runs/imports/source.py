@@ -6,16 +6,18 @@ import hashlib
 import importlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError, missing_extra, one_line, remedy
 from hil.runs.imports.tables import TextTable
+from hil.runs.imports.units import split_header
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,30 @@ class Series:
     values : (n,) array of float64, or of text
     unit : as the file states it; empty if it does not
     t_s : (n,) array, the column's own times, in formats that have them
+    no_number : where in the file a column of text has its first text, and which
     """
 
     values: NDArray[Any]
     unit: str = ""
     t_s: NDArray[np.float64] | None = None
+    no_number: str = ""
+
+
+class Content(NamedTuple):
+    """What a reader has taken from a file, and what it has left.
+
+    Attributes
+    ----------
+    format : such as `CSV` or `TDMS`
+    columns : by full name
+    left : in words, what the file holds beyond the columns
+    start : date and time at which the columns' own times are zero
+    """
+
+    format: str
+    columns: dict[str, Series]
+    left: list[str] = []  # noqa: RUF012 - never changed
+    start: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -42,12 +63,16 @@ class Source:
     ----------
     format : such as `CSV` or `TDMS`
     columns : by full name; `column` also accepts a unique last part of it
+    left : in words, what the file holds beyond the columns
+    start : date and time at which the columns' own times are zero
     """
 
     path: Path
     format: str
     columns: Mapping[str, Series]
     sha256: str = ""
+    left: tuple[str, ...] = ()
+    start: datetime | None = None
 
     @property
     def simulated(self) -> bool:
@@ -81,22 +106,14 @@ class Source:
         """A column of numbers, by its name."""
         series = self.columns[self.name_of(wanted, where)]
         if series.values.dtype.kind not in "fiub":
-            text = next((v for v in series.values if not _is_number(v)), "")
+            text = series.no_number or f"'{next(iter(series.values), '')!s:.40}'"
             raise ConfigError(
                 one_line(
-                    f"{where} = '{wanted}': '{str(text)[:40]}' in {self.path.name} is no number: "
-                    "name another column, or list the text in text.missing of its source"
+                    f"{where} = '{wanted}': {self.path.name}: {text} is no number: name another "
+                    "column, or list the text in text.missing of its source"
                 )
             )
         return series
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _last(name: str) -> str:
@@ -104,9 +121,14 @@ def _last(name: str) -> str:
 
 
 def by_full_name(items: Iterable[tuple[str, Series]]) -> dict[str, Series]:
-    """Columns by name; the second one of a name gets a number."""
+    """Columns by name, with the unit that a name such as `force_N` states where nothing else does.
+
+    The second one of a name gets a number.
+    """
     columns: dict[str, Series] = {}
     for name, series in items:
+        if not series.unit and (unit := split_header(_last(name).rpartition(".")[2])[1]):
+            series = replace(series, unit=unit)
         free, n = name, 2
         while free in columns:
             free, n = f"{name} ({n})", n + 1
@@ -133,10 +155,16 @@ def package(name: str, what: str) -> ModuleType:
 BY_ENDING: Mapping[str, str] = {
     ".tdms": "tdms", ".mat": "mat", ".mf4": "mdf", ".mdf": "mdf", ".dat": "text", ".h5": "hdf5",
     ".hdf5": "hdf5", ".hdf": "hdf5", ".nxs": "hdf5", ".parquet": "parquet", ".pq": "parquet",
+    ".abf": "neo", ".smr": "neo", ".smrx": "neo", ".rhd": "neo", ".rhs": "neo", ".vhdr": "neo",
 }  # fmt: skip
 SIGNATURES = ((b"TDSm", "tdms"), (b"MDF ", "mdf"), (b"PAR1", "parquet"), (b"\x89HDF", "hdf5"),
-              (b"MATLAB 5.0", "mat"), (b"MATLAB 7.3", "mat"))  # fmt: skip
-WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+              (b"MATLAB 5.0", "mat"), (b"MATLAB 7.3", "mat"), (b"LabVIEW Measurement", "lvm"),
+              (b"PK\x03\x04", "workbook"), (b"\xd0\xcf\x11\xe0", "workbook"))  # fmt: skip
+READERS: Mapping[str, str] = {
+    "text": "text", "lvm": "instrument", "workbook": "instrument", "neo": "instrument",
+    "open_ephys": "instrument",
+}  # fmt: skip
+OPEN_EPHYS = "structure.oebin"  # the description beside the values of its binary format
 
 
 def read_source(path: Path, table: TextTable) -> Source:
@@ -147,6 +175,36 @@ def read_source(path: Path, table: TextTable) -> Source:
     ConfigError
         In one line: the file, what is wrong with it, and the remedy.
     """
+    kind, sha256 = _kind_of(path)
+    read: Callable[[Path, TextTable], Content] = getattr(
+        importlib.import_module(f"hil.runs.imports.{READERS.get(kind, 'binary')}_files"),
+        f"read_{kind}",
+    )
+    try:
+        content = read(path, table)
+    except ConfigError:
+        raise
+    except Exception as error:  # readers of binary formats raise anything on a damaged file
+        said = one_line(str(error) or type(error).__name__)[:160]
+        raise ConfigError(
+            f"{path}: cannot be read as {kind.upper()} ({said}): export it again, or as CSV"
+        ) from None
+    if not content.columns:
+        rest = f"; it holds {'; '.join(content.left)}"[:200] if content.left else ""
+        raise ConfigError(f"{path}: has no column of numbers{rest}: export it again, or as CSV")
+    return Source(path, content.format, content.columns, sha256, tuple(content.left), content.start)
+
+
+def _kind_of(path: Path) -> tuple[str, str]:
+    """The format of a file or folder, and its hash."""
+    if path.is_dir():
+        described = sorted(path.rglob(OPEN_EPHYS))
+        if not described:
+            raise ConfigError(
+                f"{path}: a folder without {OPEN_EPHYS}, so not one of Open Ephys: name the files "
+                "in it"
+            )
+        return "open_ephys", hashlib.sha256(described[0].read_bytes()).hexdigest()
     try:
         with path.open("rb") as file:
             head = file.read(512)
@@ -158,23 +216,5 @@ def read_source(path: Path, table: TextTable) -> Source:
         ) from None
     if not head:
         raise ConfigError(f"{path}: is empty: export it again")
-    if head.startswith(WORKBOOKS):
-        raise ConfigError(f"{path}: a workbook of a spreadsheet: save the sheet as CSV")
     kind = next((kind for bytes_, kind in SIGNATURES if head.startswith(bytes_)), None)
-    kind = kind or BY_ENDING.get(path.suffix.lower(), "text")
-    module = "text" if kind == "text" else "binary"
-    read: Callable[[Path, TextTable], tuple[str, dict[str, Series]]] = getattr(
-        importlib.import_module(f"hil.runs.imports.{module}_files"), f"read_{kind}"
-    )
-    try:
-        name, columns = read(path, table)
-    except ConfigError:
-        raise
-    except Exception as error:  # readers of binary formats raise anything on a damaged file
-        said = one_line(str(error) or type(error).__name__)[:160]
-        raise ConfigError(
-            f"{path}: cannot be read as {kind.upper()} ({said}): export it again, or as CSV"
-        ) from None
-    if not columns:
-        raise ConfigError(f"{path}: has no column of numbers: export it again, or as CSV")
-    return Source(path, name, columns, sha256)
+    return kind or BY_ENDING.get(path.suffix.lower(), "text"), sha256

@@ -28,15 +28,21 @@ class TimeTable(Table):
     """The clock of a file: a column of times, or a constant rate.
 
     A column is in `unit`, by default the file's, or else s; or it has dates and times in `format`,
-    as in Python's `strptime`. Of rows with the same time, `first` keeps the first one and `mean`
-    their mean.
+    as in Python's `strptime`, which is found from the values if it is left out. Two columns, date
+    and time, are joined by a space. Times of day go on after midnight. Of rows with the same time,
+    `first` keeps the first one and `mean` their mean.
     """
 
-    column: str | None = None
+    column: str | Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     unit: str | None = None
     format: str | None = None
     rate_Hz: Positive | None = None
     repeated: Literal["first", "mean"] = "first"
+
+    @property
+    def columns(self) -> list[str]:
+        """The column, or date and time; none with a rate."""
+        return [self.column] if isinstance(self.column, str) else self.column or []
 
     @model_validator(mode="after")
     def _is_one_clock(self) -> "TimeTable":

@@ -5,18 +5,24 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.errors import ConfigError, one_line
-from hil.runs.imports.source import Series, by_full_name
+from hil.runs.imports.source import Content, Series, by_full_name
 from hil.runs.imports.tables import TextTable
 from hil.runs.imports.units import parsed, split_header
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
@@ -28,8 +34,11 @@ FEW = 3  # lines of one kind that make a table
 MISSING = ("", "*", "**", "***", "****", "*****", "--", "---", "NaN", "nan", "NAN", "OL", "OFL",
            "NULL", "N/A", "n/a", "#N/A", "#NV", "1.#QNAN", "-1.#IND")  # fmt: skip
 HEADERS_ABOVE = 3
-NUMBER = {".": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"),
-          ",": re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")}  # fmt: skip
+PLAIN = r"\d+{0}?\d*|{0}\d+|\d{{1,3}}({1}\d{{3}})+{0}\d+"  # such as 1234.5, .5 and 1,234.5
+SIGNS = {".": r"\.", ",": ","}
+NUMBER = {a: re.compile(rf"[+-]?({PLAIN.format(SIGNS[a], SIGNS[b])})([eE][+-]?\d+)?")
+          for a, b in (".,", ",.")}  # fmt: skip
+GROUPED = {a: re.compile(rf"[+-]?\d{{1,3}}({SIGNS[b]}\d{{3}})+") for a, b in (".,", ",.")}
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class Form:
     units: int = -1
 
 
-def read_text(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
+def read_text(path: Path, table: TextTable) -> Content:
     """Columns by the names of the header, or `column 1` ... without one.
 
     Raises
@@ -52,17 +61,32 @@ def read_text(path: Path, table: TextTable) -> tuple[str, dict[str, Series]]:
     ConfigError
         The file is not text, or has no table of numbers.
     """
-    text = _unwrapped(_decoded(path, table.encoding))
+    columns, left = read_table(path, decoded(path, table.encoding), table)
+    return Content("CSV", columns, left)
+
+
+def read_table(path: Path, text: str, table: TextTable) -> tuple[dict[str, Series], list[str]]:
+    """The columns of a text, and in words the lines that belong to none."""
+    text = _unwrapped(text)
     lines = text[:HEAD].splitlines()
     middle = len(text) // 2
     looked_at = [*lines[: LOOKED_AT // 2], *text[middle : middle + HEAD // 8].splitlines()[1:-1]]
     missing = {*MISSING, *table.missing}
     form = form_of(path, lines, [line for line in looked_at if line.strip()], table, missing)
     at = sum(len(line) for line in text[:HEAD].splitlines(keepends=True)[: form.first])
-    return "CSV", by_full_name(_columns(path, lines, _table(text[at:], form), form, missing))
+    body = _table(text[at:], form)
+    left = []
+    header = form.first if form.header < 0 else form.header
+    if above := sum(bool(line.strip()) for line in lines[:header]):
+        left.append(f"{above} lines above the table")
+    if below := text[at + len(body) :].strip():
+        line, n = form.first + body.count("\n"), below.count("\n") + 1
+        begin = below.partition("\n")[0][:30]
+        left.append(f"{n} lines after line {line}, from '{begin}': text.data_line would read them")
+    return by_full_name(_columns(path, lines, body, form, missing)), left
 
 
-def _decoded(path: Path, encoding: str | None) -> str:
+def decoded(path: Path, encoding: str | None) -> str:
     data = path.read_bytes()
     codec = encoding or next((name for bom, name in BOMS if data.startswith(bom)), None)
     if codec is None and b"\0" in data[:4096]:
@@ -89,7 +113,7 @@ def _unwrapped(text: str) -> str:
     Spreadsheets write the one, some testing machines the other.
     """
     if text[:4].lower() == "sep=":
-        text = text.partition("\n")[2]
+        text = "\n" + text.partition("\n")[2]  # lines keep their numbers
     filled = [line for line in text[:HEAD].splitlines()[:LOOKED_AT] if line.strip()]
     wrapped = sum(line[0] == '"' and len(_split(line, ",")) == 1 for line in filled)
     if filled and wrapped > 0.9 * len(filled) and any("," in line for line in filled):
@@ -171,7 +195,9 @@ def _with_header(
             break
         above.append(at)
     units = header = -1
-    if len(above) > 1 and _are_units(_split(lines[above[0]], form.delimiter)):
+    rows = [_split(lines[at], form.delimiter) for at in above[:2]]
+    named = len(rows) > 1 and not any(_is_number(field, form.decimal) for field in rows[1])
+    if named and _are_units(rows[0]):
         units, header = above[0], above[1]
     elif above:
         header = above[0]
@@ -242,8 +268,11 @@ def _columns(
         column = frame[name]
         header = headers[i] if i < len(headers) else ""
         unit = units[i].strip("[]()") if i < len(units) else split_header(header)[1]
+        if not pd.api.types.is_numeric_dtype(column):
+            column = _ungrouped(column, form)
         numeric = pd.api.types.is_numeric_dtype(column)
         values = column.to_numpy(dtype=float if numeric else object)
+        no_number = "" if numeric else _first_text(values, body, i, form)
         if not header and not numeric and columns and not columns[-1][1].unit:
             told = set(column.dropna().unique()[:2])
             if len(told) == 1 and parsed(str(next(iter(told)))) is not None:
@@ -251,5 +280,34 @@ def _columns(
                 columns[-1] = before, Series(series.values, str(told.pop()))
                 continue
         if not (numeric and np.isnan(values).all() and not header):
-            columns.append((header or name, Series(values, unit)))
+            columns.append((header or name, Series(values, unit, no_number=no_number)))
     return columns
+
+
+def _ungrouped(column: pd.Series[Any], form: Form) -> pd.Series[Any]:
+    """Numbers of a column that separates thousands, such as 1.234,5; else the column itself.
+
+    1.234 alone is no such number: another number of the column must have the decimal sign.
+    """
+    import pandas as pd
+
+    texts = column.dropna().astype(str)
+    number, grouped = NUMBER[form.decimal], GROUPED[form.decimal]
+    known = texts.map(lambda text: bool(number.fullmatch(text) or grouped.fullmatch(text)))
+    if not known.all() or not texts.str.contains(form.decimal, regex=False).any():
+        return column
+    group = "," if form.decimal == "." else "."
+    plain = texts.str.replace(group, "", regex=False).str.replace(form.decimal, ".", regex=False)
+    return pd.to_numeric(plain).reindex(column.index)
+
+
+def _first_text(values: NDArray[Any], body: str, i: int, form: Form) -> str:
+    """Line, column and words of the first text in a column, and what would be understood."""
+    unread = [not _is_number(str(v), form.decimal) and v == v for v in values]
+    if not any(unread):
+        return ""
+    row = unread.index(True)
+    rows = (at for at, line in enumerate(body.splitlines()) if line.strip())
+    line = form.first + 1 + next(itertools.islice(rows, row, None), row)
+    like = f"0{form.decimal}5"
+    return f"'{values[row]!s:.40}' in line {line}, column {i + 1} (numbers are such as {like})"

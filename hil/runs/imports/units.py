@@ -17,14 +17,25 @@ if TYPE_CHECKING:
 # What instruments write and pint reads otherwise: to it C is coulomb, and F is farad.
 SPELLED = {"C": "degC", "deg C": "degC", "°C": "degC", "ºC": "degC", "° C": "degC", "K": "kelvin",
            "F": "degF", "deg F": "degF", "°F": "degF", "sec": "s", "secs": "s", "Deg": "degree",
-           "Ohm": "ohm", "Ohms": "ohm", "Newton": "N", "Newtons": "N", "Volt": "V", "Volts": "V",
+           "Celsius": "degC", "Newton": "N", "Newtons": "N", "Volt": "V", "Volts": "V",
            "Amp": "A", "Amps": "A", "amp": "A", "amps": "A", "Second": "s", "Seconds": "s",
            "Kelvin": "kelvin", "Pascal": "Pa", "Grams": "g",
            "%": "percent", "-": "1", "": "1", "RPM": "rpm", "mV/V": "mV/V"}  # fmt: skip
+# In any unit: Ohm in any case, the sign of ohm beside the letter, powers without a sign, torques.
+WITHIN = (
+    (re.compile(r"(?<![a-z])(Ohms?|OHMS?|ohms)\b"), "ohm"),
+    (re.compile(r"([kmM])(Ohms?)\b"), r"\1ohm"),
+    (re.compile("\u2126"), "\u03a9"),
+    (re.compile(r"([a-zA-Z])([23])\b"), r"\1**\2"),
+    (re.compile(r"\b([kmu]?N)(m)\b"), r"\1*\2"),
+)
 IN_HEADER = re.compile(r"^(?P<name>.*?)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]\s*$")
+AT_END = re.compile(r"^(?P<name>.+?)(?:\s*/\s*|\s+in\s+|,\s*|_)(?P<unit>[^\s/,_]+)$")
 SUFFIXES = {"N": "N", "mN": "mN", "kN": "kN", "V": "V", "mV": "mV", "s": "s", "ms": "ms", "m": "m",
             "mm": "mm", "um": "um", "C": "degC", "degC": "degC", "K": "kelvin", "rad": "rad",
-            "MPa": "MPa", "A": "A", "mA": "mA", "Ohm": "ohm"}  # fmt: skip
+            "Pa": "Pa", "kPa": "kPa", "MPa": "MPa", "bar": "bar", "A": "A", "mA": "mA", "W": "W",
+            "Ohm": "ohm", "mOhm": "mohm", "kOhm": "kohm", "deg": "degree", "Hz": "Hz", "Nm": "N*m",
+            "g": "g", "kg": "kg", "°C": "degC", "%": "percent"}  # fmt: skip
 
 
 @cache
@@ -39,8 +50,10 @@ def _registry() -> pint.UnitRegistry[float]:
 def parsed(unit: str) -> pint.Unit | None:
     """The unit of this text; None if it is no unit."""
     text = SPELLED.get(unit.strip(), unit.strip())
-    if len(text) > 40 or (text[:1].isdigit() and text != "1"):
+    if len(text) > 40 or (text[:1].isdigit() and text != "1" and not text.startswith("1/")):
         return None
+    for pattern, spelled in WITHIN:
+        text = pattern.sub(spelled, text)
     try:
         return _registry().parse_units("dimensionless" if text == "1" else text)
     except ConfigError:
@@ -50,13 +63,13 @@ def parsed(unit: str) -> pint.Unit | None:
 
 
 def split_header(header: str) -> tuple[str, str]:
-    """Name and unit of a header such as `Load (N)`, `Load [N]` or `load_N`; unit "" if none."""
+    """Name and unit of a header such as `Load (N)`, `Load / N` or `load_N`; unit "" if none."""
     match = IN_HEADER.match(header)
     if match and parsed(match["unit"]) is not None:
         return match["name"], match["unit"].strip()
-    name, _, suffix = header.rpartition("_")
-    if name and suffix in SUFFIXES:
-        return name, SUFFIXES[suffix]
+    match = AT_END.match(header.strip())
+    if match and match["unit"] in SUFFIXES:
+        return match["name"], SUFFIXES[match["unit"]]
     return header, ""
 
 

@@ -1,5 +1,6 @@
 """Clocks of files: offset and drift that were put in are found again; bad times are named."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,72 @@ def test_dates_give_seconds_and_the_start():
 def test_all_times_alike_are_refused():
     with pytest.raises(ConfigError, match="all rows have the same time"):
         increasing(np.ones(5), source(t=np.ones(5)), table(), None)
+
+
+def clock_of(time, **columns):
+    series = {name: Series(np.array(values)) for name, values in columns.items()}
+    table = SourceTable.model_validate({"time": time})
+    return times_of(Source(Path("lab.csv"), "CSV", series), "lab", table, 3)
+
+
+def texts(*values):
+    return np.array(values, dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("dates", "clocks"),
+    [
+        (("28.11.2026", "29.11.2026"), ("23:59:59,5", "23:59:59,75", "00:00:00,5")),
+        (("2026-11-28", "2026-11-29"), ("23:59:59.5", "23:59:59.75", "00:00:00.5")),
+        (("11/28/2026", "11/29/2026"), ("11:59:59.5 PM", "11:59:59.75 PM", "12:00:00.5 AM")),
+    ],
+)
+def test_date_and_time_in_two_columns_are_one_clock(dates, clocks):
+    days = texts(dates[0], *dates)
+    times = clock_of({"column": ["Date", "Time"]}, Date=days, Time=texts(*clocks))
+    np.testing.assert_allclose(times.t_s, [0.0, 0.25, 1.0])
+    assert times.start == datetime(2026, 11, 28, 23, 59, 59, 500_000)
+
+
+def test_dates_that_may_have_day_or_month_first_are_refused_with_both_forms():
+    days = texts("03/04/2026 10:00:00", "03/04/2026 10:00:01", "03/04/2026 10:00:02")
+    with pytest.raises(ConfigError, match=r"'%m/%d/%Y %H:%M:%S' or '%d/%m/%Y %H:%M:%S'"):
+        clock_of({"column": "Time"}, Time=days)
+    times = clock_of({"column": "Time", "format": "%d/%m/%Y %H:%M:%S"}, Time=days)
+    assert times.start == datetime(2026, 4, 3, 10)
+
+
+def test_times_with_seven_decimals_and_a_zone_as_bonsai_writes_them_are_read():
+    stamps = [f"2026-11-28T10:00:{s}+01:00" for s in ("01.1234567", "01.2234567", "02.1234567")]
+    times = clock_of({"column": "Timestamp"}, Timestamp=texts(*stamps))
+    np.testing.assert_allclose(times.t_s, [0.0, 0.1, 1.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [texts("23:59:59.5", "23:59:59.75", "00:00:00.5"), [86399.5, 86399.75, 0.5]],
+    ids=["as text", "as seconds of the day"],
+)
+def test_times_of_day_go_on_after_midnight_and_it_is_said(clock):
+    times = clock_of({"column": "Time"}, Time=clock)
+    np.testing.assert_allclose(times.t_s - times.t_s[0], [0.0, 0.25, 1.0])
+    assert "1 midnights passed" in times.read_as
+
+
+def test_a_clock_that_starts_again_at_another_time_than_midnight_runs_back():
+    with pytest.raises(ConfigError, match="time runs back 1 times"):
+        clock_of({"column": "Time"}, Time=[50_000.0, 50_000.25, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("stamps", "unit"),
+    [([1.7e9, 1.7e9 + 0.5], None), ([1.7e12, 1.7e12 + 500.0], None), ([1.7e15, 1.7e15 + 5e5], None),
+     ([1.7e9, 1.7e9 + 0.5], "s"), ([1.7e9 + 2082844800.0, 1.7e9 + 2082844800.5], None)],
+    ids=["s", "ms", "us", "s as stated", "of LabVIEW"],
+)  # fmt: skip
+def test_seconds_since_an_epoch_have_a_date(stamps, unit):
+    """2082844800 s are the 24107 days from 1904 to 1970."""
+    times = clock_of({"column": "Time", **({"unit": unit} if unit else {})}, Time=stamps)
+    np.testing.assert_allclose(np.diff(times.t_s), [0.5], rtol=1e-6)
+    began = times.start + timedelta(seconds=float(times.t_s[0]))
+    assert began == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import h5py
@@ -314,3 +315,50 @@ column = "column 2"
 column = "column 3"
 unit = "MPa"
 """
+
+
+def test_two_columns_of_date_and_time_are_guessed_and_what_is_not_taken_is_said(run, lab, capsys):
+    lines = lab.read_text(encoding="cp1252").splitlines()
+    rows = [line.split(";") for line in lines[1:]]
+    begin = datetime(2026, 11, 28, 23, 59, 59, 500_000)
+    stamps = [begin + timedelta(milliseconds=float(row[0].replace(",", "."))) for row in rows]
+    dated = [
+        ";".join([f"{at:%d.%m.%Y}", f"{at:%H:%M:%S,%f}", *row[1:], "ok"])
+        for at, row in zip(stamps, rows, strict=True)
+    ]
+    lab.write_text(
+        "\n".join([";".join(["Datum", "Uhrzeit", "Kraft [mN]", *CELLS, "Note"]), *dated])
+    )
+    rig, out = str(ROOT / "configs" / "miga6" / "rig.toml"), lab.with_name("guessed.toml")
+    words = ["import", str(lab), "--rig", rig, "--map", str(out)]
+    assert main([*words, "--guess"]) == DONE
+    assert '{column = ["Datum", "Uhrzeit"]}   # dates and times as' in out.read_text()
+    capsys.readouterr()
+    assert main([*words, "--out", str(lab.with_name("guessed.h5"))]) == DONE
+    assert "lab.csv: columns that are not taken: Note\n" in capsys.readouterr().out
+    again = hil.open_run(lab.with_name("guessed.h5"))
+    np.testing.assert_allclose(again.force_measured_N, run.force_measured_N, atol=1e-12)
+
+
+def test_columns_of_two_rates_in_one_file_are_two_sources_of_it(tmp_path):
+    t_s = np.arange(100) * 0.01
+    with h5py.File(tmp_path / "lab.h5", "w") as file:
+        file["fast/deflection_m"], file["fast/t_s"] = 2.0 * t_s, t_s
+        file["slow/chamber_degC"], file["slow/t_s"] = 20.0 + t_s[::10], t_s[::10]
+    mapped = {
+        "name": "two rates", "period_s": 0.01,
+        "sources": {"fast": {"time": {"column": "fast/t_s"}}},
+        "channels": {"deflection": {"source": "fast", "column": "deflection_m"},
+                     "chamber": {"source": "fast", "column": "chamber_degC"}},
+    }  # fmt: skip
+    rig, out = FRAME / "rig.toml", tmp_path / "imported.h5"
+    map_path = tmp_path / "map.toml"
+    map_path.write_text(tomli_w.dumps(mapped), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"has 10 rows .* 100: give the file a second source"):
+        import_files([tmp_path / "lab.h5"], rig, map_path, out)
+    slow = {"time": {"column": "slow/t_s"}, "align": {"by": "offset", "offset_s": 0.0}}
+    mapped["sources"]["slow"], mapped["channels"]["chamber"]["source"] = slow, "slow"
+    map_path.write_text(tomli_w.dumps(mapped), encoding="utf-8")
+    run = hil.open_run(import_files([tmp_path / "lab.h5"], rig, map_path, out).path)
+    np.testing.assert_allclose(run.chamber_measured_C[::10], 20.0 + t_s[::10][:10])
+    np.testing.assert_allclose(run.deflection_measured_m, 2.0 * t_s)

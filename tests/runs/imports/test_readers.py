@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zlib
+from datetime import datetime
 
 import h5py
 import numpy as np
@@ -83,7 +84,7 @@ def test_a_unit_that_a_logger_repeats_beside_every_reading_is_that_of_the_readin
 def test_texts_for_no_reading_are_missing(tmp_path):
     path = tmp_path / "lab.csv"
     path.write_text("a,b\n" + rows() + "1.0,****\n1.02,broken\n" + rows(time_s=T_S + 2.0))
-    with pytest.raises(ConfigError, match=r"'broken' in lab\.csv is no number"):
+    with pytest.raises(ConfigError, match=r"lab\.csv: 'broken' in line 53, column 2"):
         read_source(path, TextTable()).column("b", "channels.b.column")
     force = read(path, missing=["broken"])["b"].values
     assert list(np.flatnonzero(np.isnan(force))) == [50, 51]
@@ -179,6 +180,60 @@ def test_parquet_gives_values_and_units(tmp_path):
     assert force.unit == "N"
 
 
+def test_thousands_are_read_where_the_decimal_sign_shows_what_they_are(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text("Zeit [s];Kraft [N];Weg\n0,5;999,5;1.000\n1,0;1.234,567;2.000\n"
+                    "1,5;-1.234.567,5;3.000\n2,0;1.500;4.000\n")  # fmt: skip
+    columns = read(path)
+    assert columns["Kraft [N]"].values.tolist() == [999.5, 1234.567, -1234567.5, 1500.0]
+    with pytest.raises(ConfigError, match=r"'1\.000' in line 2, column 3 \(numbers .* 0,5"):
+        read_source(path, TextTable()).column("Weg", "key")
+
+
+def test_the_cell_that_is_no_number_is_named_and_not_a_good_one(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text("sep=;\n\nt;F\n0,5;1,5\n1,0;2,5\n\n1,5;1,5 N\n2,0;2,5\n")
+    with pytest.raises(ConfigError, match=r"lab\.csv: '1,5 N' in line 7, column 2 "):
+        read_source(path, TextTable()).column("F", "key")
+
+
+def test_what_a_text_holds_beyond_its_table_is_said(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text(f"ACME 7\nRun,4\n\nt,F\n{rows()}\nmax,min,mean\n3.75,-1.25,1.2\n")
+    assert read_source(path, TextTable()).left == (
+        "2 lines above the table",
+        "2 lines after line 54, from 'max,min,mean': text.data_line would read them",
+    )
+
+
+def test_matlab_names_state_units_and_what_is_no_series_is_said(tmp_path):
+    path = tmp_path / "a.mat"
+    runs = np.array([{"Kraft_N": FORCE_N}, {"Kraft_N": FORCE_N + 1.0}], dtype=object)
+    scipy.io.savemat(path, {"R_Ohm": T_S, "runs": runs, "gain": 2.0, "note": "cold"})
+    source = read_source(path, TextTable())
+    assert source.columns["R_Ohm"].unit == "ohm"
+    assert source.columns["runs.2.Kraft_N"].unit == "N"
+    np.testing.assert_array_equal(source.columns["runs.2.Kraft_N"].values, FORCE_N + 1.0)
+    assert source.left == ("gain (one number, 2.0)", "note (texts)")
+
+
+def test_tdms_of_several_rates_and_starts_keeps_each_channel_where_it_was(tmp_path):
+    path = tmp_path / "a.tdms"
+    begin = np.datetime64("2026-11-28T10:00:00")
+    fast = {"wf_increment": 0.02, "wf_start_time": begin}
+    slow = {"wf_increment": 0.5, "wf_start_time": begin + np.timedelta64(250, "ms")}
+    with TdmsWriter(path) as writer:
+        writer.write_segment([ChannelObject("fast", "F_N", FORCE_N, properties=fast),
+                              ChannelObject("slow", "T (°C)", np.ones(3), properties=slow),
+                              ChannelObject("slow", "note", ["a", "b"])])  # fmt: skip
+    source = read_source(path, TextTable())
+    np.testing.assert_allclose(source.columns["fast/F_N"].t_s, T_S)
+    np.testing.assert_allclose(source.columns["slow/T (°C)"].t_s, [0.25, 0.75, 1.25])
+    assert [s.unit for s in source.columns.values()] == ["N", "°C"]
+    assert source.left == ("slow/note (texts)",)
+    assert source.start == datetime(2026, 11, 28, 10)
+
+
 def test_a_column_is_found_by_the_unique_end_of_its_name(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -193,8 +248,9 @@ def test_a_column_is_found_by_the_unique_end_of_its_name(tmp_path):
 
 BAD = {
     "empty": (b"", "is empty"),
-    "a workbook": (b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
-    "an old workbook": (b"\xd0\xcf\x11\xe0" + bytes(100), "save the sheet as CSV"),
+    "a workbook": (b"PK\x03\x04" + bytes(100), "cannot be read as WORKBOOK"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0" + bytes(100), "cannot be read as WORKBOOK"),
+    "a header of LabVIEW alone": (b"LabVIEW Measurement\t\nDate\t9", "cannot be read as LVM"),
     "binary": (bytes(range(256)) * 4, "neither text nor a known binary format"),
     "prose": (b"It was a dark night.\nNobody measured anything.\n" * 5, "no table of numbers"),
     "a cut TDMS": (b"TDSm" + bytes(24) + b"\xff" * 9, "cannot be read as TDMS"),

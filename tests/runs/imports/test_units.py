@@ -25,6 +25,12 @@ DEFINED = [
     (50.0, "%", "1", 0.5),
     (180.0, "deg", "rad", np.pi),
     (3.0, "mm/mm", "1", 3.0),
+    (1.5, "kOhm", "Ohm", 1500.0),
+    (1.5, "m\u2126", "ohm", 0.0015),
+    (2.0, "Ohm/m", "mohm/mm", 2.0),
+    (2.0, "Nm", "N*m", 2.0),
+    (2.0, "cm2", "m**2", 2e-4),
+    (4.0, "1/s", "Hz", 4.0),
 ]
 
 
@@ -69,3 +75,15 @@ def test_without_pint_one_line_names_the_extra(monkeypatch):
         converted(np.zeros(1), "mN", "N", "key")
     monkeypatch.undo()
     units._registry.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "header", ["Kraft_N", "Kraft [N]", "Kraft (N)", "Kraft / N", "Kraft in N", "Kraft, N"]
+)
+def test_a_header_states_its_unit_in_each_usual_way(header):
+    assert split_header(header) == ("Kraft", "N")
+
+
+@pytest.mark.parametrize("header", ["dF/dt", "Dev0/ai0", "x_1", "muscle.1", "Load N"])
+def test_a_name_that_states_no_unit_has_none(header):
+    assert split_header(header) == (header, "")
