@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 from scipy.signal import lfilter
 
+from hil.identification import adequacy
 from hil.identification.adequacy import FALSE_ALARM, judge
 from hil.identification.fit import Fit
 from hil.identification.growth import Growth, growth_of
@@ -221,3 +222,12 @@ def test_a_rig_with_hum_and_growing_noise_is_identified_without_an_alarm():
     text = as_text(found)
     assert "with lines at 50" in text
     assert "grows with the force" in text
+
+
+def test_the_stated_rate_of_false_alarms_is_that_of_all_tests_together():
+    """Bonferroni: each of m tests has 1/m of it."""
+    tests = tuple(adequacy.Test(f"{i}", 0.6 * FALSE_ALARM, "") for i in range(2))
+    made = adequacy.Adequacy(tests, 0.0, 0.0, 0.0)
+    assert made.level == FALSE_ALARM / 2
+    assert made.adequate
+    assert [one.name for one in replace(made, tests=tests[:1]).failed] == ["0"]

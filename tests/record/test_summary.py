@@ -103,3 +103,33 @@ def test_a_twin_that_explains_less_than_a_constant_is_said_to():
         summary.vaf_text({"held": False, "vaf": -1.94}) == "VAF -194.00 % (worse than a constant)"
     )
     assert summary.vaf_text({"held": False, "vaf": 0.0}) == "VAF 0.00 %"
+
+
+def test_late_quantiles_are_those_of_the_lateness():
+    late_s = np.arange(1001) * 1e-6
+    found = timing_of(range(1001), late_s)
+    assert found["late_p50_s"] == pytest.approx(500e-6)
+    assert found["late_p99_s"] == pytest.approx(990e-6)
+    assert found["late_p999_s"] == pytest.approx(999e-6)
+
+
+def test_the_largest_residual_counts_on_both_sides():
+    measured_N, model_N = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.1, 2.0, 3.5, 3.9])
+    found = summary.force_figures(measured_N, model_N, np.full(4, np.nan))
+    assert found["residual_max_N"] == pytest.approx(0.5)
+
+
+def test_ticks_without_a_set_point_or_a_reading_do_not_count_as_tracking():
+    measured_N = np.array([1.0, 2.0, np.nan, 4.0])
+    reference_N = np.array([np.nan, 2.3, 9.0, 4.4])
+    found = summary.force_figures(measured_N, measured_N, reference_N)
+    assert found["tracking_rms_N"] == pytest.approx(math.sqrt((0.3**2 + 0.4**2) / 2))
+
+
+def test_cells_that_are_on_from_the_first_tick_are_a_switching():
+    t_s = np.arange(2000) * 0.001
+    cells = np.ones((2000, 1), dtype=np.uint8)
+    cells[1000:] = 0
+    y = 1.0 - np.exp(-t_s / 0.1)
+    found = summary.responses(t_s, y, y, np.full(2000, np.nan), cells)
+    assert [r["t_s"] for r in found] == [0.0, 1.0]

@@ -251,3 +251,11 @@ def test_a_run_with_a_single_simulated_board_is_a_simulated_one(monkeypatch, sim
     backends = {name: "sim" if name in simulated else "bench" for name in "ab"}
     book = logbook.logbook_of(SimpleNamespace(tables=tables, logbook=Path("books")), backends)
     assert book.simulated == bool(simulated)
+
+
+def test_only_a_process_of_this_computer_can_be_found_dead():
+    mine = logbook._process()
+    assert logbook._alive(mine)
+    gone = mine | {"pid_started": "another time"}
+    assert not logbook._alive(gone)
+    assert logbook._alive(gone | {"host": "another"})

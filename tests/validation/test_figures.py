@@ -198,3 +198,27 @@ def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
         mean, sd = pi * s.sum(), np.sqrt(pi * (1 - pi) * np.sum(s**2))
         assert found.mean_N[at] == pytest.approx(mean, abs=4 * sd / np.sqrt(draws.DRAWS))
         assert found.sd_N[at] == pytest.approx(sd, rel=4 / np.sqrt(2 * draws.DRAWS))
+
+
+def test_correlations_of_either_sign_make_readings_worth_fewer():
+    """Up to the first that is within the noise of an estimate, and that of a reading with itself
+    once: 1 + 2 (|r_1| + |r_2|), by hand.
+    """
+    residual = np.tile([1.0, -1.0], 50) + np.repeat([0.5, -0.5], 50)
+    x = residual - residual.mean()
+    r = [float(x[: 100 - k] @ x[k:] / (x @ x)) for k in range(100)]
+    within = next(k for k in range(100) if abs(r[k]) < 0.2)
+    assert min(r[1:within]) < 0.0 < max(r[1:within])
+    by_hand = 1.0 + 2.0 * sum(abs(one) for one in r[1:within])
+    assert correlated_over(residual) == pytest.approx(by_hand)
+
+
+def test_an_interval_of_white_noise_is_that_of_its_mean():
+    """N independent errors of SD s: their mean is within 1.96 s / sqrt(n) in 95 % of draws."""
+    rng, n = np.random.default_rng(5), 4000
+    force_N = np.sin(np.linspace(0.0, 20.0, n))
+    error_N = rng.standard_normal(n)
+    figures = figures_of(force_N + error_N, force_N)
+    half_N = (figures.bias_N.high - figures.bias_N.low) / 2
+    # the ends are quantiles of DRAWS draws; 1.645 (90 %) is 16 % less
+    assert half_N == pytest.approx(1.96 * error_N.std() / np.sqrt(n), rel=0.1)

@@ -200,9 +200,11 @@ def test_gates_that_the_rig_does_not_use_may_be_open():
     assert board.gates().astype(bool).sum() == 3
 
 
-def test_limits_that_differ_are_found_at_opening_and_named():
-    made, _, _ = driver(native(), on_time_max_ms=20_000)
-    with pytest.raises(DeviceError, match="on_time_max_ms is 10000 on the board, 20000 in the rig"):
+@pytest.mark.parametrize("key", protocol.LIMITS)
+def test_limits_that_differ_are_found_at_opening_and_named(key):
+    held = protocol.default_limits()[key]
+    made, _, _ = driver(native(), **{key: held + 1})
+    with pytest.raises(DeviceError, match=f"{key} is {held} on the board, {held + 1} in the rig"):
         made.open()
 
 
@@ -491,6 +493,16 @@ class Spoilt:
 
     def read(self, timeout_s):
         return self.spoil(self._board.read(timeout_s))
+
+
+@pytest.mark.parametrize(("n_gates", "opens"), [(len(GATES) - 1, False), (len(GATES), True)])
+def test_a_board_with_fewer_gates_than_its_rig_has_cells_is_refused(n_gates, opens):
+    made, _, _ = driver(Spoilt(changed(n_cells=n_gates)))
+    if opens:
+        made.open()
+    else:
+        with pytest.raises(DeviceError, match=f"the board has {n_gates} gates, the rig asks for 3"):
+            made.open()
 
 
 def test_a_board_that_works_has_no_trouble():

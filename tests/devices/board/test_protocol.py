@@ -102,10 +102,13 @@ def test_every_single_flipped_bit_is_found():
 
 
 def test_frames_of_another_version_are_counted_as_foreign():
+    code, size = protocol.ANSWERS["status"], protocol.layout("status").size
     decoder = protocol.Decoder()
-    assert decoder.feed(protocol.framed(bytes((protocol.VERSION + 1, 0x83, 0)) + bytes(31))) == []
-    assert decoder.feed(protocol.framed(bytes((protocol.VERSION, 0x83, 0)) + bytes(30))) == []
+    for version, length in ((protocol.VERSION + 1, size), (protocol.VERSION, size - 1)):
+        assert decoder.feed(protocol.framed(bytes((version, code, 0)) + bytes(length))) == []
     assert (decoder.n_bad, decoder.n_foreign) == (0, 2)
+    [known] = decoder.feed(protocol.framed(bytes((protocol.VERSION, code, 0)) + bytes(size)))
+    assert known.name == "status"
 
 
 @pytest.mark.parametrize(

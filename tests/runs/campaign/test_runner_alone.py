@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from hil.errors import ConfigError
 from hil.record.append_log import AppendLog
 from hil.runs import session
 from hil.runs.campaign.plan import Trial
@@ -94,3 +95,41 @@ def test_a_plant_is_carried_on_only_while_neither_it_nor_the_period_changes():
     other = bench.system(config("a", 0.002))
     assert other is not first
     assert bench.system(config("b", 0.002)) is not other
+
+
+def test_a_cut_attempt_without_a_recording_has_no_rows_and_one_with_it_is_repaired(
+    runner, monkeypatch
+):
+    runner.folder.joinpath("trials").mkdir()
+    runner.folder.joinpath("trials/3.h5").write_bytes(b"")
+    repaired = []
+    monkeypatch.setattr(f"{Runner.__module__}.recover", repaired.append)
+    monkeypatch.setattr(f"{Runner.__module__}.describe", lambda path: {"rows": 7})
+    for trial in (1, 3):
+        runner._log.add(
+            {"kind": "begin", "trial": trial, "attempt": 1, "file": f"trials/{trial}.h5", "utc": ""}
+        )
+    runner._settle()
+    cut = [e for e in runner._log.entries if e["kind"] == "cut"]
+    assert [(e["trial"], e["rows"], e["error"]) for e in cut] == [(1, None, ""), (3, 7, "")]
+    assert repaired == [runner.folder / "trials/3.h5"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("fingerprint", "other", "holds another campaign, or gains.toml or a configuration has ch"),
+        ("backend", "bench", "began with backend bench, not sim: use the same option"),
+        ("clock", "real", "began with clock real, not None: use the same option"),
+        ("rehearsal", True, "began with rehearsal True, not False: use the same option"),
+    ],
+)
+def test_a_journal_is_continued_only_by_its_own_campaign_in_its_own_way(runner, key, value, said):
+    runner.campaign.path, runner.campaign.fingerprint = "gains.toml", lambda: "own"
+    head = {"fingerprint": "own", "backend": "sim", "clock": None, "rehearsal": False}
+    runner._log.entries[0].update(head)
+    runner._begin()
+    assert runner._log.entries[-1]["kind"] == "session"
+    runner._log.entries[0][key] = value
+    with pytest.raises(ConfigError, match=f"^{runner.folder}: {said}"):
+        runner._begin()
