@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 import h5py
+import licences
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -39,6 +40,7 @@ def pages() -> dict[str, str]:
         "command-line.md": command_line(),
         "configuration.md": configuration(),
         "campaign.md": campaign(),
+        "licences.md": licences.page(),
         "python.md": python(),
         "recordings-columns.md": columns(),
     }
