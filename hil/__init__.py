@@ -1,7 +1,7 @@
 """Hardware-in-the-loop control and data acquisition for cellular actuator arrays.
 
-Public: `open_run`, `load`, `run`, `simulate`, `campaign` and `figure` here, and `hil.models`; the
-rest is private.
+Public: `open_run`, `load`, `run`, `runs`, `simulate`, `campaign` and `figure` here, and
+`hil.models`; the rest is private.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
     from hil.experiment.loaded import Experiment
 
-__all__ = ["campaign", "figure", "load", "open_run", "run", "simulate"]
+__all__ = ["campaign", "figure", "load", "open_run", "run", "runs", "simulate"]
+
+
+def __getattr__(name: str) -> object:
+    """`runs` is the package of that name, which can be called."""
+    if name != "runs":
+        raise AttributeError(f"module 'hil' has no attribute '{name}'")
+    from importlib import import_module
+
+    return import_module("hil.runs")
 
 
 def load(path: str | Path, sets: tuple[str, ...] = (), **changes: object) -> Experiment:

@@ -21,6 +21,7 @@ EXTRAS = {
     "sweep": "campaigns and topologies on a cluster",
     "tune": "campaigns that tune their controllers",
     "bodies": "the study of the body, against another program",
+    "catalogue": "finding runs (hil runs)",
     "control": "models for python-control",
     "crate": "export of a data set for publication",
     "figures": "styles of journals for hil figure",

@@ -12,6 +12,7 @@ from typing import Any
 
 from hil import bundled_configs
 from hil.bench import board as bench_board
+from hil.bench import catalogue as bench_catalogue
 from hil.bench import daq as bench_daq
 from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
@@ -33,7 +34,7 @@ from hil.runs.recording import Output
 
 REPEATS = 5
 QUICK = ("start_up", "virtual_run", "real_time", "recorder")
-USUAL = (*QUICK, "own", "unit", "board", "daq", "window")
+USUAL = (*QUICK, "own", "unit", "board", "daq", "window", "catalogue")
 EXTENT_NAMES = ("quick", "usual", "full")
 
 
@@ -88,6 +89,7 @@ def measure(
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
+            "catalogue": lambda: bench_catalogue.measure(folder),
         } | {name: partial(_measured, part) for name, part in bench_parts().items()}
         for part in only:
             if part not in parts:
@@ -114,6 +116,7 @@ def as_text(figures: Figures) -> str:
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,
+        "catalogue": bench_catalogue.as_text,
     }
     tables |= {name: loaded(part.as_text) for name, part in bench_parts().items()
                if name in figures}  # fmt: skip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from hil.commands import calibrations, models, recordings, rig, runs, tools
+from hil.commands import calibrations, catalogue, models, recordings, rig, runs, tools
 from hil.commands.parser import Group, Parser
 
 GROUPS = (
-    ("Run and look", (runs, recordings)),
+    ("Run and look", (runs, recordings, catalogue)),
     ("Rig and calibration", (rig, calibrations)),
     ("Models and studies", (models,)),
     ("Tools", (tools,)),

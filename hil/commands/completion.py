@@ -32,6 +32,8 @@ def _completer(metavar: str) -> object:
             return lambda **_: CALIBRATIONS
         case "PART":
             return lambda **_: _bench_parts()
+        case "RIG" | "EXPERIMENT" | "SPECIMEN" | "OPERATOR" | "OUTCOME" | "CAMPAIGN" | "RUN":
+            return lambda parsed_args, **_: _of_runs(metavar.lower(), parsed_args)
         case "STUDY":
             return lambda **_: _studies()
         case "DIR":
@@ -40,6 +42,17 @@ def _completer(metavar: str) -> object:
             return FilesCompleter()
     endings = [word.rsplit(".", 1)[1] for word in metavar.split("|") if "." in word]
     return FilesCompleter(endings) if endings and "=" not in metavar else lambda **_: ()
+
+
+def _of_runs(column: str, args: argparse.Namespace) -> list[str]:
+    """Values of a column of the index; none where there is no index."""
+    from hil.errors import ConfigError
+    from hil.runs.catalogue.query import Catalogue
+
+    try:
+        return Catalogue(args.folder).names(column)
+    except ConfigError:
+        return []
 
 
 def _studies() -> list[str]:

@@ -5,7 +5,7 @@ own: JSON has the known shape, texts are texts and columns are columns. Names th
 this version pass unchecked.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -88,10 +88,31 @@ def refuse_malformed(file: h5py.File, path: Path) -> None:
         raise MalformedError(f"{path}: {one_line(what)}: {REMEDY}")
 
 
+def refuse_malformed_head(file: h5py.File, path: Path) -> None:
+    """The same of the attributes of the file alone.
+
+    Raises
+    ------
+    MalformedError
+        As `refuse_malformed`.
+    """
+    root: dict[str, Attributes] = {}
+    for what in (*_attribute_faults([("/", file)], root), *_root(root["/"])):
+        raise MalformedError(f"{path}: {one_line(what)}: {REMEDY}")
+
+
 def _faults(file: h5py.File) -> Iterator[str]:
     attributes: dict[str, Attributes] = {}
-    yield from _names(file, attributes)
-    root = attributes["/"]
+    objects: list[tuple[str, object]] = [("/", file)]
+    file.visititems(lambda name, item: objects.append((name, item)))
+    yield from _attribute_faults(objects, attributes)
+    yield from _root(attributes["/"])
+    yield from _ticks(file, attributes)
+    yield from _notes(file)
+    yield from _groups(file)
+
+
+def _root(root: Attributes) -> Iterator[str]:
     for key in REQUIRED:
         if key not in root:
             yield f"attribute '{key}' is missing"
@@ -99,18 +120,15 @@ def _faults(file: h5py.File) -> Iterator[str]:
     for key, shape in JSON.items():
         if key in root and (wrong := shapes.fault_of(root[key], shape)):
             yield f"attribute '{key}' {wrong}"
-    yield from _ticks(file, attributes)
-    yield from _notes(file)
-    yield from _groups(file)
 
 
-def _names(file: h5py.File, attributes: dict[str, dict[str, object]]) -> Iterator[str]:
+def _attribute_faults(
+    objects: Iterable[tuple[str, object]], attributes: dict[str, dict[str, object]]
+) -> Iterator[str]:
     """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these.
 
     Writes the attributes of every object to `attributes`: reading them is most of the work.
     """
-    objects: list[tuple[str, object]] = [("/", file)]
-    file.visititems(lambda name, item: objects.append((name, item)))
     for name, item in objects:
         if not _is_utf8(name):
             yield f"name {name!r} is not UTF-8"

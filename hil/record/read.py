@@ -18,9 +18,13 @@ import numpy as np
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 from hil.record import superblock
-from hil.record.content import refuse_malformed
+from hil.record.content import refuse_malformed, refuse_malformed_head
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, text_of
-from hil.record.safe_open import refuse_hostile, refuse_larger_than_memory
+from hil.record.safe_open import (
+    refuse_hostile,
+    refuse_hostile_head,
+    refuse_larger_than_memory,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,8 +40,12 @@ class DamagedError(ConfigError):
 
 
 @contextlib.contextmanager
-def open_h5(path: str | Path) -> Iterator[h5py.File]:
+def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
     """Open a recording for reading, even if it is still being written or was cut off.
+
+    Parameters
+    ----------
+    head : check only the attributes of the file, and those of its calibrations for their size
 
     Raises
     ------
@@ -63,8 +71,12 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         with _open(path) as file:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
-            refuse_hostile(file, path)
-            refuse_malformed(file, path)
+            if head:
+                refuse_hostile_head(file, path)
+                refuse_malformed_head(file, path)
+            else:
+                refuse_hostile(file, path)
+                refuse_malformed(file, path)
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -75,6 +75,32 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
     _look_at_cells(file, path)
 
 
+def refuse_hostile_head(file: h5py.File, path: Path) -> None:
+    """The same of the attributes of the file and of its calibrations alone.
+
+    Raises
+    ------
+    HostileError
+        One line, as `refuse_hostile`.
+    """
+    _look_at_attributes(file.id, "/", path)
+    group = file.get("calibration", getlink=True)
+    if group is None:
+        return
+    links = {"calibration": group}
+    if isinstance(group, h5py.HardLink) and isinstance(file["calibration"], h5py.Group):
+        channels = file["calibration"]
+        if len(channels) > OBJECTS_MAX:
+            raise HostileError(f"{path}: more than {OBJECTS_MAX} names: no run has these")
+        links |= {f"calibration/{name}": channels.get(name, getlink=True) for name in channels}
+    for name, link in links.items():
+        if not isinstance(link, h5py.HardLink):
+            raise HostileError(f"{path}: '{one_line(name)}' is a link, which leads elsewhere: a "
+                               "recording has none: take the original file")  # fmt: skip
+        _look_at_name(name.rpartition("/")[2], path)
+        _look_at_attributes(file[name].id, one_line(name), path)
+
+
 def read_max_B() -> int:
     """Memory that a reader may use: this computer's memory, or the override."""
     return _override_B() or psutil.virtual_memory().total

@@ -20,6 +20,7 @@ from hil.runs import expectations, recording
 from hil.runs import logbook as logbooks
 from hil.runs.assembly import Pipeline, build
 from hil.runs.calibration_status import CalibrationStatus, strangers
+from hil.runs.catalogue import index
 from hil.runs.opened import interrupted_by_signals, stop_on_signals
 from hil.runs.plan import Plan
 from hil.runs.recording import Output, Result
@@ -110,10 +111,11 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
                 trial = _prepared(plan, pipeline, sink, view, viewer)
                 result = _recorded(plan, trial, sink, view, timed, previous)
                 log.path = result.path
-                return result
         except ModelError as error:
             # A step of the model failed. Everything is off and the recording is kept.
             raise ConfigError(one_line(f"{config.path}: model: {error}")) from None
+    index.add(result.path)
+    return result
 
 
 def _rehearsed(plan: Plan) -> list[str]:

@@ -26,6 +26,7 @@ from hil.record.layout import LIBVER, RECORDED
 from hil.record.summary import plain, summarise
 from hil.rig.instruments import GATES
 from hil.runs.assembly import Pipeline
+from hil.runs.catalogue import index
 from hil.runs.imports.tables import MapTable
 from hil.runs.recording import model_arrays
 
@@ -111,6 +112,7 @@ def write(
             layout.finish(part, "complete", summary)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error}): choose another --out") from None
+    index.add(path)
     return Imported(path, summary, dict(facts), list(notes))
 
 

@@ -1,0 +1,98 @@
+"""`hil bench`, the index of runs: making it, adding to it, and questions to 10 000 rows of it.
+
+The recordings are one of `configs/miga6/pid.toml` under many names.
+"""
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from hil import bundled_configs
+from hil.bench.table import as_table
+from hil.config.values import Figures
+from hil.experiment.load import load
+from hil.platform.processes import PYTHON
+from hil.runs import session
+from hil.runs.catalogue import index
+from hil.runs.catalogue.query import Catalogue, Filter
+from hil.runs.plan import Plan
+from hil.runs.recording import Output
+
+RECORDINGS, TIMES, COLUMNS = 1000, 10, 80
+REPEATS = 5
+
+
+def measure(folder: Path) -> dict[str, object]:
+    """Times of the index; empty without DuckDB."""
+    if find_spec("duckdb") is None:
+        return {}
+    import duckdb
+
+    config = load(bundled_configs.root() / "configs" / "miga6" / "pid.toml")
+    recording = session.run(Plan(config), Output(out=folder / "one.h5")).path
+    runs = folder / "many"
+    _link(recording, runs / "0")
+    began = time.perf_counter()
+    Catalogue(runs, rebuild=True)
+    rebuild_s = time.perf_counter() - began
+    for i in range(1, TIMES):
+        _link(recording, runs / str(i))
+    file = runs / index.NAME / f"index-{index.VERSION}.parquet"
+    several = f"""
+        COPY (SELECT * REPLACE (i || substr(path, 2) AS path,
+                                substr(md5(i || path), 1, 16) AS identity,
+                                rms_N * (1.0 + hash(i || path) % 1000 / 1000.0) AS rms_N)
+              FROM read_parquet('{file}'), range({TIMES}) AS times(i)) TO '{file}.more'
+              (FORMAT parquet)
+    """
+    duckdb.connect().execute(several)
+    os.replace(f"{file}.more", file)
+    catalogue = Catalogue(runs)
+    columns = tuple(catalogue.columns[:COLUMNS])
+    wanted = Filter(where="rms_N < 0.02 and controller_kind = 'pid'", columns=columns)
+    return {
+        "rows": catalogue.sql("SELECT count(*) FROM runs").rows[0][0],
+        "rebuild_s": rebuild_s,
+        "filter_s": _median_s(lambda: catalogue.find(wanted)),
+        "command_s": _median_s(lambda: _command(runs)),
+        "add_s": _median_s(lambda: index.add(runs / "0" / "0.h5")),
+    }
+
+
+def _link(recording: Path, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for i in range(RECORDINGS):
+        os.link(recording, folder / f"{i}.h5")
+
+
+def _command(folder: Path) -> object:
+    words = [*PYTHON, "-m", "hil", "runs", "--folder", str(folder), "--limit", "40"]
+    return subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def _median_s(action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def as_text(figures: Figures) -> str:
+    """The figures as a table."""
+    if not figures:
+        return "index of runs: not measured without the extra 'catalogue'"
+    rows = [
+        (f"index of {RECORDINGS} recordings, from the files", f"{figures['rebuild_s']:.1f} s",
+         "below 20 s"),
+        (f"filter of {figures['rows']} runs, {COLUMNS} columns",
+         f"{1e3 * figures['filter_s']:.0f} ms", "below 50 ms"),
+        ("  hil runs, in all", f"{figures['command_s']:.2f} s", "below 0.4 s"),
+        ("  adding the row of a run", f"{1e3 * figures['add_s']:.1f} ms", "below 20 ms"),
+    ]  # fmt: skip
+    return as_table(rows)

@@ -1,0 +1,1 @@
+"""The index of a folder of recordings, and questions to it."""

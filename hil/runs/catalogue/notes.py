@@ -1,0 +1,69 @@
+"""Notes, stars and tags of runs, in `notes.jsonl` beside the recordings; no recording changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hil.errors import ConfigError
+from hil.platform.provenance import user
+from hil.record.append_log import AppendLog, read_log
+
+FILE = "notes.jsonl"
+ACTIONS = ("note", "star", "unstar", "tag", "untag")
+
+
+@dataclass
+class Remarks:
+    """What was said of one run."""
+
+    notes: list[str] = field(default_factory=list)
+    star: bool = False
+    tags: list[str] = field(default_factory=list)
+
+
+def remarks_in(folder: Path) -> dict[str, Remarks]:
+    """What was said of every run, by its identity.
+
+    Raises
+    ------
+    ConfigError
+        The file is damaged.
+    """
+    runs: dict[str, Remarks] = {}
+    for entry in read_log(folder / FILE):
+        remarks = runs.setdefault(str(entry.get("identity")), Remarks())
+        text = str(entry.get("text", ""))
+        match entry.get("action"):
+            case "note":
+                remarks.notes.append(text)
+            case "star" | "unstar" as action:
+                remarks.star = action == "star"
+            case "tag" if text not in remarks.tags:
+                remarks.tags.append(text)
+            case "untag" if text in remarks.tags:
+                remarks.tags.remove(text)
+    return runs
+
+
+def remark(folder: Path, identity: str, action: str, texts: Sequence[str]) -> None:
+    """Add a note, a star or tags to a run, or take them away; waits for other writers.
+
+    Raises
+    ------
+    ConfigError
+        An action without its text, a tag with a comma, or the file cannot be written.
+    """
+    starred = action in ("star", "unstar")
+    if starred == bool(texts):
+        what = "takes no text" if starred else "needs a text"
+        raise ConfigError(
+            f"hil runs {action}: {what}: hil runs {action} RUN{'' if starred else ' TEXT'}"
+        )
+    if action in ("tag", "untag") and any("," in text for text in texts):
+        raise ConfigError(f"hil runs {action}: a tag has no comma: give several tags as words")
+    lines = [""] if starred else [" ".join(texts)] if action == "note" else texts
+    with AppendLog(folder / FILE, wait=True) as log:
+        for text in lines:
+            log.add({"identity": identity, "action": action, "text": text, "by": user(),
+                     "utc": datetime.now(UTC).isoformat(timespec="seconds")})  # fmt: skip

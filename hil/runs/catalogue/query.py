@@ -1,0 +1,327 @@
+"""Questions to the index of a folder, in SQL that reads nothing else and changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hil.config.values import Figures
+from hil.errors import ConfigError, one_line, remedy, writing
+from hil.platform.whole_files import whole
+from hil.record.csv_text import as_line
+from hil.runs.catalogue import index
+from hil.runs.catalogue.notes import remarks_in
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+BY_NAME = ("rig", "experiment", "specimen", "operator", "outcome", "campaign")
+SHOWN = ("time_utc", "run", "rig", "experiment", "specimen", "outcome", "rms_N", "tracking_rms_N",
+         "duration_s", "star", "tags", "note", "path")  # fmt: skip
+ALWAYS = {"time_utc": "TIMESTAMP", "run": "VARCHAR", "specimen": "VARCHAR", "rms_N": "DOUBLE",
+          **dict.fromkeys(("rig", "experiment", "operator", "campaign", "error"), "VARCHAR"),
+          **dict.fromkeys(("tracking_rms_N", "duration_s"), "DOUBLE")}  # fmt: skip
+AGES = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which runs, and what of them.
+
+    Attributes
+    ----------
+    names : patterns (`*` and `?`) by column of BY_NAME
+    since, until : a date or time in UTC, or an age such as 12h, 7d, 2w; `until` a date includes it
+    where : an expression of columns, in SQL; a text may have double quotes
+    tag : only runs with this tag
+    starred : only runs with a star
+    columns : what to return; all columns if empty
+    limit : at most so many, the newest; 0 for all
+    """
+
+    names: Mapping[str, str] | None = None
+    since: str = ""
+    until: str = ""
+    where: str = ""
+    tag: str = ""
+    starred: bool = False
+    columns: Sequence[str] = ()
+    limit: int = 0
+
+
+@dataclass
+class Answer:
+    """Rows of an answer, by column."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> list[Figures]:
+        """The rows with their known values; times as ISO texts."""
+        return [
+            {
+                key: value.isoformat() if isinstance(value, datetime) else value
+                for key, value in zip(self.columns, row, strict=True)
+                if value is not None
+            }
+            for row in self.rows
+        ]
+
+    def as_csv(self) -> str:
+        """The rows as CSV; an empty field is an unknown value."""
+        lines = [self.columns, *self.rows]
+        return "".join(as_line("" if v is None else v for v in line) for line in lines)
+
+    def write_parquet(self, path: Path) -> None:
+        """Write the rows as Parquet; ConfigError if the file cannot be written."""
+        import pyarrow
+        from pyarrow import parquet
+
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.columns)
+        arrays = [pyarrow.array(column) for column in columns]
+        with writing(path), whole(path) as part:
+            parquet.write_table(pyarrow.Table.from_arrays(arrays, names=self.columns), part)
+
+
+class Catalogue:
+    """The runs below a folder, as the SQL table `runs`, newest first.
+
+    After it is made it reads and writes no file.
+
+    Attributes
+    ----------
+    noticed : what has changed in the folder since the last time
+
+    Raises
+    ------
+    ConfigError
+        DuckDB is not installed, there is no such folder, its index is of a later version, or its
+        notes are damaged.
+    """
+
+    def __init__(self, folder: Path, *, rebuild: bool = False) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise ConfigError(
+                "hil runs needs an extra: pip install 'hil-arrays[catalogue]'"
+            ) from None
+        self.folder = folder
+        self.connection: DuckDBPyConnection = duckdb.connect()
+        self.noticed = index.table_of(folder, self.connection, rebuild=rebuild)
+        self._remark()
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
+        self.columns = self._columns()
+
+    def _remark(self) -> None:
+        """Make the view `runs`: the rows with notes, stars and tags."""
+        run = self.connection.execute
+        for name, kind in ALWAYS.items():
+            if name != "run":
+                run(f"ALTER TABLE rows ADD COLUMN IF NOT EXISTS {name} {kind}")
+        run("CREATE TABLE remarks (identity VARCHAR, note VARCHAR, star BOOLEAN, tags VARCHAR)")
+        values = [
+            value
+            for identity, said in remarks_in(self.folder).items()
+            for value in (identity, "; ".join(said.notes) or None, said.star or None,
+                          ", ".join(said.tags) or None)
+        ]  # fmt: skip
+        if values:
+            run(
+                f"INSERT INTO remarks VALUES {', '.join(['(?, ?, ?, ?)'] * (len(values) // 4))}",
+                values,
+            )
+        run("CREATE VIEW runs AS SELECT left(rows.identity, 8) AS run, rows.*, note, star, tags "
+            "FROM rows LEFT JOIN remarks USING (identity)")  # fmt: skip
+
+    def _columns(self) -> list[str]:
+        return [row[0] for row in self.connection.execute("DESCRIBE runs").fetchall()]
+
+    def find(self, wanted: Filter) -> Answer:
+        """Runs by a filter, newest first.
+
+        Raises
+        ------
+        ConfigError
+            An unknown column, an expression that is none, or a date that is none.
+        """
+        return self._answer(*self._query(wanted), "--where")
+
+    def frame(self, wanted: Filter) -> Any:
+        """The same as a pandas DataFrame."""
+        return self._asked(*self._query(wanted), "where").df()
+
+    def sql(self, text: str) -> Answer:
+        """Any one SELECT.
+
+        Raises
+        ------
+        ConfigError
+            It is none, or more, or names an unknown column.
+        """
+        return self._answer(text, [], "--sql")
+
+    def one(self, name: str) -> Figures:
+        """The run of a path, of the beginning of an identity, or of a file's name.
+
+        Raises
+        ------
+        ConfigError
+            There is none, or more than one.
+        """
+        path = Path(name)
+        inside = path.resolve()
+        with_path = inside.relative_to(self.folder.resolve()).as_posix() if (
+            inside.is_relative_to(self.folder.resolve())
+        ) else name  # fmt: skip
+        found = self.connection.execute(
+            "SELECT identity, path FROM runs WHERE path IN (?, ?) "
+            "OR (length(?) >= 4 AND starts_with(identity, ?)) "
+            "OR parse_filename(path) IN (?, ? || '.h5')",
+            [name, with_path, name, name.lower(), name, name],
+        ).fetchall()
+        if not found:
+            raise ConfigError(
+                one_line(
+                    f"{name}: no such run in {self.folder}: give a path, or its 'run' of hil runs"
+                )
+            )
+        if len({identity for identity, _ in found}) > 1:
+            raise ConfigError(
+                one_line(f"{name}: several runs: {', '.join(path for _, path in found[:3])}")
+            )
+        return {"identity": found[0][0], "path": found[0][1]}
+
+    def names(self, column: str) -> list[str]:
+        """Every value of a column of texts."""
+        rows = self.connection.execute(
+            f"SELECT DISTINCT {column} FROM runs WHERE {column} IS NOT NULL"
+        )
+        return sorted(str(value) for (value,) in rows.fetchall())
+
+    def _query(self, wanted: Filter) -> tuple[str, list[object]]:
+        terms: list[str] = []
+        values: list[object] = []
+        for column, pattern in (wanted.names or {}).items():
+            terms.append(f"coalesce({column}, '') GLOB ?")
+            values.append(pattern)
+        for sign, text in ((">=", wanted.since), ("<", wanted.until)):
+            if text:
+                terms.append(f"time_utc {sign} ?")
+                values.append(_moment(text, end=sign == "<"))
+        if wanted.tag:
+            terms.append("list_contains(string_split(coalesce(tags, ''), ', '), ?)")
+            values.append(wanted.tag)
+        if wanted.starred:
+            terms.append("star")
+        if wanted.where:
+            terms.append(f"({self._expression(wanted.where)}\n)")
+        for column in wanted.columns:
+            self._refuse_unknown(column, "--columns")
+        shown = ", ".join(f'"{column}"' for column in wanted.columns) or "*"
+        query = f"SELECT {shown} FROM runs"
+        query += f" WHERE {' AND '.join(terms)}" if terms else ""
+        query += " ORDER BY time_utc DESC, path"
+        return (f"{query} LIMIT {wanted.limit}" if wanted.limit else query), values
+
+    def _expression(self, text: str) -> str:
+        """The expression; what has double quotes and is no column is a text."""
+        known = {column.casefold() for column in self.columns}
+
+        def literal(found: re.Match[str]) -> str:
+            word = found[1]
+            if word is None or word.casefold() in known:
+                return found[0]
+            return "'" + word.replace("'", "''") + "'"
+
+        return re.sub(r"'(?:[^']|'')*'|\"([^\"]*)\"", literal, text)
+
+    def _refuse_unknown(self, column: str, option: str) -> None:
+        if column.casefold() not in {known.casefold() for known in self.columns}:
+            raise ConfigError(
+                one_line(f"{option}: no column '{column}'{_near(column, self.columns)}")
+            )
+
+    def _answer(self, query: str, values: Sequence[object], option: str) -> Answer:
+        asked = self._asked(query, values, option)
+        return Answer([about[0] for about in asked.description or ()], asked.fetchall())
+
+    def _asked(self, query: str, values: Sequence[object], option: str) -> DuckDBPyConnection:
+        """The connection, which has executed a SELECT."""
+        import duckdb
+
+        try:
+            statements = self.connection.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise ConfigError(f"{option}: give one expression, or with --sql one SELECT")
+            return self.connection.execute(statements[0], list(values))
+        except duckdb.BinderException as error:
+            if unknown := re.search(r'column "([^"]+)" not found', str(error)):
+                self._refuse_unknown(unknown[1], option)
+            raise ConfigError(f"{option}: {_said(error)}") from None
+        except duckdb.Error as error:
+            raise ConfigError(f"{option}: {_said(error)}") from None
+
+
+def _near(column: str, columns: Iterable[str]) -> str:
+    """The column that was meant: one that ends so, or looks so."""
+    columns = list(columns)
+    ends = [known for known in columns if known.casefold().endswith(f"_{column.casefold()}")]
+    if ends:
+        return f": did you mean '{min(ends, key=len)}'?"
+    meant = remedy(column, columns)
+    return meant if "did you mean" in meant else ": hil runs --columns ? lists all"
+
+
+def _said(error: Exception) -> str:
+    """What DuckDB says, in one line."""
+    text = str(error).split("\n\n")[0].split("\nLINE")[0]
+    return one_line(re.sub(r"^[A-Z]\w+ Error: ", "", text).replace("\n", "; "))
+
+
+def _moment(text: str, *, end: bool) -> datetime:
+    """A time in UTC from a date, a time or an age; the end of a date that ends a span."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    if age := re.fullmatch(r"(\d{1,5})([hdw])", text):
+        return now - timedelta(**{AGES[age[2]]: int(age[1])})
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            one_line(
+                f"'{text}': no time: give 2026-10-01, 2026-10-01T09:30, or an age: 12h, 7d, 2w"
+            )
+        ) from None
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return moment + timedelta(days=1) if end and len(text) == len("2026-10-01") else moment
+
+
+def as_lines(answer: Answer, width: int | None) -> Iterator[str]:
+    """The rows as aligned text, without columns that nobody has; cut to `width` characters."""
+    keep = [i for i in range(len(answer.columns)) if any(row[i] is not None for row in answer.rows)]
+    cells = [[_shown(row[i]) for i in keep] for row in answer.rows]
+    heads = [answer.columns[i] for i in keep]
+    numbers = [all(isinstance(row[i], int | float | None) for row in answer.rows) for i in keep]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    for line in (heads, *cells):
+        text = "  ".join(
+            f"{cell:>{w}}" if right else f"{cell:<{w}}"
+            for cell, w, right in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        yield text if width is None or len(text) <= width else text[: width - 1] + "…"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    return f"{value:.4g}" if isinstance(value, float) else one_line(str(value))

@@ -1,0 +1,44 @@
+"""Recordings in a folder of their own, made of one short run with other attributes."""
+
+import json
+import os
+import shutil
+
+import h5py
+import pytest
+
+import hil
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory, configs):
+    path = tmp_path_factory.mktemp("one") / "one.h5"
+    config = hil.load(configs / "miga6/pid.toml", ("experiment.duration_s=0.05",))
+    return hil.run(config, out=path)
+
+
+@pytest.fixture
+def make(one_run, tmp_path, monkeypatch):
+    """Writes `runs/NAME`: the run with other root attributes, and `figures` of the force."""
+    monkeypatch.chdir(tmp_path)
+
+    def made(name, *, figures=None, **attributes):
+        path = tmp_path / "runs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(one_run, path)
+        with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+            for key, value in attributes.items():
+                file.attrs[key] = value
+            if figures:
+                summary = json.loads(file.attrs["summary"])
+                summary["force"] |= figures
+                file.attrs["summary"] = json.dumps(summary)
+        return path
+
+    return made
+
+
+def later(path, by_ns=1_000_000_000):
+    """Change the file's time, as an editor does."""
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + by_ns))
