@@ -8,7 +8,8 @@ from hil.commands import calibrations, catalogue, models, recordings, rig, runs,
 from hil.commands.parser import Group, Parser
 
 GROUPS = (
-    ("Run and look", (runs, recordings, catalogue)),
+    ("Run and look", (runs, recordings)),
+    ("Find and compare", (catalogue,)),
     ("Rig and calibration", (rig, calibrations)),
     ("Models and studies", (models,)),
     ("Tools", (tools,)),
