@@ -71,6 +71,7 @@ def add_to(group: Group) -> None:
         "FILE.py|MODULE",
         "run this in place of the recorded code of the same name (repeatable)",
     )
+    c.flag("--best", "compare a planner's run with the best sequence that is found for its array")
 
     c = group.add(
         export,
@@ -183,6 +184,12 @@ def replay(args: argparse.Namespace) -> int:
     code, differing = kept_code.replaced(args.run, args.code) if args.code else (None, [])
     for line in differing:
         say(line, file=sys.stderr)
+    if args.best:
+        from hil.reports.best import as_text, best_of
+
+        figures = best_of(args.run, code)
+        show(args, {"file": str(args.run), **figures}, as_text(args.run, figures))
+        return DONE
     rows, difference = replay_run(args.run, code)
     tolerance = tolerance_of(open_run(args.run))
     facts = {"file": str(args.run), "rows": rows, "identical": difference is None,

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -145,8 +146,25 @@ def tolerance_of(run: xr.Dataset) -> float:
     return 0.0 if made_on == processor() else ROUNDING
 
 
+class Replay(NamedTuple):
+    """A replay: the number of rows compared, the first difference, and what ran again."""
+
+    rows: int
+    difference: Difference | None
+    pipeline: assembly.Pipeline
+
+
 def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Difference | None]:
     """Replay a recording; returns the number of rows compared and the first difference.
+
+    Raises as `replayed`.
+    """
+    done = replayed(path, code)
+    return done.rows, done.difference
+
+
+def replayed(path: Path, code: Mapping[str, str] | None = None) -> Replay:
+    """Replay a recording.
 
     Parameters
     ----------
@@ -174,7 +192,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     tables = config.tables
     pipeline = assembly.build(Plan(config, seed=int(run.attrs["seed"])))
     if "imported" in run.attrs:
-        return run.sizes["tick"], _model_difference(run, pipeline)
+        return Replay(run.sizes["tick"], _model_difference(run, pipeline), pipeline)
     layout = pipeline.rig.layout
     if "gates" not in run.attrs:
         gates = gates_in_the_file(config.tables.devices, config.system().cell_names)
@@ -190,7 +208,7 @@ def replay(path: Path, code: Mapping[str, str] | None = None) -> tuple[int, Diff
     n_ticks = round(float(run.t_s.values[-1]) / period_s) + 1
     with plugin_code.watched(), Trial(replace(parts, n_ticks=n_ticks)) as trial:
         trial.run()
-    return comparing.rows, comparing.difference
+    return Replay(comparing.rows, comparing.difference, pipeline)
 
 
 def _model_difference(run: xr.Dataset, pipeline: assembly.Pipeline) -> Difference | None:

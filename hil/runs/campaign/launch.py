@@ -111,6 +111,7 @@ def _check_rows(campaign: Campaign) -> tuple[int, int]:
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
         names = names_of((c.name for c in frame.columns), campaign.tables.measures)
+        names = [*names, *campaign.tables.weights(trial.levels)]
         if objective is not None:
             objective.check(names)
         if ranking is not None:

@@ -194,6 +194,7 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
         if getattr(tables, key) is not None and not tables.spread:
             raise ConfigError(f"{path}: {key}: no plant is drawn: add [spread], or leave it out")
     _refuse_taken_names(path, tables)
+    _refuse_idle_factors(path, tables)
     combinations = _combinations(path, tables)
     trials = _ordered(path, tables, combinations)
     configs, wrong = {}, {}
@@ -284,6 +285,20 @@ def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
             if name in seen:
                 raise ConfigError(f"{path}: {key}.{name}: the name '{name}' is taken: change it")
             seen.add(name)
+
+
+def _refuse_idle_factors(path: Path, tables: CampaignTables) -> None:
+    """Refuse a factor that changes neither a trial nor the cost of tuning."""
+    idle = {name: table for name, table in tables.factors.items() if table.is_weight}
+    tune = tables.tune
+    priced = Objective(str(path), tune).cost.names if idle and tune else []
+    for name, table in idle.items():
+        numbers = all(type(label) in (int, float) for label in table.labels)
+        if name not in priced or not numbers:
+            raise ConfigError(
+                f"{path}: factors.{name}: give key, or tell for an instruction to the operator, or "
+                "numbers and its name in tune.cost"
+            )
 
 
 def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:

@@ -74,7 +74,8 @@ class Search:
                 runs.append(result)
                 advance(1)
                 if len(runs) == len(job.trials):
-                    tried = self._objective.of(job.number, job.setting, runs)
+                    weights = self._campaign.tables.weights(job.controller.levels)
+                    tried = self._objective.of(job.number, job.setting, weights, runs)
                     self._log.add(entry_of(job.controller, tried))
 
     def _round(self) -> list[Job]:

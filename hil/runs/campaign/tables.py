@@ -1,6 +1,7 @@
 """Tables of a campaign's file: experiments, factors, waiting rules, questions."""
 
 import re
+from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -74,7 +75,8 @@ class FactorTable(Table):
 
     `levels` is a list of values of `key`, or a table of names with the keys that each sets. `names`
     are the labels of listed levels that are lists or tables. `tell` is the instruction to the
-    operator when the level changes; it contains `{level}`.
+    operator when the level changes; it contains `{level}`. Without both, its numbers are a weight
+    that `tune.cost` names: each controller is tuned once for every weight.
     """
 
     key: str | None = None
@@ -91,8 +93,6 @@ class FactorTable(Table):
             if self.key is not None or self.names is not None:
                 raise ValueError("a table of levels sets its own keys: remove key and names")
             return self
-        if self.key is None and self.tell is None:
-            raise ValueError("give key, or tell for an instruction to the operator")
         if self.names is not None and len(self.names) != len(self.levels):
             raise ValueError(f"{len(self.names)} names for {len(self.levels)} levels")
         plain = all(isinstance(level, str | int | float) for level in self.levels)
@@ -110,6 +110,11 @@ class FactorTable(Table):
         if self.tell is not None and "{level}" not in self.tell:
             raise ValueError("tell must contain {level}")
         return self
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether it changes nothing of a trial: neither its configuration nor what is by hand."""
+        return self.key is None and self.tell is None and not isinstance(self.levels, dict)
 
     @property
     def labels(self) -> list[Any]:
@@ -295,6 +300,10 @@ class CampaignTables(Table):
     tune: TuneTable | None = None
     commission: CommissionTable | None = None
     wires_open: OpenedTable | None = None
+
+    def weights(self, levels: Mapping[str, object]) -> dict[str, Any]:
+        """The levels of a trial that are weights of the cost."""
+        return {name: levels[name] for name, of in self.factors.items() if of.is_weight}
 
     @property
     def worst_by(self) -> str | None:

@@ -97,6 +97,8 @@ def controllers_of(
         return []
     of_control = set()
     for name, table in tables.factors.items():
+        if table.is_weight:
+            of_control.add(name)
         keys = {key for label in table.labels for key in table.sets(label)}
         if any(key.startswith(CONTROLLER) or key == CONTROLLER[:-1] for key in keys):
             of_control.add(name)
@@ -174,11 +176,11 @@ class Objective:
         if self.constraint is not None:
             self.constraint.check(known, answers=True)
 
-    def of(self, number: int, setting: Setting, runs: Sequence[Figures]) -> Tried:
-        """The result of a setting from the results of its runs."""
+    def of(self, number: int, setting: Setting, weights: Levels, runs: Sequence[Figures]) -> Tried:
+        """The result of a setting from the results of its runs, at these weights of the cost."""
         costs, broken = [], 0
         for run in runs:
-            figures = run.get("figures", {})
+            figures = {**run.get("figures", {}), **weights}
             cost = self.cost.value(figures)
             costs.append(math.inf if cost is None else float(cost))
             kept = self.constraint is None or self.constraint.value(figures) is True

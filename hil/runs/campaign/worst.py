@@ -38,7 +38,8 @@ def worst_of(campaign: Campaign, p: Progress) -> list[int]:
     for trial in campaign.trials:
         end = p.ends.get(trial.number)
         if end is not None and end["outcome"] in ("complete", "tripped"):
-            value = ranking.value(end["figures"])
+            weights = campaign.tables.weights(trial.levels)
+            value = ranking.value({**end["figures"], **weights})
             badness = inf if end["outcome"] == "tripped" or value is None else value
             values.setdefault(trial.combination, []).append((-badness, trial.number))
     return sorted(number for of in values.values() for _, number in sorted(of)[:n])

@@ -305,5 +305,6 @@ CONTROLLERS = {
     "optimal": ControllerKind(
         OptimalTable, _build_recruitment, _check_recruitment, plan_bounds,
         estimator=wire_estimator, longest_wait_s=_optimal_wait_s, modulates=_modulates,
+        sections="hil.reports.best:sections",
     ),
 }  # fmt: skip

@@ -166,6 +166,7 @@ WRONG = [
         "not of one size: 2 at 50.0, 1 at 100.0",
     ),
     ({"factors": {"a": {"levels": [1.0]}}}, {}, "give key, or tell for an instruction"),
+    ({"factors": {"a": {"levels": ["x"]}}}, {}, "numbers and its name in tune.cost"),
     ({"factors": {"a": {"key": "k", "levels": []}}}, {}, "at least one level"),
     ({"factors": {"a": {"key": "k", "levels": [1.0, 1.0]}}}, {}, "is listed twice"),
     ({"factors": {"a": {"key": "k", "levels": [[1.0], [2.0]]}}}, {}, "need names"),

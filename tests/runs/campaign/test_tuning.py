@@ -115,7 +115,10 @@ def test_a_cost_that_is_no_number_of_measures_is_one_line(text, said):
 def write(tmp_path, configs):
     """The file of a campaign of short runs of six cells, tuned."""
 
-    def written(tune=LIMITED, parameter="low = 0.1\nhigh = 10.0", factors="", budget=5):
+    def written(
+        tune=LIMITED, parameter="low = 0.1\nhigh = 10.0", factors="", budget=5,
+        cost="abs(force_N) + 0.1 * abs(measured_N)",
+    ):  # fmt: skip
         path = tmp_path / "tune.toml"
         path.write_text(
             f"""
@@ -138,7 +141,7 @@ take = "mean"
 column = "force_measured_N"
 take = "mean"
 [tune]
-cost = "abs(force_N) + 0.1 * abs(measured_N)"
+cost = "{cost}"
 budget = {budget}
 plants = 2
 {tune}
@@ -228,6 +231,22 @@ def test_factors_that_do_not_change_the_controller_share_one_setting(write):
     assert [str(one) for one in campaign.controllers] == ["pid, k_i 1.0", "pid, k_i 2.0"]
     trials = campaign.tuning_trials(campaign.controllers[1])
     assert [(t.levels["limit"], t.levels["k_i"]) for t in trials] == [(7.0, 2.0), (8.0, 2.0)] * 2
+
+
+def test_each_controller_is_tuned_once_for_every_weight_of_the_cost(write, tmp_path):
+    """A cost that is the weight and no more: every setting costs the weight."""
+    path = write(
+        factors="[factors.weight]\nlevels = [2.0, 3]\n", budget=2,
+        cost="weight + 0.0 * measured_N",
+    )  # fmt: skip
+    campaign = load_campaign(path)
+    assert [str(one) for one in campaign.controllers] == ["pid, weight 2.0", "pid, weight 3"]
+    assert main(["campaign", str(path), "--out", str(tmp_path / "out")]) == 0
+    tried = [e for e in read_log(tmp_path / "out/journal.jsonl") if e["kind"] == "tried"]
+    assert sorted((e["controller"], e["cost"]) for e in tried) == [
+        (0, 2.0), (0, 2.0), (1, 3.0), (1, 3.0)
+    ]  # fmt: skip
+    assert [row["weight"] for row in rows_of(tmp_path / "out")] == ["2.0", "3", "2.0", "3"]
 
 
 @pytest.mark.parametrize(

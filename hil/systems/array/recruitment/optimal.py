@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Mask
 from hil.mechanics.system import Drive
 from hil.systems.array.model.prediction import Prediction, free_response
 from hil.systems.array.recruitment.planner import LevelTable, Planner
@@ -130,8 +130,9 @@ class PlannedCells(ABC):
         if applies:
             self.late = not self._search.finished
             self._apply(t_s, estimate.usable)
-        if poses:
-            self._pose(t_s, estimate)
+        if poses:  # a switch of this tick cannot be reported yet
+            reported = (self._held.on > 0).astype(np.uint8) if applies else estimate.cells
+            self._pose(t_s, estimate, reported)
         if searches:
             self._search.search(self._rules.levels_per_tick)
         cells[:] = self._held.on
@@ -141,8 +142,8 @@ class PlannedCells(ABC):
         """Switch cells as the first block of the plan says."""
 
     @abstractmethod
-    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
-        """Start the search for the next plan."""
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
+        """Start the search for the next plan; `reported` are the cells on."""
 
 
 class Optimal(PlannedCells):
@@ -181,9 +182,9 @@ class Optimal(PlannedCells):
         _apply(self._table.kind, plan - self._n_on, self._plain, t_s, usable)
         self.demand_N = float(plan @ self._table.gain_N)
 
-    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
         counts = self._n_on, self._n_of, self._locked
-        _count(self._table.kind, self._plain, t_s, estimate.cells, estimate.usable, counts)
+        _count(self._table.kind, self._plain, t_s, reported, estimate.usable, counts)
         free_response(self._prediction, estimate.x, estimate.theta, self._on, self._y, self._work)
         self._y += estimate.disturbance_N
         for j, after_s in enumerate(self._times_s):

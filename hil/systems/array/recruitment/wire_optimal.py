@@ -57,9 +57,9 @@ class WireOptimal(PlannedCells):
         _apply(self._planner.plan, t_s, usable, self._plain, self._steps_min)
         self.demand_N = float(self._static_gains_N @ self._on)
 
-    def _pose(self, t_s: float, estimate: ArrayEstimate) -> None:
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
         assert estimate.wires is not None  # the estimator has learned them
-        _lock(self._plain, t_s, estimate.cells, estimate.usable, self._locked)
+        _lock(self._plain, t_s, reported, estimate.usable, self._locked)
         wires = estimate.wires.look()
         self._static_gains_N[:] = wires[1]
         rules = self._rules

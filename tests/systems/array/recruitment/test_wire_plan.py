@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import NoReference
 from hil.errors import ModelError
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.systems.array.model import cells
@@ -13,6 +15,7 @@ from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules
 from hil.systems.array.recruitment.wire_plan import PlanGrid, PlanPrices, WirePlanner
 from hil.systems.array.wires.cells import wire_model
 
@@ -240,3 +243,29 @@ def test_a_cell_whose_search_is_always_cut_off_leaves_the_others_theirs():
 def test_cells_that_are_no_wires_are_refused():
     with pytest.raises(ModelError, match="some cells are wires and some are not"):
         wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0)], SHARES)
+
+
+def test_a_plan_applied_as_the_next_is_posed_is_not_taken_back():
+    """With a budget of a whole plan both are in one tick, before any board could report."""
+    posed = []
+
+    class Search:
+        n_looked_at, finished = 0, True
+
+        def search(self, n_steps):
+            pass
+
+    class Planned(PlannedCells):
+        def _apply(self, t_s, usable):
+            self._held.on[:] = 1.0
+
+        def _pose(self, t_s, estimate, reported):
+            posed.append(reported.tolist())
+
+    rules = PlanRules(5, 5, 1, 0.0, 0.0, 0.01)
+    planned = Planned(rules, Search(), np.zeros(2), NoReference())
+    off, cells = np.zeros(2, dtype=np.uint8), np.zeros(2)
+    for tick in range(6):
+        planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
+    assert posed == [[0, 0], [1, 1]]
+    assert cells.tolist() == [1.0, 1.0]

@@ -1,0 +1,67 @@
+"""`hil replay --best`: a planner's run against the best sequence found for its array as learned."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hil
+from hil.__main__ import main
+from hil.reports import best
+from hil.reports.run_report import write_report
+
+QUICK = (
+    "experiment.duration_s=3.5", "loop.period_s=0.01", "controller.plan_s=0.25",
+    "controller.budget_s=0.05", "devices.board.every=1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ran(configs, tmp_path_factory):
+    """A planner's run whose plant is its model but for one wire's force."""
+    path = tmp_path_factory.mktemp("best") / "run.h5"
+    config = hil.load(configs / "wires4/follow.toml", QUICK)
+    return hil.run(config, out=path)
+
+
+def test_the_best_sequence_is_no_worse_and_the_report_says_how_far_the_run_was(ran, capsys):
+    assert main(["replay", "--best", str(ran), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    own, found = figures["own"]["error_rms_N"], figures["best"]["error_rms_N"]
+    assert found <= own
+    assert list(figures["swapped"]) == ["as it was", "noise", "knowledge", "price", "search"]
+    for swapped in figures["swapped"].values():
+        assert swapped["error_rms_N"] >= 0.5 * found
+    page = write_report(ran)[1].read_text()
+    assert "Distance from the best sequence" in page
+    assert f"{own / found:.2f} times the error of the best sequence found" in page
+
+
+def test_another_controllers_run_and_a_short_one_are_refused_in_one_line(configs, tmp_path, capsys):
+    sets = ["--set", "experiment.duration_s=0.1", "--out", str(tmp_path / "run.h5")]
+    assert main(["run", str(configs / "miga6/pid.toml"), *sets]) == 0
+    capsys.readouterr()
+    assert main(["replay", "--best", str(tmp_path / "run.h5")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_report_says_what_to_run_for_the_distance(ran):
+    other = ran.with_name("other.h5")
+    other.write_bytes(ran.read_bytes())
+    [section] = best.sections(hil.open_run(other))
+    assert section.sentences == ["Not computed yet: hil replay --best other.h5, then report."]
+
+
+def test_powers_keep_the_last_state_that_is_known():
+    cells = np.array([[0, 1], [1, 255], [255, 0], [1, 0]])
+    assert best._powers({"cells_reported": cells}, modulated=False).tolist() == [
+        [1, 1], [1, 0], [1, 0]
+    ]  # fmt: skip
+
+
+def test_the_mean_of_a_residual_leaves_out_what_is_missing():
+    """Of a ramp the mean around each value is the value; at a gap, of its neighbours."""
+    ramp = np.arange(9.0)
+    assert best._smooth(ramp, 3)[1:-1] == pytest.approx(ramp[1:-1])
+    ramp[4] = np.nan
+    assert best._smooth(ramp, 3)[3:6] == pytest.approx([2.5, 4.0, 5.5])
