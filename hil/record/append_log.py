@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, one_line, writing
@@ -23,6 +23,26 @@ class HeldError(ConfigError):
     """Another process writes to the file."""
 
 
+class Place(NamedTuple):
+    """The end of a line: bytes before it, checksum of the entries so far, and of those bytes."""
+
+    size_B: int = 0
+    crc: int = 0
+    bytes_crc: int = 0
+
+    def moved(self, line: bytes, crc: int) -> "Place":
+        """The end of the next line."""
+        return Place(self.size_B + len(line), crc, zlib.crc32(line, self.bytes_crc))
+
+    def is_of(self, data: bytes) -> bool:
+        """Whether a log's content is unchanged up to here."""
+        size_B = self.size_B
+        return len(data) >= size_B and zlib.crc32(memoryview(data)[:size_B]) == self.bytes_crc
+
+
+START = Place()
+
+
 class AppendLog:
     """An open append-only log, locked against other processes until it is closed.
 
@@ -30,10 +50,12 @@ class AppendLog:
     ----------
     path : the file; it and its folder are created if missing
     wait : wait until another process releases it; else HeldError
+    after : read only the lines after this place, which the caller knows
 
     Attributes
     ----------
     entries : content of the file, line by line, without the checksums
+    place : its end
     torn : its last line was cut off and has been removed
 
     Raises
@@ -44,7 +66,7 @@ class AppendLog:
         The file cannot be written, or is damaged before its last line.
     """
 
-    def __init__(self, path: Path, *, wait: bool = False) -> None:
+    def __init__(self, path: Path, *, wait: bool = False, after: Place = START) -> None:
         self.path = path
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,13 +77,14 @@ class AppendLog:
             self._file.close()
             raise HeldError(f"{path}: another process writes to it: let it end first") from None
         try:
-            self.entries, whole_B, self._crc = _parsed(path, path.read_bytes())
+            self._file.seek(after.size_B)
+            self.entries, self.place = parsed(path, self._file.read(), after)
         except BaseException:
             self._file.close()
             raise
-        self.torn = whole_B < path.stat().st_size
+        self.torn = self.place.size_B < path.stat().st_size
         if self.torn:
-            self._file.truncate(whole_B)
+            self._file.truncate(self.place.size_B)
 
     def __enter__(self) -> "AppendLog":
         return self
@@ -78,9 +101,9 @@ class AppendLog:
             The disk is full; the existing lines stay intact.
         """
         text = json.dumps(entry, allow_nan=False)
-        crc = zlib.crc32(text.encode(), self._crc)
+        crc = zlib.crc32(text.encode(), self.place.crc)
         line = (json.dumps({**entry, "crc": crc}, allow_nan=False) + "\n").encode()
-        before_B = os.fstat(self._file.fileno()).st_size
+        before_B = self.place.size_B
         try:
             self._file.write(line)
             self._file.flush()
@@ -88,7 +111,7 @@ class AppendLog:
         except OSError as error:
             self._file.truncate(before_B)
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
-        self._crc = crc
+        self.place = self.place.moved(line, crc)
         self.entries.append(json.loads(text))
 
 
@@ -101,32 +124,39 @@ def read_log(path: Path) -> list[Entry]:
         The file cannot be read, or is damaged before its last line.
     """
     try:
-        return _parsed(path, path.read_bytes())[0]
+        return parsed(path, path.read_bytes())[0]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _parsed(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
-    """Entries, their size in bytes, and the checksum after the last one."""
+def parsed(path: Path, rest: bytes, after: Place = START) -> tuple[list[Entry], Place]:
+    """The entries in the rest of a log after a place, and the end of the last of them.
+
+    Raises
+    ------
+    ConfigError
+        The content is damaged before its last line.
+    """
     entries: list[Entry] = []
-    whole_B = crc = 0
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines[:-1], start=1):  # omits an incomplete last line
+    place = after
+    lines = rest.split(b"\n")
+    for i, line in enumerate(lines[:-1]):  # omits an incomplete last line
         try:
             entry = json.loads(line)
             stated = entry.pop("crc")
-            checksum = zlib.crc32(json.dumps(entry).encode(), crc)
+            checksum = zlib.crc32(json.dumps(entry).encode(), place.crc)
         except (ValueError, KeyError, AttributeError, TypeError):
             stated, checksum = 0, -1
         if stated != checksum:
-            if number == len(lines) - 1 and not lines[-1]:
+            if i == len(lines) - 2 and not lines[-1]:
                 break  # the last line, whose content did not reach the disk
+            number = path.read_bytes().count(b"\n", 0, after.size_B) + i + 1
             raise ConfigError(
                 one_line(f"{path}: line {number} is damaged, or a line before it is missing: ")
                 + "restore a copy, or move the file away"
             )
         entries.append(entry)
-        whole_B, crc = whole_B + len(line) + 1, checksum
-    return entries, whole_B, crc
+        place = place.moved(line + b"\n", checksum)
+    return entries, place

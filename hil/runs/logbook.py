@@ -6,6 +6,7 @@ with simulated boards have a separate log, below `simulated/`.
 """
 
 import contextlib
+import json
 import os
 import platform
 from collections import Counter
@@ -25,7 +26,8 @@ from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
 from hil.platform.processes import started
-from hil.record.append_log import AppendLog, Entry, read_log
+from hil.platform.whole_files import write_whole
+from hil.record.append_log import START, AppendLog, Entry, Place, parsed
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
 from hil.rig.instruments import boards_of
@@ -88,7 +90,11 @@ class Totals:
 
 
 class Logbook:
-    """The log of one specimen, in a folder."""
+    """The log of one specimen, in a folder.
+
+    Its sums up to some line are kept beside it, with the checksum of all bytes up to there: what
+    has not changed is not parsed again.
+    """
 
     def __init__(self, folder: Path, serial: str, *, simulated: bool) -> None:
         self.serial = serial
@@ -103,15 +109,26 @@ class Logbook:
         ConfigError
             The log is damaged, or of the other kind (simulated or not).
         """
-        return self._totals(read_log(self.path))
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return Totals()
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be read ({error.strerror})") from None
+        totals, place = self._kept(data)
+        entries, place = parsed(self.path, data[place.size_B :], place)
+        return self._checked(totals_of(entries, totals)) if place != START else totals
 
     def add(self, entry: Figures) -> None:
         """Append a line; waits for other writers."""
-        with AppendLog(self.path, wait=True) as log:
-            if not log.entries:
+        totals, place = self._kept(self.path.read_bytes() if self.path.exists() else b"")
+        with AppendLog(self.path, wait=True, after=place) as log:
+            if log.place == START:
                 log.add({"kind": "article", "serial": self.serial, "simulated": self.simulated})
-            self._totals(log.entries)
+            self._checked(totals_of(log.entries, totals))
+            n_known = len(log.entries)
             log.add({**entry, "utc": _now()})
+            self._keep(totals_of(log.entries[n_known:], totals), log.place)
 
     def settle(self, wires: Mapping[str, Wire]) -> None:
         """Count the runs whose process ended before it counted them."""
@@ -120,9 +137,29 @@ class Logbook:
                 self.add({"kind": "run", "run": run, "file": begun["file"], "cut": True,
                           **counted(Path(begun["file"]), wires)})  # fmt: skip
 
-    def _totals(self, entries: Sequence[Entry]) -> Totals:
-        totals = totals_of(entries)
-        if entries and totals.simulated != self.simulated:
+    @property
+    def _sums(self) -> Path:
+        return self.path.with_suffix(".sums.json")
+
+    def _keep(self, totals: Totals, place: Place) -> None:
+        sums = json.dumps({"place": place, "totals": vars(totals)})
+        with contextlib.suppress(OSError):  # a full disk: the older sums stay true
+            write_whole(self._sums, sums)
+
+    def _kept(self, data: bytes) -> tuple[Totals, Place]:
+        """Sums that were kept of this content, and the place up to which they go."""
+        try:
+            sums = json.loads(self._sums.read_text(encoding="utf-8"))
+            totals, place = Totals(**sums["totals"]), Place(*sums["place"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return Totals(), START  # none were kept, or another version's
+        if not place.is_of(data):
+            return Totals(), START
+        totals.faults = Counter(totals.faults)
+        return totals, place
+
+    def _checked(self, totals: Totals) -> Totals:
+        if totals.simulated != self.simulated:
             raise ConfigError(
                 f"{self.path}: is the logbook of {'simulated' if totals.simulated else 'real'} "
                 "runs: move it away"
@@ -130,9 +167,9 @@ class Logbook:
         return totals
 
 
-def totals_of(entries: Sequence[Entry]) -> Totals:
-    """Sum up the entries of a logbook."""
-    t = Totals()
+def totals_of(entries: Sequence[Entry], before: Totals | None = None) -> Totals:
+    """Sum up the entries of a logbook, into the sums before them if there are any."""
+    t = before or Totals()
     for entry in entries:
         match entry["kind"]:
             case "article":

@@ -1,6 +1,5 @@
 """Logbooks on the terminal: their text, and entries made by hand."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 from hil.config.files import read_merged
@@ -65,7 +64,7 @@ def write(books: list[Logbook], cell: str | None, note: str) -> None:
 
 def as_json(book: Logbook) -> dict[str, object]:
     totals = book.totals()
-    return {"file": str(book.path), **asdict(totals), "open": list(totals.open.values())}
+    return {"file": str(book.path), **vars(totals), "open": list(totals.open.values())}
 
 
 def as_text(book: Logbook) -> str:

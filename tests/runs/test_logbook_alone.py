@@ -12,7 +12,8 @@ from hil.loop import loop
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.guard import FAULTS
-from hil.record import layout
+from hil.record import append_log, layout
+from hil.record.append_log import AppendLog
 from hil.runs import logbook
 from hil.runs.logbook import Logbook, Wire
 
@@ -198,7 +199,7 @@ def test_a_run_is_announced_before_it_begins_and_counted_once_however_it_ends(tm
         run()
     totals = book.totals()
     assert (totals.runs, totals.open, totals.cells["a"]["on_s"]) == (1, {}, 2.0)
-    assert [e["cut"] for e in logbook.read_log(book.path) if e["kind"] == "run"] == [False]
+    assert [e["cut"] for e in append_log.read_log(book.path) if e["kind"] == "run"] == [False]
     with logbook.kept(None, None, path):
         pass
     assert book.totals().runs == 1
@@ -212,15 +213,19 @@ def test_a_run_that_was_killed_is_counted_by_the_next_one(tmp_path):
     book.settle({})
     totals = book.totals()
     assert (totals.runs, list(totals.open), totals.cells["b"]["on_s"]) == (1, ["y"], 1.5)
-    assert [e["cut"] for e in logbook.read_log(book.path) if e["kind"] == "run"] == [True]
+    assert [e["cut"] for e in append_log.read_log(book.path) if e["kind"] == "run"] == [True]
 
 
 def test_the_line_at_a_start_names_the_cells_that_were_used_most(tmp_path):
     book = Logbook(tmp_path, "S", simulated=False)
     assert logbook.opening(book) == f"specimen S: its first run in {tmp_path / 'S.jsonl'}"
     book.add(ran("1", {}))
-    assert logbook.read_log(book.path)[0] == {"kind": "article", "serial": "S", "simulated": False}
-    assert len(logbook.read_log(book.path)) == 2
+    assert append_log.read_log(book.path)[0] == {
+        "kind": "article",
+        "serial": "S",
+        "simulated": False,
+    }
+    assert len(append_log.read_log(book.path)) == 2
     assert logbook.opening(book) == "specimen S: 1 runs, 0 faults, 0 swaps"
     book.add(ran("2", {"a": A, "b": B, "c": NOTHING | {"energy_from": "z"}}, faults=["estop"]))
     book.add({"kind": "swap", "cell": "d"})
@@ -259,3 +264,72 @@ def test_only_a_process_of_this_computer_can_be_found_dead():
     gone = mine | {"pid_started": "another time"}
     assert not logbook._alive(gone)
     assert logbook._alive(gone | {"host": "another"})
+
+
+def filled(folder, n=40):
+    book = Logbook(folder, "a", simulated=False)
+    for i in range(n):
+        match i % 4:
+            case 0 | 1:
+                book.add({"kind": "begin", "run": str(i // 2), "file": "x.h5"})
+            case 2:
+                book.add(ran(str(i // 2 - 1), {"a": A, "b": B}, faults=["estop"]))
+            case 3:
+                book.add({"kind": "swap", "cell": "ab"[i % 8 // 4]})
+    return book
+
+
+@pytest.fixture
+def parsed_lines(monkeypatch):
+    """The numbers of lines that were parsed."""
+    numbers = []
+
+    def counted(*of):
+        entries, place = append_log.parsed(*of)
+        numbers.append(len(entries))
+        return entries, place
+
+    monkeypatch.setattr(logbook, "parsed", counted)
+    return numbers
+
+
+def test_what_has_not_changed_is_not_parsed_again(tmp_path, parsed_lines):
+    book = filled(tmp_path)
+    sums = book.totals()
+    assert (sums.runs, sums.faults, parsed_lines) == (10, {"estop": 10}, [0])
+    assert sums.cells["a"]["cycles"] == 30
+    with AppendLog(book.path) as log:  # by a program that keeps no sums
+        log.add({"kind": "note", "note": "n", "utc": ""})
+    assert (len(book.totals().notes), parsed_lines) == (1, [0, 1])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"place": [1, 2, 3], "totals": {}}', None])
+def test_sums_that_are_not_of_this_logbook_are_made_again(tmp_path, parsed_lines, text):
+    book = filled(tmp_path)
+    kept = tmp_path / "a.sums.json"
+    known = book.totals()
+    kept.unlink() if text is None else kept.write_text(text)
+    assert book.totals() == known
+    assert parsed_lines == [0, 41]
+    book.add({"kind": "note", "note": "n"})
+    assert (len(book.totals().notes), parsed_lines) == (1, [0, 41, 0])
+
+
+def test_older_sums_are_carried_on(tmp_path, parsed_lines):
+    book = filled(tmp_path, 20)
+    older = (tmp_path / "a.sums.json").read_bytes()
+    book.add({"kind": "note", "note": "n"})
+    known = book.totals()
+    (tmp_path / "a.sums.json").write_bytes(older)
+    assert book.totals() == known
+    assert parsed_lines == [0, 1]
+
+
+def test_damage_before_the_sums_is_found_with_its_line(tmp_path):
+    book = filled(tmp_path)
+    lines = book.path.read_bytes().split(b"\n")
+    lines[6] = lines[6].replace(b"begin", b"began")
+    book.path.write_bytes(b"\n".join(lines))
+    for use in (book.totals, lambda: book.add({"kind": "note", "note": "n"})):
+        with pytest.raises(ConfigError, match=r"a\.jsonl: line 7 is damaged"):
+            use()
