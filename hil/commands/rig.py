@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, path_of, print_json, show
 from hil.errors import ConfigError
 from hil.platform.terminal import say
@@ -10,6 +12,24 @@ BRING_UP = "bring-up"
 NOT_OF_BRING_UP = ("from_rig", "image", "programmer", "boot_loader", "fuses", "yes", "modules")
 OF_BRING_UP = ("by", "meter", "board", "load", "supply", "undo", "rehearse", "fault")
 
+# As `hil.procedures.new_rig.Answers` has them.
+ANSWERS = {
+    "wire": "the wire by name, such as flexinol_150_LT, or one of your wires.toml",
+    "cells": "number of cells that switch (default: 1)",
+    "wires_per_cell": "wires of one cell (default: 1)",
+    "length_m": "length of a wire, m (default: 0.1)",
+    "joined": "parallel (the default), series, antagonists, or a topology such as '-:2 | &3:-1'",
+    "against": "fixed (the default), spring or weight",
+    "mass_kg": "mass of the weight, or of the slide at the spring",
+    "spring_N_per_m": "stiffness of the spring",
+    "switches": "board, arduino, card (lines of an NI card) or device (your own)",
+    "measures": "an NI product such as USB-6009, labjack-T7, futek, phidget or indicator",
+    "capacity_N": "capacity of the force transducer, N (default: 10)",
+    "cut": "what cuts the power at a trip: supply (that hil commands), card, labjack or none",
+    "supply_V": "voltage of the cells' supply (default: chosen)",
+    "supply_current_max_A": "current limit of the supply, or its fuse, A (default: chosen)",
+}
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +37,18 @@ if TYPE_CHECKING:
 
 def add_to(group: Group) -> None:
     """Add these commands."""
+    c = group.add(
+        new,
+        "describe your own rig: written, checked, drawn, simulated",
+        "hil new rig my_rig --wire flexinol_100_HT --cells 4 --against spring --switches arduino "
+        "--measures labjack-T7 --cut labjack",
+    )
+    c.add_argument("what", choices=("rig",))
+    c.path("folder", "DIR", "folder of the rig, such as configs/mine")
+    c.path("--answers", "FILE.toml", "take the answers from this file; options replace them")
+    for key, about in ANSWERS.items():
+        c.value(f"--{key.replace('_', '-')}", "VALUE", about)
+
     c = group.add(devices, "list boards, cards and supplies", "hil devices --identify")
     c.flag("--identify", "open every serial port and read its identity")
 
@@ -92,6 +124,21 @@ def add_to(group: Group) -> None:
             default="emulated", choices=("emulated", "sim"))  # fmt: skip
     c.value("--seed", "N", "of --rehearse: which cell has the fault (default: 0)", type=int,
             default=0)  # fmt: skip
+
+
+def new(args: argparse.Namespace) -> int:
+    from hil.procedures.new_rig import asked, make
+
+    given = {key: text for key in ANSWERS if (text := getattr(args, key)) is not None}
+    if not given and args.answers is None:
+        say(f"{args.folder}: what is on the bench? Enter takes the value in [ ].", file=sys.stderr)
+    try:
+        answers = asked(given, args.answers, input)
+    except EOFError:
+        raise ConfigError("hil new rig: an answer is missing: give options, or --answers") from None
+    made = make(args.folder, answers)
+    show(args, made.facts, made.as_text())
+    return DONE
 
 
 def devices(args: argparse.Namespace) -> int:

@@ -22,6 +22,8 @@ NoOutputs = Annotated[dict[Name, ActuatorTable], Field(max_length=0)]
 OneForce = Annotated[dict[Name, ForceReadingTable], Field(min_length=1, max_length=1)]
 Input = Annotated[int, Field(ge=0, le=15)]
 Ain = Annotated[str, Field(pattern="^AIN[0-9]{1,3}$")]
+Digital = Annotated[str, Field(pattern="^([FE]IO[0-7]|CIO[0-3]|MIO[0-2])$")]
+ANALOG_OF_T4 = ("FIO0", "FIO1", "FIO2", "FIO3")
 
 
 def _calibrated_itself(channels: dict[str, ForceReadingTable]) -> None:
@@ -186,10 +188,25 @@ LabJackChannel = Annotated[
 ]
 
 
+class LabJackLineTable(Table):
+    """A digital line that holds the relay in the cells' supply, and one that senses this relay.
+
+    `readback` is wired to the relay's second contact, and is high while the relay is closed.
+    """
+
+    kind: Literal["enable"]
+    terminal: Digital
+    readback: Digital
+
+
 class LabJackTable(InstrumentTable):
     """A LabJack T4, T7 or T8; its inputs are read one after the other, as fast as it answers.
 
-    `identifier` is its serial number, address or name; "ANY" takes the first one found.
+    `identifier` is its serial number, address or name; "ANY" takes the first one found. An `enable`
+    line of it switches the cells' power, as one of a card does: it goes high before the boards are
+    armed, and low when the guard trips or the run ends. A relay that does not follow its line
+    within `enable_settle_s` ends the run. The LabJack's own watchdog sets the line low when the
+    program is silent for `watchdog_s`.
     """
 
     kind: Literal["labjack"]
@@ -198,6 +215,27 @@ class LabJackTable(InstrumentTable):
     identifier: Address = "ANY"
     channels: Annotated[dict[Name, LabJackChannel], Field(min_length=1, max_length=16)]
     outputs: NoOutputs = {}
+    lines: Annotated[dict[Name, LabJackLineTable], Field(max_length=4)] = {}
+    watchdog_s: Annotated[int, Field(ge=1, le=30)] = 1
+    enable_settle_s: Annotated[float, Field(ge=0.0, le=30.0)] = 0.1
+
+    @property
+    def enable_lines(self) -> dict[str, str]:
+        return {name: f"{line.terminal} of LabJack {self.identifier}"
+                for name, line in self.lines.items()}  # fmt: skip
+
+    @model_validator(mode="after")
+    def _lines_are_apart(self) -> "LabJackTable":
+        used: set[str] = set()
+        for name, line in self.lines.items():
+            for key, terminal in (("terminal", line.terminal), ("readback", line.readback)):
+                where = f"lines.{name}.{key} = '{terminal}'"
+                if terminal in used:
+                    raise ValueError(f"{where}: is used by another line")
+                if self.model == "T4" and terminal in ANALOG_OF_T4:
+                    raise ValueError(f"{where}: is an analogue input of a T4: choose EIO4 to EIO7")
+                used.add(terminal)
+        return self
 
 
 class RemoteInputTable(Table):

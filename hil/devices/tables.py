@@ -60,6 +60,11 @@ class DeviceTable(Table):
         """Names of the cells that it switches."""
         return ()
 
+    @property
+    def enable_lines(self) -> dict[str, str]:
+        """Its lines that switch the cells' power: where each is, by its name."""
+        return {}
+
 
 class MeasuredTable(Table):
     """A channel of a device, which measures an output of the model.
@@ -427,6 +432,11 @@ class NidaqTable(DeviceTable):
     @property
     def follows(self) -> str | None:
         return self.clock_from or self.start_from
+
+    @property
+    def enable_lines(self) -> dict[str, str]:
+        return {name: f"{self.card}/{line.terminal}"
+                for name, line in self.lines.items() if line.kind == "enable"}  # fmt: skip
 
     def clock_device(self) -> str:
         """NI's name of the device of its first analogue input, which has the sample clock."""

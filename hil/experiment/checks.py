@@ -202,8 +202,7 @@ def _terminals(cards: dict[str, NidaqTable]) -> Faults:
 def _watchdogs(cards: dict[str, NidaqTable]) -> Faults:
     """Check that a watchdog that is required has something to hold."""
     for name, card in cards.items():
-        enables = any(line.kind == "enable" for line in card.lines.values())
-        if card.watchdog == "required" and not (enables or card.outputs or card.switches):
+        if card.watchdog == "required" and not (card.enable_lines or card.outputs or card.switches):
             yield (
                 f"devices.{name}.watchdog = 'required'",
                 "the card has no output that it could switch off: add an enable line, or leave it "

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from hil.devices.board import protocol
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.loaded import Experiment
-from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of, supplies_of
 
 
@@ -13,11 +12,10 @@ def energise_plan(config: Experiment) -> list[str]:
     """Lines for the supplies, then for each switching time or the controller's bounds."""
     then = "the boards test their wires" if boards_of(config.tables.devices) else "the first tick"
     supplies = [
-        f"'{name}' ({card.card}/{line.terminal}) is high from arming until a trip or the end, "
-        f"{card.enable_settle_s:g} s before {then}"
-        for card in cards_of(config.tables.devices).values()
-        for name, line in card.lines.items()
-        if line.kind == "enable"
+        f"'{name}' ({where}) is high from arming until a trip or the end, "
+        f"{getattr(device, 'enable_settle_s', 0.0):g} s before {then}"
+        for device in config.tables.devices.values()
+        for name, where in device.enable_lines.items()
     ]
     supplies += [
         f"'{name}' ({supply.resource}) outputs {supply.voltage_V:g} V and at most "

@@ -19,7 +19,6 @@ from hil.devices.board.terminal import missing as terminal_missing
 from hil.devices.injection import Chip, FaultyGates, FaultyPort, Injection
 from hil.devices.sim.plant import Gates
 from hil.devices.tables import CellBoardTable
-from hil.rig.calibrated import cards_of
 from hil.rig.instruments import supplies_of
 from hil.rig.kinds import Built, DeviceInputs
 from hil.rig.run_tables import RigTables
@@ -112,10 +111,9 @@ def _power_of(tables: RigTables) -> tuple[str, ...]:
     return (
         *(f"'{n}' ({supply.resource})" for n, supply in supplies_of(tables.devices).items()),
         *(
-            f"enable line '{n}' ({line.terminal} of {card.card})"
-            for card in cards_of(tables.devices).values()
-            for n, line in card.lines.items()
-            if line.kind == "enable"
+            f"enable line '{name}' ({where})"
+            for device in tables.devices.values()
+            for name, where in device.enable_lines.items()
         ),
     )
 

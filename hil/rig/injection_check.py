@@ -116,8 +116,7 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
                       if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip
         return "card with an e-stop line", with_estop
     if fault.kind == "enable_stuck_low":
-        lines = [item for card in cards.values() for item in card.lines.items()]
-        return "enable line", [name for name, line in lines if line.kind == "enable"]
+        return "enable line", [name for table in devices.values() for name in table.enable_lines]
     return None
 
 

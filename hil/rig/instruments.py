@@ -82,8 +82,7 @@ def switching(devices: Mapping[str, DeviceTable]) -> dict[str, Any]:
 
 def can_be_cut(devices: Mapping[str, DeviceTable]) -> bool:
     """Whether a trip can switch the cells' supply off: by an enable line, or by the supply."""
-    lines = [line for card in cards_of(devices).values() for line in card.lines.values()]
-    return bool(supplies_of(devices)) or any(line.kind == "enable" for line in lines)
+    return bool(supplies_of(devices)) or any(device.enable_lines for device in devices.values())
 
 
 def boards_of(devices: Mapping[str, DeviceTable]) -> dict[str, CellBoardTable]:

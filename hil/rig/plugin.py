@@ -19,6 +19,7 @@ from hil.devices.plugin import (
     PluginSim,
     SimPluginDevice,
 )
+from hil.devices.power_lines import Power, PoweringDevice, SimPoweringDevice
 from hil.devices.sim.plant import output_index
 from hil.plugins.code import Plugin
 from hil.rig.instruments import AMBIENT
@@ -66,7 +67,11 @@ def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
             after_s, cools_s = table.switches.dead_man_s, inputs.config.cooling_s(name)
             dead_man = DeadMan(after_s, cools_s, inputs.wait_s)
         bench = PluginBench(inputs.now_s, budget_s, chains, dead_man)
-        return PluginDevice(name, plugin, channels, place, bench), divider
+        given = (name, plugin, channels, place, bench)
+        if table.enable_lines:
+            power = Power(table.enable_lines, table.enable_settle_s, inputs.sleep_s)
+            return PoweringDevice(power, *given), divider
+        return PluginDevice(*given), divider
     simulated = [
         PluginChannel(
             channel_name, _output(channel, inputs), channel.sim.value, channel.sim.noise_rms
@@ -75,7 +80,10 @@ def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
     ]
     driven = [list(inputs.system.inputs).index(o.drives) for o in table.outputs.values()]
     sim = PluginSim(inputs.plant, driven, inputs.draws, inputs.injection)
-    return SimPluginDevice(name, plugin, simulated, place, sim), divider
+    told = (name, plugin, simulated, place, sim)
+    if table.enable_lines:
+        return SimPoweringDevice([*table.enable_lines], table.enable_settle_s, *told), divider
+    return SimPluginDevice(*told), divider
 
 
 def _output(channel: Any, inputs: DeviceInputs) -> int | None:

@@ -59,11 +59,12 @@ def failure_of(instrument):
 
 
 class Ljm:
-    """LabJack's library with one T7: LJM_OpenS, LJM_eWriteNames, LJM_eReadNames, LJM_Close."""
+    """LabJack's library with one T7, and a relay at EIO4 whose second contact is at EIO5."""
 
     def __init__(self):
-        self.volts = {"AIN0": 0.0, "AIN2": 0.0}
-        self.written, self.error, self.opened = {}, 0, None
+        self.volts = {"AIN0": 0.0, "AIN2": 0.0, "EIO4": 0.0, "EIO5": 0.0}
+        self.written, self.order, self.error, self.opened = {}, [], 0, None
+        self.welded = self.no_coil = False
 
     def LJM_OpenS(self, model, connection, identifier, handle):
         self.opened = (model, connection, identifier)
@@ -71,13 +72,20 @@ class Ljm:
         return self.error
 
     def LJM_eWriteNames(self, handle, n, names, values, _):
-        self.written = {names._obj[i].decode(): values._obj[i] for i in range(n.value)}
+        pairs = [(names._obj[i].decode(), values._obj[i]) for i in range(n.value)]
+        self.written, self.order = dict(pairs), [*self.order, *pairs]
+        self.volts |= {name: level for name, level in pairs if name in self.volts}
         return 0
 
-    def LJM_eReadNames(self, handle, n, names, values, _):
+    def LJM_eNames(self, handle, n, names, writes, numbers, values, _):
         assert handle == 7
         for i in range(n.value):
-            values._obj[i] = self.volts[names[i].decode()]
+            name = names._obj[i].decode()
+            if writes._obj[i]:
+                self.volts[name] = values._obj[i]
+            values._obj[i] = self.volts[name]
+        relay = self.volts["EIO4"] or self.welded
+        self.volts["EIO5"] = float(relay and not self.no_coil)
         time.sleep(0.001)
         return self.error
 
@@ -127,28 +135,34 @@ def test_a_labjack_that_is_unplugged_or_absent_is_one_line(ljm):
     cell = labjack()
     cell.open()
     ljm.error = errorcodes.RECONNECT_FAILED
-    assert failure_of(cell).startswith("LabJack ANY: is gone (LJM library error code 1239")
+    gone = "LabJack ANY: is gone (Address -1, LJM library error code 1239"
+    assert failure_of(cell).startswith(gone)
     cell.close()
     ljm.error = errorcodes.DEVICE_NOT_FOUND
     with pytest.raises(DeviceError, match=r"LabJack ANY: cannot be opened \(LJM .* code 1227"):
         labjack().open()
 
 
-def test_a_labjack_in_a_rig_gives_newtons_and_metres_with_their_age(ljm, tmp_path):
+def rig_with_a_labjack(tmp_path, **more):
+    """The rig of configs/miga6 with a LabJack on the bench in place of its card."""
     rig = tomllib.loads((ROOT / "configs/miga6/rig.toml").read_text())
     force = {"terminal": "AIN0", "newtons_per_V": -2.0, "zero_V": 0.5}
     travel = {"kind": "displacement", "terminal": "AIN2", "metres_per_V": 0.001}
-    cell = {"kind": "labjack", "channels": {"force": force, "travel": travel}}
+    cell = {"kind": "labjack", "channels": {"force": force, "travel": travel}, **more}
     rig["devices"] = {"board": rig["devices"]["board"], "cell": cell}
     del rig["plant_card"], rig["model"]["arrays"]["muscle"]["record"]
     del rig["model"]["arrays"]["muscle"]["cell"]["record"]
     (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
     config = load_with(tmp_path / "rig.toml", IDLE, "test")
-    ljm.volts |= {"AIN0": -0.25, "AIN2": 3.0}
     rig = build_rig(
         config, 0, {"board": "sim", "cell": "bench"}, HostTime(time.perf_counter, time.sleep)
     )
-    frame = Frame(rig.columns)
+    return rig, Frame(rig.columns)
+
+
+def test_a_labjack_in_a_rig_gives_newtons_and_metres_with_their_age(ljm, tmp_path):
+    ljm.volts |= {"AIN0": -0.25, "AIN2": 3.0}
+    rig, frame = rig_with_a_labjack(tmp_path)
     rig.bind(frame)
     rig.open()
     rig.read(1.0)
@@ -156,6 +170,94 @@ def test_a_labjack_in_a_rig_gives_newtons_and_metres_with_their_age(ljm, tmp_pat
     assert frame.values[frame.index("force_measured_N")] == pytest.approx(1.5)
     assert frame.values[frame.index("travel_measured_m")] == pytest.approx(0.003)
     assert 0.0 < frame.values[frame.index("cell_age_s")] < WAIT_S
+
+
+def test_a_rig_has_power_by_a_labjack_once_its_relay_is_closed(ljm, tmp_path):
+    rig, frame = rig_with_a_labjack(tmp_path, lines={"power": LINE}, enable_settle_s=0.02)
+    rig.bind(frame)
+    with rig.opened():
+        assert not ljm.volts["EIO4"]
+        rig.arm()
+        assert ljm.volts["EIO4"]
+        assert rig.ready()
+        rig.commands.enabled[:] = False  # as after a trip
+        rig.write(0.0)
+        until(lambda: not ljm.volts["EIO4"])
+    assert not ljm.volts["EIO4"]
+
+
+def test_power_that_cannot_be_switched_off_is_said_at_the_end(ljm, tmp_path):
+    rig, frame = rig_with_a_labjack(tmp_path, lines={"power": LINE}, enable_settle_s=0.02)
+    rig.bind(frame)
+    rig.open()
+    rig.arm()
+    ljm.welded = True
+    with pytest.raises(DeviceError, match="LabJack ANY: EIO4 is low and EIO5 reads back high"):
+        rig.safe()
+    rig.close()
+
+
+LINE = {"kind": "enable", "terminal": "EIO4", "readback": "EIO5"}
+
+
+def labjack_with_a_relay(**more):
+    force = {"kind": "force", "terminal": "AIN0", "newtons_per_V": 2.0}
+    values = {"kind": "labjack", "channels": {"force": force}, "lines": {"power": LINE}}
+    return LabJack(LabJackTable.model_validate({"enable_settle_s": 0.02, **values, **more}))
+
+
+def test_a_labjack_holds_the_relay_of_the_cells_and_its_watchdog_lets_go(ljm):
+    cell = labjack_with_a_relay(watchdog_s=3)
+    cell.open()
+    names = [name for name, _ in ljm.order]
+    assert names[0] == "EIO4"  # low before anything else
+    assert names.index("WATCHDOG_ENABLE_DEFAULT") < names.index("WATCHDOG_TIMEOUT_S_DEFAULT")
+    assert ljm.written["WATCHDOG_ENABLE_DEFAULT"] == 1
+    assert ljm.written["WATCHDOG_TIMEOUT_S_DEFAULT"] == 3
+    # Source: T-Series Datasheet: EIO4 is line 12; 1 is an output, and of inhibit a line left alone.
+    assert ljm.written["WATCHDOG_DIO_DIRECTION_DEFAULT"] == 1 << 12
+    assert ljm.written["WATCHDOG_DIO_INHIBIT_DEFAULT"] == 0x7FFFFF - (1 << 12)
+    assert ljm.written["WATCHDOG_DIO_STATE_DEFAULT"] == 0
+    cell.hold(True)
+    until(lambda: ljm.volts["EIO4"] and cell.follows())
+    cell.hold(False)
+    until(lambda: not ljm.volts["EIO4"] and cell.follows())
+    cell.hold(True)
+    until(cell.follows)
+    cell.close()
+    assert ljm.volts["EIO4"] == 0.0
+    assert ljm.order[-2:] == [("EIO4", 0.0), ("WATCHDOG_ENABLE_DEFAULT", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [("welded", "EIO4 is low and EIO5 reads back high"),
+     ("no_coil", "EIO4 is high and EIO5 reads back low")],
+)  # fmt: skip
+def test_a_relay_that_does_not_follow_its_line_ends_reading_with_no_power(ljm, fault, line):
+    cell = labjack_with_a_relay()
+    cell.open()
+    cell.hold(True)
+    until(cell.follows)
+    setattr(ljm, fault, True)
+    if fault == "welded":
+        cell.hold(False)
+    assert line in failure_of(cell)
+    until(lambda: ljm.volts["EIO4"] == 0.0)
+    cell.close()
+
+
+def test_a_loop_that_is_silent_loses_the_power_of_a_labjack_for_good(ljm, monkeypatch):
+    cell = labjack_with_a_relay(watchdog_s=1)
+    cell.open()
+    cell.hold(True)
+    until(cell.follows)
+    monkeypatch.setattr("hil.devices.labjack.now_s", lambda: time.monotonic() + 1.5)
+    assert "the loop was silent for 1 s" in failure_of(cell)
+    ljm.volts["EIO4"] = 1.0
+    cell.hold(True)
+    until(lambda: ljm.volts["EIO4"] == 0.0)
+    cell.close()
 
 
 class Phidgets:

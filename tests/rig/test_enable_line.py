@@ -267,7 +267,7 @@ def test_a_line_that_is_stuck_low_is_named_where_a_board_finds_no_supply(
     assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("board: refused to be armed: no supply before relay K1 (0.0 V): ")
-    assert "check enable line 'feed' (port0/line1 of Dev1), its poles, the fuse" in line
+    assert "check enable line 'feed' (Dev1/port0/line1), its poles, the fuse" in line
     rows = hil.open_run(tmp_path / "run.h5")
     assert rows.attrs["outcome"] == "aborted"
     assert not rows.sizes["tick"]

@@ -4,7 +4,6 @@ Inputs: signal -> volts or counts -> delay -> first-order low-pass -> offset and
 quantisation. Outputs: value -> volts -> range -> quantisation -> value, held until the next one.
 """
 
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from hil.devices.base import ESTOP_OPEN, card_columns, card_fault, time_columns
 from hil.devices.injection import Injection
 from hil.devices.nidaq.channels import CellLine, Line, Place
 from hil.devices.nidaq.read_back import ReadBack
+from hil.devices.sim.enable import EnableLines
 from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.loop.channels import Readings
@@ -24,7 +24,6 @@ from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
 
 NOISE_BLOCK = 4096
-SETTLED_WITHIN_S = 1e-9
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,6 @@ class SimDaq:
     ) -> None:
         channels, lines, switches, place = card.channels, card.lines, card.switches, card.place
         self.name = card.name
-        self._settle_s = card.enable_settle_s
-        self._settled_s = math.inf  # time of the run at which the power has settled
-        self._t_s = 0.0
-        self._high = False
         self._plant = plant
         self._channels = channels
         self._outputs = card.outputs
@@ -140,7 +135,9 @@ class SimDaq:
         self._gate_of_line = {
             i: names.index(line.name) for i, line in enumerate(lines_in) if line.kind == "readback"
         }
-        self._lines_out = [line.name for line in lines if line.kind == "enable"]
+        out = [line.name for line in lines if line.kind == "enable"]
+        self._power = EnableLines(card.name, out, card.enable_settle_s, plant, injection)
+        self._lines_out = out
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
         self._noise = np.empty((len(channels), NOISE_BLOCK))
         self._n = 0
@@ -170,7 +167,7 @@ class SimDaq:
         return [*time_columns(self.name, simulated=True), *raw, *card]
 
     def open(self) -> None:
-        self._put_lines(False)
+        self._power.put(False)
         self._filtered = [self._input_raw(channel) for channel in self._channels]
         self._chains = [
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
@@ -200,7 +197,7 @@ class SimDaq:
         self._readings = readings
 
     def read(self, t_s: float) -> None:
-        self._t_s = t_s
+        self._power.t_s = t_s
         self._plant.report(self._readings)
         self._plant.advance(t_s)
         if self._n % NOISE_BLOCK == 0:
@@ -282,47 +279,34 @@ class SimDaq:
         if self._lines_out:
             if not commands.enabled[0]:
                 self.disable()
-            self._put_lines(self._high)
+            power = self._power
+            power.put(power.high)
             high = (1 << len(self._lines_out)) - 1 << len(self._lines_in)
             before = int(self._bits[self._lines_at]) & ~high
-            self._bits[self._lines_at] = before | (high if self._high else 0)
-
-    def _put_lines(self, high: bool) -> None:
-        """Set all enable lines high or low; a line that is stuck low stays low."""
-        self._high = high
-        for line in self._lines_out:
-            stuck = self._injection is not None and self._injection.active("enable_stuck_low", line)
-            self._plant.enable(f"{self.name}/{line}", high and not stuck)
+            self._bits[self._lines_at] = before | (high if power.high else 0)
 
     def enable(self) -> None:
         """Set the enable lines high."""
-        if self._lines_out and not self._high:
-            self._put_lines(True)
-            self._settled_s = self._t_s + self._settle_s
+        self._power.enable()
 
     def ready(self) -> bool:
         """Whether the power has settled."""
-        return not self._lines_out or self._t_s >= self._settled_s - SETTLED_WITHIN_S
+        return self._power.ready()
 
     def wait(self) -> None:
         """Skip the settling time: before the first tick no simulated time passes."""
-        if self._high:
-            self._settled_s = -math.inf
+        self._power.wait()
 
     def alive(self) -> None:
         """Do nothing: it has no watchdog."""
 
     def disable(self) -> None:
         """Set the enable lines low."""
-        self._put_lines(False)
-        self._settled_s = math.inf
+        self._power.disable()
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
         """Set the enable lines low after the boards' self-test, which needed their power."""
-        if not self._lines_out:
-            return []
-        self.disable()
-        return [f"{', '.join(self._lines_out)} high during the boards' self-test, then low"]
+        return self._power.tested()
 
     def arm(self) -> None:
         """Do nothing: outputs always follow the commands."""

@@ -2,16 +2,11 @@
 
 A wire contracts under its pull force, 172 MPa, at a constant current from air of 25 degC, until
 CONTRACTED of its austenite is there. It then cools under its bias force, 69 MPa, until 0.5 % of
-strain is missing of its 4 %, which the maker leaves out. Convection follows from the diameter,
-evaluated at the mean of wire and air,
-
-    h = Nu k / d,    Nu = 0.675 Ra^0.058 for Ra < 0.01, 1.02 Ra^0.148 above,
-    Ra = g (T - T_a) d^3 / (T_film nu^2) Pr
+strain is missing of its 4 %, which the maker leaves out. Convection follows from the diameter
+(`hil.mechanics.sma.convection`).
 
 Source
 ------
-Morgan 1975, Adv. Heat Transfer 11, 199-264, table 1 (horizontal cylinders). Air at 1 bar:
-k = 0.0262 W/m K, nu = 1.57e-5 m2/s at 300 K, in proportion to T^0.81 and T^1.7 nearby; Pr = 0.71.
 Times and currents: the maker's wire table of 90 degC wire (TCF1140), as sellers reproduce it; not
 seen in print here but for 0.10 mm.
 """
@@ -20,6 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from hil.experiment.wire_catalogue import shipped
+from hil.mechanics.sma.convection import morgan_W_per_m2_K
 from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.mechanics.sma.stressed import AS_TABULATED, advance, knots_C
 from hil.mechanics.sma.wire import E2_AT, SmaWire, wire_laws
@@ -31,11 +28,8 @@ FLEXINOL = StressLaw(
 )  # fmt: skip
 """Fitted to loops of 50 and 200 MPa, docs/wires.md."""
 MAKERS = {
-    0.025: (1425.0, 0.045, 0.15), 0.038: (890.0, 0.055, 0.20),
-    0.05: (500.0, 0.085, 0.3), 0.076: (232.0, 0.150, 0.7), 0.10: (126.0, 0.200, 0.9),
-    0.13: (75.0, 0.320, 1.4), 0.15: (55.0, 0.410, 1.7), 0.20: (29.0, 0.660, 2.7),
-    0.25: (18.5, 1.050, 4.5), 0.31: (12.2, 1.500, 6.8), 0.38: (8.3, 2.250, 8.8),
-    0.51: (4.3, 4.000, 14.0),
+    round(1e3 * w.diameter_m, 3): (w.martensite_Ohm_per_m, w.current_A, w.cools_s or 0.0)
+    for name, w in shipped().items() if name.endswith("_HT")
 }  # fmt: skip
 """By diameter in mm: Ohm/m, current in A for a contraction in CONTRACTS_S, s to cool."""
 CONTRACTS_S = 1.0
@@ -44,15 +38,6 @@ PULL_Pa, BIAS_Pa = 172e6, 69e6
 CONTRACTED, LEFT_OUT = 0.9, 0.005 / 0.04
 AIR_C, TYPICAL_C = 25.0, 100.0
 STEPS, LONGEST_S = 400, 60.0
-
-
-def morgan_W_per_m2_K(diameter_m: float, wire_C: float, air_C: float) -> float:
-    """Convection of a horizontal wire in still air; module."""
-    film_K = 0.5 * (wire_C + air_C) + 273.15
-    k, nu = 0.0262 * (film_K / 300.0) ** 0.81, 1.57e-5 * (film_K / 300.0) ** 1.7
-    Ra = 9.81 * (wire_C - air_C) * diameter_m**3 / (film_K * nu**2) * 0.71
-    Nu = 0.675 * Ra**0.058 if Ra < 0.01 else 1.02 * Ra**0.148
-    return float(Nu * k / diameter_m)
 
 
 def contracts_and_cools_s(law: StressLaw, wire: SmaWire, current_A: float) -> tuple[float, float]:

@@ -1,0 +1,128 @@
+"""Wires by name: what their maker prints of them (`wires.toml`, and a user's own)."""
+
+import tomllib
+from functools import cache
+from math import pi
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pydantic
+from pydantic import Field
+
+from hil.config.files import read_toml
+from hil.config.table import Celsius, OhmPerMetre, Positive, Table
+from hil.config.values import TomlTable
+from hil.errors import ConfigError, one_line, remedy
+from hil.mechanics.sma.convection import morgan_W_per_m2_K
+from hil.mechanics.sma.wire import SmaWire
+
+SHIPPED = Path(__file__).with_name("wires.toml")
+OWN = Path("wires.toml")
+AIR_C, HOT_C = 25.0, 100.0  # the convection is evaluated at their mean
+AUSTENITE_SHARE = SmaWire.austenite_Ohm_per_m / SmaWire.martensite_Ohm_per_m  # assumed
+
+
+class Wire(Table):
+    """A wire of a maker: `current_A` contracts it in about a second in still air.
+
+    `pull_N` is the largest force for a long life. `heating` and `cooling` are measured branches, as
+    an activation of kind "sma" has them. What is heated, and how it cools, is assumed as
+    for Flexinol (`hil.mechanics.sma.wire`).
+    """
+
+    alloy: str = ""
+    source: str
+    diameter_m: Annotated[float, Field(ge=5e-6, le=2e-3)]
+    martensite_Ohm_per_m: OhmPerMetre
+    current_A: Positive
+    pull_N: Positive
+    cools_s: Positive | None = None
+    austenite_Ohm_per_m: OhmPerMetre | None = None
+    A_s_C: Celsius = SmaWire.A_s_C
+    A_f_C: Celsius = SmaWire.A_f_C
+    M_s_C: Celsius = SmaWire.M_s_C
+    M_f_C: Celsius = SmaWire.M_f_C
+    heating: dict[str, float] | None = None
+    cooling: dict[str, float] | None = None
+
+    @property
+    def area_m2(self) -> float:
+        return pi * self.diameter_m**2 / 4.0
+
+    @property
+    def hot_Ohm_per_m(self) -> float:
+        """Of austenite; where nobody says it, the share of martensite's that Flexinol has."""
+        return self.austenite_Ohm_per_m or AUSTENITE_SHARE * self.martensite_Ohm_per_m
+
+    @property
+    def convection_W_per_m2_K(self) -> float:
+        """In still air, by Morgan (1975)."""
+        return morgan_W_per_m2_K(self.diameter_m, HOT_C, AIR_C)
+
+
+def wires(own: Path = OWN) -> dict[str, Wire]:
+    """Every wire by name: those that are shipped, then those of the user's file if there is one.
+
+    Raises
+    ------
+    ConfigError
+        A table of the user's file is not a wire.
+    """
+    return shipped() | (_of(read_toml(own), str(own)) if own.is_file() else {})
+
+
+def wire(name: str, own: Path = OWN) -> Wire:
+    """The wire of this name; ConfigError names the nearest one."""
+    known = wires(own)
+    if name not in known:
+        near = remedy(name, known)
+        raise ConfigError(f"wire = '{one_line(name)}': unknown{near}, or add it to {own}")
+    return known[name]
+
+
+def usual_Ohm_per_m(diameter_m: float) -> tuple[float, str]:
+    """What a NiTi wire of this diameter usually has in martensite, and the nearest shipped wire.
+
+    It is interpolated between the shipped wires in the logarithms of both.
+    """
+    known = sorted(
+        (w.diameter_m, w.martensite_Ohm_per_m, name)
+        for name, w in shipped().items() if name.endswith("_HT")
+    )  # fmt: skip
+    d, r = (np.log([row[i] for row in known]) for i in (0, 1))
+    at = float(np.log(diameter_m))
+    beyond = 2.0 * (float(np.clip(at, d[0], d[-1])) - at)  # in proportion to 1 / d^2
+    nearest = known[int(np.argmin(np.abs(d - at)))][2]
+    return float(np.exp(np.interp(at, d, r) + beyond)), nearest
+
+
+@cache
+def shipped() -> dict[str, Wire]:
+    """The wires that come with hil."""
+    return _of(tomllib.loads(SHIPPED.read_text(encoding="utf-8")), SHIPPED.name)
+
+
+def _alloys() -> TomlTable:
+    alloys: TomlTable = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))["alloys"]
+    return alloys
+
+
+def _of(tables: TomlTable, where: str) -> dict[str, Wire]:
+    alloys = _alloys() | tables.pop("alloys", {})
+    found = {}
+    for name, table in tables.items():
+        try:
+            if not isinstance(table, dict):
+                raise TypeError("give a table")
+            alloy = table.get("alloy", "")
+            if alloy and alloy not in alloys:
+                raise ValueError(f"alloy = '{alloy}'{remedy(alloy, alloys)}")
+            found[name] = Wire.model_validate({**alloys.get(alloy, {}), **table})
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"]))
+            raise ConfigError(one_line(f"{where}: {name}.{key}: {first['msg']}")) from None
+        except (TypeError, ValueError) as error:
+            raise ConfigError(one_line(f"{where}: {name}: {error}")) from None
+    return found
