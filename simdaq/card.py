@@ -103,27 +103,11 @@ class Card:
         """All physical channels of a kind: ai, ao, ci, co, di, do, and their ports di_port,
         do_port.
         """
-        m, own = self.model, self.name
-        if kind == "ai":
-            if m.ai is None:
-                return []
-            numbered = [f"{own}/ai{i}" for i in range(m.ai.n_channels)]
-            return numbered + [f"{own}/{extra}" for extra in m.ai.extra_channels]
-        if kind == "ao":
-            return [f"{own}/ao{i}" for i in range(m.ao.n_channels)] if m.ao else []
-        if kind in ("ci", "co"):
-            if m.counters is None or (kind == "co" and not m.counters.outputs):
-                return []
-            stem = "_ctr" if m.slots else "ctr"
-            return [f"{own}/{stem}{i}" for i in range(m.counters.n)]
-        direction, _, port_only = kind.partition("_")
-        ports = [
-            (p, port) for p, port in enumerate(m.ports)
-            if (port.input if direction == "di" else port.output)
-        ]  # fmt: skip
+        kind, _, port_only = kind.partition("_")
+        names = self.model.terminals[kind]
         if port_only:
-            return [f"{own}/port{p}" for p, _ in ports]
-        return [f"{own}/port{p}/line{i}" for p, port in ports for i in range(port.n_lines)]
+            names = tuple(dict.fromkeys(name.partition("/")[0] for name in names))
+        return [f"{self.name}/{name}" for name in names]
 
     def terminal_configurations(self, short: str) -> list[TerminalConfiguration]:
         """Ways in which an analog input can be wired, the usual one first."""

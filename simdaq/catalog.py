@@ -7,7 +7,8 @@ their sources. The product number of a simulated NI card is the one that NI MAX 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 from nidaqmx.constants import BusType, ProductCategory, UsageTypeAI, UsageTypeCI
 
+from simdaq.card_files import tables, terminals, whole
 from simdaq.errors import SetupError
 
-FOLDER = Path(__file__).parent / "cards"
 BRIDGES = (
     UsageTypeAI.BRIDGE, UsageTypeAI.FORCE_BRIDGE, UsageTypeAI.STRAIN_STRAIN_GAGE,
     UsageTypeAI.PRESSURE_BRIDGE, UsageTypeAI.TORQUE_BRIDGE,
@@ -167,6 +168,8 @@ class CardModel:
         How its lines can drive, by NI's names; the first is the default. Empty: no choice.
     pfi_ports : tuple of int
         Ports whose lines are the pins PFI0 to PFI7, PFI8 to PFI15.
+    terminals : mapping
+        Names of its physical channels by kind.
     assumed : tuple of str
         Keys whose values have no source.
     """
@@ -197,27 +200,7 @@ class CardModel:
     pfi_ports: tuple[int, ...] = ()
     assumed: tuple[str, ...] = ()
     internal_channels: tuple[str, ...] = ()
-
-
-def _tables() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for file in sorted(FOLDER.glob("*.toml")):
-        found |= tomllib.loads(file.read_text())
-    return found
-
-
-def _whole(name: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The table of a model with everything that it takes over from others."""
-    own = dict(tables[name])
-    base = own.pop("like", None)
-    if base is None:
-        return own
-    merged = _whole(base, tables)
-    merged.pop("assumed", None)
-    for key, value in own.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = {**merged[key], **value} if both else value
-    return merged
+    terminals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def _usages(names: list[str], kind: Any) -> tuple[Any, ...]:
@@ -253,6 +236,7 @@ def from_table(product: str, table: dict[str, Any]) -> CardModel:
         if "counters" in table:
             found["counters"] = _counters(table["counters"])
         found["ports"] = tuple(Port(**port) for port in table.get("ports", ()))
+        found["terminals"] = terminals(table)
         return CardModel(product=product, **found)
     except (KeyError, TypeError) as error:
         raise SetupError(f"card model {product!r}: {error}: compare with simdaq/cards") from None
@@ -266,8 +250,8 @@ def _counters(table: dict[str, Any]) -> Counters:
 @cache
 def models() -> dict[str, CardModel]:
     """All models by product name."""
-    tables = _tables()
-    return {name: from_table(name, _whole(name, tables)) for name in tables}
+    known = tables()
+    return {name: from_table(name, whole(name, known)) for name in known}
 
 
 @cache
@@ -281,11 +265,11 @@ def _of_file(path: str) -> CardModel:
     if len(own) != 1:
         raise SetupError(f"card {path}: {len(own)} tables: write one, named after the product")
     (name,) = own
-    tables = _tables() | own
+    known = tables() | own
     base = own[name].get("like")
-    if base is not None and base not in tables:
+    if base is not None and base not in known:
         raise SetupError(f"card {path}: like = {base!r} is not known")
-    return from_table(name, _whole(name, tables))
+    return from_table(name, whole(name, known))
 
 
 def model(name: str) -> CardModel:

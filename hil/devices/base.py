@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hil.calibration.signal_chain import TROUBLES
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
-from hil.loop.guard import STUCK
+from hil.loop.guard import EXPIRED, STUCK
 from hil.loop.stages import Message
 from hil.record.raw_samples import RawSamples
 
@@ -124,13 +124,14 @@ def card_columns(
     """Columns of a card in addition to its readings.
 
     The bits of `<card>_fault_bits` are an open e-stop, then the troubles of every analogue input,
-    then a stuck gate of every cell that is read back.
+    then a stuck gate of every cell that is read back, and a watchdog that has expired.
     The bits of `<card>_line_bits` are the digital lines that are high.
     """
     flags = (
         "estop_open",
         *(f"{c}_{t}" for c in analog for t in TROUBLES.values()),
         *(f"{cell}{STUCK}" for cell in read_back),
+        EXPIRED,
     )
     about = f"what is wrong with {name} at this tick"
     columns = [Column(f"{name}_fault_bits", "1", "fault", about, flags=flags, simulated=simulated)]

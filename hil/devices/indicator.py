@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from hil.errors import one_line
 
@@ -17,12 +18,13 @@ NEWTONS: Mapping[str, float] = {
     "g": 1e-3 * G_M_PER_S2, "mg": 1e-6 * G_M_PER_S2, "t": 1e3 * G_M_PER_S2, "lbf": LBF_N,
     "lb": LBF_N, "ozf": LBF_N / 16.0, "oz": LBF_N / 16.0,
 }  # fmt: skip
+OTHER_WORDS = {"lbs": "lb"}  # beside other cases, such as KG
 BAD_LINES_MAX = 20  # in a row, after which the indicator speaks another format
 LINE_MAX = 256  # bytes
 
 
 @cache
-def templates() -> Mapping[str, Mapping[str, str]]:
+def templates() -> Mapping[str, Mapping[str, Any]]:
     """Output formats by name."""
     text = (resources.files("hil.devices") / "indicators.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
@@ -33,29 +35,43 @@ class Lines:
 
     Parameters
     ----------
-    pattern : matches a whole line, with the groups `value`, and `unit` and `overload` if any
+    pattern : matches a whole line, with the groups `value`, and `unit`, `overload` and `minus` if
+        any; a line where `minus` matches is negative
     unit : unit of the readings; a line with another one is an error
     begins_whole : whether the first bytes begin a line; else those up to its end are left out,
         because the half of a number is a number
+    length : of a line, where lines have no end; 0: lines end with CR, LF or both
 
     Attributes
     ----------
     last : (force_N, t_s) of the last line; force_N is NaN on overload
+    n_lines : lines that have come
+    dropped, dropped_last : lines that the pattern does not match: their number, and the last one
     fault : why reading has ended; empty while it goes on
     """
 
-    def __init__(self, pattern: str, unit: str, *, begins_whole: bool = True) -> None:
+    def __init__(
+        self, pattern: str, unit: str, *, begins_whole: bool = True, length: int = 0
+    ) -> None:
         self._begun = begins_whole
         self._pattern = re.compile(pattern)
-        self._unit = unit
+        self._unit, self._length = unit, length
         self._rest = b""
         self._bad_lines = 0
         self.last: tuple[float, float] | None = None
-        self.fault = ""
+        self.n_lines = self.dropped = 0
+        self.dropped_last = self.fault = ""
+
+    def forget(self) -> None:
+        """Leave out the part of a line that has come."""
+        self._rest = b""
 
     def take(self, data: bytes, t_s: float) -> None:
         """Take bytes that arrived until t_s; the part of a line at their end waits for the rest."""
         *lines, self._rest = re.split(rb"[\r\n]+", self._rest + data)
+        if self._length and len(self._rest) >= self._length:
+            lines.append(self._rest[: self._length])
+            self._rest = self._rest[self._length :]
         if len(self._rest) > LINE_MAX:
             self.fault = f"sends {len(self._rest)} bytes without an end of line: check its baud"
         for line in lines:
@@ -65,11 +81,14 @@ class Lines:
                 self._parse(line.decode("latin-1").strip(" \x00"), t_s)
 
     def _parse(self, line: str, t_s: float) -> None:
+        self.n_lines += 1
         match = self._pattern.fullmatch(line)
         groups = match.groupdict() if match else {}
-        value = _number(groups.get("value", ""))
+        value = _number(groups.get("value") or "")
         if value is None and not groups.get("overload"):
             self._bad_lines += 1
+            self.dropped += 1
+            self.dropped_last = one_line(line)[:40]
             if self._bad_lines > BAD_LINES_MAX:
                 self.fault = (
                     f"sends '{one_line(line)[:40]}', which its template does not describe: choose "
@@ -77,12 +96,20 @@ class Lines:
                 )
             return
         self._bad_lines = 0
-        unit = groups.get("unit") or self._unit
+        unit = _known(groups.get("unit") or self._unit)
         if unit != self._unit:
             self.fault = f"sends '{unit}', not '{self._unit}': set unit, or the indicator's display"
             return
         overload = groups.get("overload") or value is None
-        self.last = (float("nan") if overload else value * NEWTONS[unit], t_s)  # type: ignore[operator]
+        sign = -1.0 if groups.get("minus") else 1.0
+        newtons = float("nan") if overload or value is None else sign * value * NEWTONS[unit]
+        self.last = newtons, t_s
+
+
+def _known(unit: str) -> str:
+    """The unit as `NEWTONS` has it, for one in other letters, such as KG; else the unit itself."""
+    alike = [name for name in NEWTONS if name.lower() == unit.lower()]
+    return alike[0] if len(alike) == 1 and unit not in NEWTONS else OTHER_WORDS.get(unit, unit)
 
 
 def _number(text: str) -> float | None:

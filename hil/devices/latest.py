@@ -85,6 +85,10 @@ class LatestReading(ABC, Generic[InstrumentT]):
         except Exception as error:  # every maker's library raises its own
             self.fail(f"is gone ({_said(error)}): plug it in again")
 
+    def notes(self) -> list[str]:
+        """What is to be said since the last call."""
+        return []
+
     def take(self, values: Sequence[float], t_s: float) -> None:
         """Keep a reading; t_s is the time `now_s()` of its sample."""
         self._last = tuple(values), t_s

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hil.calibration.signal_chain import Chain
 from hil.devices.base import time_columns
 from hil.devices.injection import Injection
+from hil.devices.latest import LatestReading
 from hil.devices.sim.gates import LineGates
 from hil.devices.sim.plant import SimPlant
 from hil.errors import DeviceError, PluginError
@@ -238,8 +239,10 @@ class PluginDevice:
         """Do nothing: its outputs always follow the commands."""
 
     def messages(self) -> list[Message]:
-        """Return no messages."""
-        return []
+        """What an instrument of hil has noted since the last call; a user's class tells nothing."""
+        used = getattr(self, "_used", None)
+        notes = used.notes() if isinstance(used, LatestReading) else []
+        return [Message("warning", text) for text in notes]
 
     def read(self, t_s: float) -> None:
         answer = self._take(t_s)

@@ -4,7 +4,7 @@ Every check yields one (key, text) pair for each error.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hil.control.tables import (
@@ -40,6 +40,10 @@ from hil.rig.instruments import (
     switching,
 )
 from hil.rig.run_tables import GuardTable, RigTables, RunTables
+from simdaq import card_files
+
+TERMINALS = {"ai": "analog input", "ao": "analog output", "ci": "counter", "di": "digital input",
+             "do": "digital output"}  # fmt: skip
 
 
 def plant(tables: RigTables, model: Model, plant: Model) -> Faults:
@@ -87,6 +91,7 @@ def rig(tables: RigTables, model: Model) -> Faults:
     if not signals_of(tables.devices):
         yield "devices", "no channel: nothing would be measured: add a nidaq card"
     yield from _terminals(cards)
+    yield from _offers(cards)
     yield from _watchdogs(cards)
     yield from _plugin_devices(tables, cards, model)
     yield from _supplies(tables)
@@ -197,6 +202,71 @@ def _terminals(cards: dict[str, NidaqTable]) -> Faults:
                 if entry_name in seen:
                     yield key, f"card '{seen[entry_name]}' has a channel of that name: rename one"
                 seen[entry_name] = name
+
+
+def _offers(cards: dict[str, NidaqTable]) -> Faults:
+    """Check each terminal against the list of its card's product.
+
+    A terminal of a card whose product the rig does not state must be one of any product.
+    """
+    if not cards:
+        return
+    known = card_files.tables()
+    for name, card in cards.items():
+        stated = {card.card: card.sim.product} if "product" in card.sim.model_fields_set else {}
+        products = {**stated, **card.sim.cards}
+        models = {p: card_files.whole(p, known) for p in products.values() if p in known}
+        chassis = any(model.get("slots") for model in models.values())
+        for key, product in products.items():
+            where = f"devices.{name}.sim.{'product' if key == card.card else f'cards.{key}'}"
+            if product not in known and not product.endswith(".toml"):
+                yield f"{where} = '{product}'", f"unknown{remedy(product, known)}"
+            elif models.get(product, {}).get("category") == "C_SERIES_MODULE" and not chassis:
+                yield (
+                    f"{where} = '{product}'",
+                    "is a module: name its chassis too, such as card = 'cDAQ1Mod1', "
+                    "sim.cards = {cDAQ1 = 'cDAQ-9174'}",
+                )
+        for where, kind, terminal in _asked(card):
+            device, short = card.card, terminal
+            if terminal.startswith("/"):
+                device, _, short = terminal[1:].partition("/")
+            product = products.get(device, "")
+            if product in known or not product:
+                fault = _not_offered(short, kind, product, known)
+                if fault:
+                    yield f"devices.{name}.{where} = '{terminal}'", fault
+
+
+def _not_offered(
+    terminal: str, kind: str, product: str, known: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """Why a product, or without one any product, has no such terminal; empty if it has."""
+    products = [product] if product else list(known)
+    offer = [t for p in products for t in card_files.terminals(card_files.whole(p, known))[kind]]
+    if terminal.lower() in {name.lower() for name in offer}:
+        return ""
+    what = TERMINALS[kind]
+    if not product:
+        return f"no card has this {what}: a name is such as {offer[0]}"
+    return f"{product} has no such {what}: it has " + (
+        f"{offer[0]} to {offer[-1]}" if offer else "none"
+    )
+
+
+def _asked(card: NidaqTable) -> Iterator[tuple[str, str, str]]:
+    """Key, kind and name of every terminal that a card's table names."""
+    for name, channel in card.channels.items():
+        kind = "ci" if channel.kind == "encoder" else "ai"
+        yield f"channels.{name}.terminal", kind, channel.terminal
+    for name, output in card.outputs.items():
+        yield f"outputs.{name}.terminal", "ao", output.terminal
+    for name, line in card.lines.items():
+        yield f"lines.{name}.terminal", "do" if line.kind == "enable" else "di", line.terminal
+    if card.switches is not None:
+        for way, kind, lines in (("lines", "do", card.switches.lines),
+                                 ("readback", "di", card.switches.readback)):  # fmt: skip
+            yield from ((f"switches.{way}.'{cell}'", kind, line) for cell, line in lines.items())
 
 
 def _watchdogs(cards: dict[str, NidaqTable]) -> Faults:

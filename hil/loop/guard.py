@@ -63,6 +63,7 @@ _DUTY_INVALID = _BIT["duty_invalid"]
 _CELL_ENERGY_HIGH = _BIT["cell_energy_high"]
 _UNTRUE = {CURRENT: _BIT["current_untrue"], CLAMP: _BIT["clamp_untrue"]}
 
+EXPIRED = "watchdog_expired"  # bit of a card whose watchdog holds its outputs
 STUCK = "_stuck"  # ends the bit of a cell whose line differs from its command
 NO_MODEL = -1  # column index of a channel without a model
 WATCHED = np.dtype([("column", np.int64), ("mask", np.uint64), ("fault", np.int64)])
@@ -456,6 +457,8 @@ def card_fault(bit: str) -> str:
     """The fault that a bit of a card's `<card>_fault_bits` means, by the bit's name."""
     if bit == "estop_open":
         return bit
+    if bit == EXPIRED:
+        return "device_failed"
     return "gate_stuck" if bit.endswith(STUCK) else "channel_untrue"
 
 

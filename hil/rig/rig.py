@@ -24,7 +24,7 @@ from hil.devices.tables import DeviceTable, Role
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
 from hil.loop.frame import Column, Commands, Frame, units
-from hil.loop.guard import STUCK, card_fault
+from hil.loop.guard import EXPIRED, STUCK, card_fault
 from hil.loop.stages import Message
 from hil.loop.states import States
 from hil.loop.trip_report import merged
@@ -349,13 +349,18 @@ class Rig:
             if fault == "estop_open":
                 troubles[fault] = [f"the e-stop loop that {name} reads is open"]
                 continue
+            if flag == EXPIRED:
+                text = f"{name}: its watchdog has expired and holds its outputs: the program stood"
+                troubles[fault] = [f"{text} still for longer than watchdog_s"]
+                continue
             if fault == "gate_stuck":
                 text = f"{name}: {flag.removesuffix(STUCK)} reads back another level than commanded"
                 troubles.setdefault(fault, []).append(text)
                 continue
             raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
             volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""
-            troubles.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}")
+            end = ", an end of the input's range" if flag.endswith("_at_rail") else ""
+            troubles.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}{end}")
         return troubles
 
     def tare(self, channel: str, newtons: float) -> None:

@@ -10,6 +10,7 @@ import tty
 
 import numpy as np
 import pytest
+import serial
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from hil.devices.sensor_tables import IndicatorTable
 from hil.errors import DeviceError
 
 WAIT_S = 120.0
+LBF_N = 4.4482216152605  # NIST SP 811
 AND = templates()["and"]["pattern"]
 
 
@@ -91,6 +93,26 @@ SPOKEN = [
     (templates()["number_unit"]["pattern"], "lbf", "2.5 lbf", 11.1205540),
     (templates()["number_unit"]["pattern"], "N", "- 3.5e-1 N", -0.35),
     (templates()["number"]["pattern"], "N", "  7.25", 7.25),
+    # MT-SICS Interface Command Set, "S"; manuals of Kern FKB, KFN-TM, KXS-TM, Sauter FH and Mark-10
+    # Series 4; the examples of the libraries HX711 and HX711_ADC.
+    (templates()["sics"]["pattern"], "g", "S S     100.00 g", 0.980665),
+    (templates()["sics"]["pattern"], "g", "S D     -99.97 g", -0.9803708005),
+    (templates()["kern"]["pattern"], "g", " M       12.3 g  ", 0.120621795),
+    (templates()["kern"]["pattern"], "g", "        -0.5 ", -0.004903325),
+    (templates()["kern_platform"]["pattern"], "kg", "ST,GS 1.000KG", 9.80665),
+    (templates()["kern_platform"]["pattern"], "lb", "US,GS,+01234.56  lb", 1234.56 * LBF_N),
+    (templates()["sauter"]["pattern"], "N", "0011.70", -11.70),
+    (templates()["sauter"]["pattern"], "N", "1021.15", 21.15),
+    (templates()["mark10"]["pattern"], "lbf", "-18.78 lbF", -18.78 * LBF_N),
+    (templates()["hx711"]["pattern"], "g", "Load_cell output val: 123.45", 1.21063094),
+    (
+        templates()["hx711"]["pattern"],
+        "lb",
+        "Reading: -1.5 lbs calibration_factor: -7050.0",
+        -1.5 * LBF_N,
+    ),
+    (templates()["hx711"]["pattern"], "N", "one reading:\t12.3\t| average:\t12.5", 12.3),
+    (templates()["hx711"]["pattern"], "kg", "0.250 kg", 2.4516625),
 ]
 
 
@@ -111,13 +133,105 @@ def test_the_half_of_a_first_line_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "line", [b"OL,GS,+9999999kg", b"OL,G ,+    .  kg", b"LO,NT,        kg", b"OL,+9999999E+19"]
-)
-def test_an_overload_is_no_reading(line):
-    lines = Lines(AND, "kg")
+    ("template", "line"),
+    [("and", b"OL,GS,+9999999kg"), ("and", b"OL,G ,+    .  kg"), ("and", b"LO,NT,        kg"),
+     ("and", b"OL,+9999999E+19"), ("sics", b"S +"), ("sics", b"S -"), ("kern", b"       Error"),
+     ("kern_platform", b"OL,GS,+         ")],
+)  # fmt: skip
+def test_an_overload_is_no_reading(template, line):
+    lines = Lines(templates()[template]["pattern"], "kg")
     lines.take(line + b"\r\n", 1.0)
     assert np.isnan(lines.last[0])
     assert lines.fault == ""
+
+
+def test_answers_without_an_end_of_line_are_cut_by_their_length():
+    lines = Lines(templates()["sauter"]["pattern"], "N", length=7)
+    for part, force_N in ((b"1021", None), (b".15", 21.15), (b"0011.70", -11.70)):
+        lines.take(part, 1.0)
+        assert (lines.last and lines.last[0]) == force_N
+
+
+class Port:
+    """A serial port that gives what has come; to ask it for more would block."""
+
+    def __init__(self, *chunks, answers=False):
+        self.chunks, self.answers, self.written = list(chunks), answers, []
+
+    @property
+    def in_waiting(self):
+        return len(self.chunks[0]) if self.chunks else 0
+
+    def read(self, size):
+        assert size <= max(1, self.in_waiting)
+        return self.chunks.pop(0) if self.chunks else b""
+
+    def write(self, data):
+        self.written.append(data)
+        if self.answers:
+            self.chunks.append(b"ST,GS,+0002.000 N\r\n")
+        raise serial.SerialTimeoutException("Write timeout")  # the thread waited for its turn
+
+
+def polled(template, *chunks, n=1, **more):
+    indicator = SerialIndicator(table(template=template, **more))
+    indicator._port = port = Port(*chunks, answers=bool(templates()[template]["request"]))
+    for _ in range(n):
+        indicator._poll()
+    return indicator, port
+
+
+def test_each_line_that_ends_with_cr_alone_is_taken_as_it_comes():
+    indicator, _ = polled("number_unit", b"", b"1.0 N\r", b"2.0 N\r")
+    values = []
+    for _ in range(3):
+        indicator._poll()
+        values.append(indicator._last and indicator._last[0][0])
+    assert values == [None, 2.0, 2.0]  # the first bytes may be the end of a line
+
+
+def test_a_write_that_waited_for_its_turn_is_no_fault_while_the_indicator_answers():
+    indicator, port = polled("and_request", n=3)
+    assert indicator._last[0] == (2.0,)
+    assert port.written == [b"Q\r\n"] * 3
+
+
+def test_a_request_is_repeated_after_its_answer_or_a_wait_and_not_before(monkeypatch):
+    now = [10.0]
+    monkeypatch.setattr("hil.devices.indicator_port.now_s", lambda: now[0])
+    indicator, port = polled("and_request", n=0)
+    port.answers = False
+    for waited_s, n_written in ((0.0, 1), (0.2, 1), (0.1, 2)):
+        now[0] += waited_s
+        indicator._poll()
+        assert len(port.written) == n_written
+    port.chunks.append(b"ST,GS,+0002.000 N\r\n")
+    indicator._poll()
+    indicator._poll()
+    assert len(port.written) == 3
+
+
+def test_sics_is_told_to_start_and_told_again_when_it_falls_silent(monkeypatch):
+    now = [10.0]
+    monkeypatch.setattr("hil.devices.indicator_port.now_s", lambda: now[0])
+    indicator, port = polled("sics", b"\r\n", b"S S     100.00 g\r\n", n=3, unit="g")
+    assert port.written == [b"SIR\r\n"]
+    assert indicator._last[0] == (pytest.approx(0.980665),)
+    now[0] += 1.5
+    indicator._poll()
+    assert port.written == [b"SIR\r\n"] * 2
+
+
+def test_lines_left_out_are_counted_and_said_at_the_first_the_tenth_and_so_on():
+    noise = [b"zero set\r\n1.0 N\r\n"] * 12
+    indicator, _ = polled("number_unit", b"\r\n", *noise, n=2)
+    assert indicator.notes() == [
+        "1 lines left out that its template does not describe, the last 'zero set'"
+    ]
+    assert indicator.notes() == []
+    for _ in range(11):
+        indicator._poll()
+    assert indicator.notes()[0].startswith("12 lines left out")
 
 
 def test_another_unit_ends_reading_and_is_named():
@@ -208,7 +322,7 @@ def test_a_port_that_does_not_exist_and_one_that_is_silent_are_one_line(far_end,
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"template": "mettler"}, "choose and, and_request"),
+        ({"template": "mettler"}, "choose and, and_request, .*, sics, sics_request, kern"),
         ({"unit": "stone"}, "choose N, mN"),
         ({"pattern": "(["}, "not a regular expression"),
         ({"pattern": "[0-9]+"}, r"needs a group \(\?P<value>"),

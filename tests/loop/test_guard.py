@@ -422,9 +422,10 @@ def test_a_condition_lasts_from_the_tick_that_first_saw_it_however_many_were_mis
 
 
 def test_a_bit_trips_by_its_name_wherever_it_stands_in_its_word():
-    shuffled = ("x_at_rail", "y_frozen", "estop_open")
+    shuffled = ("x_at_rail", "y_frozen", "estop_open", "watchdog_expired")
     layout = RigLayout((), (), (), ("card",), 0)
-    for bit, wanted in ((0, "channel_untrue"), (1, "channel_untrue"), (2, "estop_open")):
+    faults = ("channel_untrue", "channel_untrue", "estop_open", "device_failed")
+    for bit, wanted in enumerate(faults):
         frame = row_of(layout, Column("card_fault_bits", "1", "fault", "", flags=shuffled))
         guard = fresh_without_channels()
         guard.bind(frame, layout, *layout.bind(frame))

@@ -339,7 +339,7 @@ def test_devices_that_sample_faster_than_the_loop_are_found_with_their_samples()
 
 
 def card_rig():
-    flags = ("estop_open", "m1_stuck", "f_at_rail", "g_frozen")
+    flags = ("estop_open", "m1_stuck", "f_at_rail", "g_frozen", "watchdog_expired")
     rig, _, (card,) = rig_of("card", layout=RigLayout(FORCES, (), (), ("card",), 0))
     card.columns = [
         Column("f.raw_V", "V", "measured", ""),
@@ -356,14 +356,26 @@ def card_rig():
     [
         (0, {}),
         (1, {"estop_open": ["the e-stop loop that card reads is open"]}),
-        (4, {"channel_untrue": ["card: f_at_rail (9.99 V)"]}),
+        (4, {"channel_untrue": ["card: f_at_rail (9.99 V), an end of the input's range"]}),
         (8, {"channel_untrue": ["card: g_frozen"]}),
+        (
+            16,
+            {
+                "device_failed": [
+                    "card: its watchdog has expired and holds its outputs: the program stood still "
+                    "for longer than watchdog_s"
+                ]
+            },
+        ),
         (2, {"gate_stuck": ["card: m1 reads back another level than commanded"]}),
         (
             15,
             {
                 "estop_open": ["the e-stop loop that card reads is open"],
-                "channel_untrue": ["card: f_at_rail (9.99 V)", "card: g_frozen"],
+                "channel_untrue": [
+                    "card: f_at_rail (9.99 V), an end of the input's range",
+                    "card: g_frozen",
+                ],
                 "gate_stuck": ["card: m1 reads back another level than commanded"],
             },
         ),

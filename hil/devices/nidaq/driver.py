@@ -33,6 +33,7 @@ from hil.devices.nidaq.tasks import LineReader, close_all
 from hil.errors import DeviceError
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
+from hil.loop.guard import EXPIRED
 from hil.loop.stages import Message
 from hil.record.raw_samples import RawSamples
 
@@ -119,6 +120,7 @@ class NiDaq:
         self._clock_at = frame.index(f"{self.name}_t_s")
         flags = next(c.flags for c in frame.columns if c.name == f"{self.name}_fault_bits")
         self._gates.bind(flags)
+        self._expired = 1 << flags.index(EXPIRED)
         self._faults_at = frame.bit_index(f"{self.name}_fault_bits")
         self._lines_at = frame.bit_index(f"{self.name}_line_bits") if self._plan.lines else -1
         self._raw_at = [frame.index(c.raw_column) for c in self._plan.inputs]
@@ -219,7 +221,7 @@ class NiDaq:
         """Set the enable lines low; if that fails, `safe` tries again."""
         self._settled_s = math.inf
         if self._outputs is not None:
-            with said_by(self.name, "cannot be switched off"):
+            with said_by(self.name, "cannot be switched off"), self._outputs.held():
                 self._outputs.enable(False)
 
     def self_test(self, say: Callable[[str], None]) -> list[str]:
@@ -318,7 +320,7 @@ class NiDaq:
         self._t_s = t_s
         tick = round(t_s / self._period_s)
         n_periods, self._tick = tick - self._tick, tick
-        faults = 0
+        faults = self._expired if self._outputs is not None and self._outputs.expired else 0
         with said_by(self.name, "read"):
             if self._lines is not None:
                 faults |= self._take_lines(self._lines.levels())
@@ -380,7 +382,7 @@ class NiDaq:
         outputs, first = self._outputs, self._place.output
         if outputs is None:
             raise DeviceError(f"{self.name}: is not open")
-        with said_by(self.name, "write"):
+        with said_by(self.name, "write"), outputs.held():
             if not commands.enabled[0]:
                 outputs.enable(False)
                 self._settled_s = math.inf

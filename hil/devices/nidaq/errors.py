@@ -8,6 +8,8 @@ from hil.errors import DeviceError, one_line
 SAMPLES_NOT_YET_AVAILABLE = -200284
 WATCHDOG_NOT_SUPPORTED = -200662
 
+EXPIRED = frozenset({-200678, -200644, -200681, -201434, -201478})  # outputs are held, safe
+
 _RESET = (
     "its watchdog has expired: the chassis does nothing until it is reset, in NI MAX or by "
     "nidaqmx.system.Device(CHASSIS).reset_device()"
@@ -88,7 +90,7 @@ def described(error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """First line of the library's message."""
-    return (
-        one_line(str(error).strip().splitlines()[0]) if str(error).strip() else "no reason stated"
-    )
+    """First line of the library's message, with the property that it names further down."""
+    lines = str(error).strip().splitlines() or ["no reason stated"]
+    about = [line for line in lines[1:] if line.startswith("Property:")]
+    return one_line(" ".join([lines[0], *about]))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.devices.nidaq.channels import AnalogInput, CardPlan
-from hil.devices.nidaq.errors import describe
+from hil.devices.nidaq.errors import EXPIRED, describe
 from hil.devices.nidaq.tasks import close_all
 from hil.devices.nidaq.watchdog import Watchdogs
 from hil.devices.nidaq.writers import AnalogWriter, LineWriter
@@ -24,6 +24,7 @@ class Outputs:
     ----------
     enabled : whether the enable lines are high, or not known to be low
     started : whether the watchdog, if any, is running and the outputs have been switched off
+    expired : whether a watchdog was found expired: it holds the outputs in their safe states
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -33,7 +34,19 @@ class Outputs:
         self._lines: LineWriter | None = None
         self._cells: LineWriter | None = None
         self._analog: AnalogWriter | None = None
-        self.enabled = self.started = False
+        self.enabled = self.started = self.expired = False
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Outputs that an expired watchdog holds are off: no error then, but `expired`."""
+        from nidaqmx.errors import DaqError
+
+        try:
+            yield
+        except DaqError as error:
+            if error.error_code not in EXPIRED:
+                raise
+            self.expired = True
 
     def check(self) -> None:
         """Refuse a card without the watchdog that the rig requires."""
@@ -124,7 +137,8 @@ class Outputs:
             actions.append(self._analog.rest)
         for action in actions:
             try:
-                action()
+                with self.held():
+                    action()
             except DaqError as error:
                 failures.append(describe(self._name, error, "cannot be switched off"))
         self.enabled = False
