@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
+from hil.config.values import Attributes
 
 Values = TypeVar("Values", float, NDArray[np.float64])
 
@@ -51,6 +52,15 @@ class Chain:
     def linear(cls, units_per_V: float, zero_V: float) -> "Chain":
         """Value = units_per_V (V - zero_V), for a channel without a record."""
         return cls(1.0, zero_V, (0.0, units_per_V))
+
+    @classmethod
+    def recorded(cls, entry: Attributes) -> "Chain":
+        """The chain of a channel that a recording describes by these attributes."""
+        if "coefficients" in entry:
+            return cls(entry["raw_per_ratio"], entry["raw_offset"], tuple(entry["coefficients"]))
+        # A recording of a version without calibration records.
+        slope = entry["newtons_per_V"] if "newtons_per_V" in entry else entry["units_per_V"]
+        return cls.linear(slope, entry["zero_V"])
 
     @classmethod
     def conditioned(

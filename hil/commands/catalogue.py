@@ -11,6 +11,7 @@ from hil.platform.terminal import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from hil.runs.catalogue.query import Answer, Catalogue, Filter
 
@@ -48,9 +49,47 @@ def add_to(group: Group) -> None:
     c.value("--limit", "N", "the newest N, 0 for all (default: a screen)", type=count_of)
     c.add_argument("--csv", metavar="FILE", nargs="?", const="", help="as CSV, or to this file")
     c.path("--parquet", "FILE", "write them as Parquet")
+    c.value(
+        "--trend", "FIGURE", "a figure over time, with control limits, and who broke them first"
+    )
+    c.value("--by", "COLUMN", "with --trend: one trend for each of its values", default="")
+    c.path("--out", "FILE.png", "with --trend: also draw it (.png, .svg, .pdf)")
+    c.path("--page", "FILE.html", "write one page with search, sorting and thumbnails")
     c.flag("--open", "show the first of them in the window")
     c.flag("--report", "write figure and page of each, as hil report does")
     c.flag("--rebuild", "make the index again from the recordings")
+
+    c = group.add(
+        diff,
+        "say how two runs differ, and which cause changes a figure",
+        "hil diff runs/monday.h5 runs/today.h5 --page why.html",
+    )
+    c.value("runs", "RUN.h5|RUN", "two recordings: paths, or names as hil runs has them", nargs=2)
+    c.path("--folder", "DIR", "where names are looked up (default: runs)", default=path_of("runs"))
+    c.value("--figure", "NAME", "explain this one (default: that which differs most)", default="")
+    c.path("--page", "FILE.html", "also write a page")
+
+
+def diff(args: argparse.Namespace) -> int:
+    from hil.reports import diff_page
+
+    a, b = (_path(name, args.folder) for name in args.runs)
+    found = diff_page.difference(a, b, args.figure, progress=not args.json)
+    if args.page is not None:
+        diff_page.write_page(found, args.page)
+    text = "\n".join([*diff_page.lines(found), *([f"page: {args.page}"] if args.page else [])])
+    show(args, diff_page.as_dict(found), text)
+    return DONE
+
+
+def _path(name: str, folder: Path) -> Path:
+    """The recording of a path, or of a name in the index."""
+    path = path_of(name)
+    if path.exists() or path.suffix == ".h5" or not folder.is_dir():
+        return path
+    from hil.runs.catalogue.query import Catalogue
+
+    return folder / str(Catalogue(folder).one(name)["path"])
 
 
 def runs(args: argparse.Namespace) -> int:
@@ -71,10 +110,25 @@ def runs(args: argparse.Namespace) -> int:
         show(args, {"columns": catalogue.columns}, "\n".join(catalogue.columns))
         return DONE
     wanted = _filter(args, catalogue)
+    if args.trend is not None:
+        return _trend(args, catalogue, wanted)
     answer = catalogue.find(wanted) if args.sql is None else catalogue.sql(args.sql)
-    if args.open or args.report:
-        return _look(args, catalogue, answer)
-    _print(args, catalogue, answer)
+    if args.open or args.report or args.page is not None:
+        return _look(args, answer)
+    _print(args, answer)
+    return DONE
+
+
+def _trend(args: argparse.Namespace, catalogue: Catalogue, wanted: Filter) -> int:
+    """Print a trend, and draw it."""
+    from hil.reports import trend
+
+    found = trend.trends(catalogue, wanted, args.trend, args.by)
+    lines = [line for one in found for line in one.lines()]
+    if args.out is not None:
+        trend.save(found, args.trend, args.out)
+        lines.append(f"figure: {args.out}")
+    show(args, trend.as_dict(found, args.trend), "\n".join(lines))
     return DONE
 
 
@@ -99,7 +153,7 @@ def _filter(args: argparse.Namespace, catalogue: Catalogue) -> Filter:
     columns = () if args.columns == "*" or (data and args.columns is None) else SHOWN
     if args.columns not in (None, "*"):
         columns = tuple(name.strip() for name in args.columns.split(",") if name.strip())
-    screen = 0 if data or args.report or not sys.stdout.isatty() else _screen()[1] - 4
+    screen = 0 if data or args.report or args.page or not sys.stdout.isatty() else _screen()[1] - 4
     return Filter(
         names={name: text for name in BY_NAME if (text := getattr(args, name)) is not None},
         since=args.since, until=args.until, where=args.where, tag=args.tag, starred=args.starred,
@@ -108,14 +162,20 @@ def _filter(args: argparse.Namespace, catalogue: Catalogue) -> Filter:
     )  # fmt: skip
 
 
-def _look(args: argparse.Namespace, catalogue: Catalogue, answer: Answer) -> int:
-    """Open the first run in the window, or write the reports of all."""
+def _look(args: argparse.Namespace, answer: Answer) -> int:
+    """Open the first run in the window, or write the reports or the page of all."""
     if "path" not in answer.columns:
-        raise ConfigError("--open, --report: with --sql select the column 'path'")
+        raise ConfigError("--open, --report, --page: give them the column 'path'")
     at = answer.columns.index("path")
     paths = [args.folder / str(row[at]) for row in answer.rows]
     if not paths:
-        raise ConfigError("--open, --report: no such run")
+        raise ConfigError("--open, --report, --page: no such run")
+    if args.page is not None:
+        from hil.reports.runs_page import write_page
+
+        write_page(args.folder, answer, args.page)
+        show(args, {"page": str(args.page), "count": len(paths)}, f"page: {args.page}")
+        return DONE
     if args.open:
         from hil.platform.window import open_window, require_window
 
@@ -129,7 +189,7 @@ def _look(args: argparse.Namespace, catalogue: Catalogue, answer: Answer) -> int
     return DONE
 
 
-def _print(args: argparse.Namespace, catalogue: Catalogue, answer: Answer) -> None:
+def _print(args: argparse.Namespace, answer: Answer) -> None:
     if args.parquet is not None:
         answer.write_parquet(args.parquet)
     if args.csv is not None:

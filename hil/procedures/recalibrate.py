@@ -148,7 +148,7 @@ def _readings(
         return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
     raw_unit = entry.get("raw_unit", "V")
     raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
-    old = _old_chain(entry)
+    old = Chain.recorded(entry)
     if isinstance(record, Source):
         values = dict(zip(record.names, record.values.tolist(), strict=True))
         units_per_V, zero_V = linear_of(values, entry)
@@ -170,14 +170,6 @@ def _readings(
         )
         old = Chain(old.raw_per_ratio, old.offset, old.coefficients, zero)
     return new.value(raw) - _tared(run, place, old, new, period_s), messages
-
-
-def _old_chain(entry: Attributes) -> Chain:
-    if "coefficients" in entry:
-        return Chain(entry["raw_per_ratio"], entry["raw_offset"], tuple(entry["coefficients"]))
-    # A recording of a version without calibration records.
-    slope = entry["newtons_per_V"] if "newtons_per_V" in entry else entry["units_per_V"]
-    return Chain.linear(slope, entry["zero_V"])
 
 
 def _beyond(record: Calibration, chain: Chain, raw: NDArray[np.float64]) -> list[str]:

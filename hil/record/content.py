@@ -59,7 +59,8 @@ ROOT: Mapping[str, Kind] = {
     **dict.fromkeys(("backend", "clock", "experiment", "experiment_as_run", "experiment_file",
                      "experiment_name", "force_signal", "operator", "outcome", "simulated",
                      "software", "summary", "recalibrated", "ambient_from", "imported", "untold",
-                     "configuration_sha256", "model_sha256", "plant_sha256"), TEXT),
+                     "configuration_sha256", "model_sha256", "plant_sha256", "campaign", "injected",
+                     "article"), TEXT),
     "created_utc": TIME,
     "seed": SEED,
     "ambient_C": NUMBER,
@@ -67,7 +68,8 @@ ROOT: Mapping[str, Kind] = {
 }  # fmt: skip
 REQUIRED = ("created_utc", "experiment_file", "experiment_name", "clock", "seed", "software")
 JSON = {"software": shapes.SOFTWARE, "summary": shapes.SUMMARY, "recalibrated": shapes.RECALIBRATED,
-        "imported": shapes.IMPORTED}  # fmt: skip
+        "imported": shapes.IMPORTED, "campaign": shapes.CAMPAIGN,
+        "injected": shapes.INJECTED}  # fmt: skip
 COLUMN = dict.fromkeys(("units", "role", "description", "source"), TEXT) | {
     "place": WHOLE, "flags": TEXTS, "missing": WHOLE,
 }  # fmt: skip

@@ -70,6 +70,8 @@ IMPORTED = Table(
     ("imported_utc", "files", "columns", "measured_known"),
 )
 _HISTORY = dict.fromkeys(("from", "sha256", "channel", "was", "with"), TEXT)
+CAMPAIGN = Table({"name": TEXT, "trial": NUMBER})
+INJECTED = List(Table({"kind": TEXT, "device": TEXT}, ("kind", "at_s"), NUMBER))
 RECALIBRATED = List(Table(_HISTORY | {"software": SOFTWARE}, ("from", "channel", "was", "with")))
 
 

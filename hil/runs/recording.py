@@ -127,6 +127,9 @@ def contents_of(
     alike = simulated and tables.plant.kind == tables.model.kind
     if alike and (untold := config.kind.untold(tables.model, tables.plant)):
         known["untold"] = "; ".join(untold)
+    if plan.injection is not None:
+        faults = [fault.model_dump(exclude_none=True) for fault in plan.injection.faults]
+        known["injected"] = json.dumps(faults)
     if config.force_signal:
         known["force_signal"] = config.force_signal
     return layout.Contents(

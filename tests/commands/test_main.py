@@ -13,7 +13,7 @@ from hil.platform.terminal import say
 
 GROUPS = {
     "Run and look": "run check campaign test gui report figure import replay export verify recover",
-    "Find and compare": "runs",
+    "Find and compare": "runs diff",
     "Rig and calibration": "new devices board calibrate recalibrate logbook",
     "Models and studies": "model topologies identify study",
     "Tools": "doctor bench simboard simdaq examples completion",

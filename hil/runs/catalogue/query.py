@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 BY_NAME = ("rig", "experiment", "specimen", "operator", "outcome", "campaign")
 SHOWN = ("time_utc", "run", "rig", "experiment", "specimen", "outcome", "rms_N", "tracking_rms_N",
          "duration_s", "star", "tags", "note", "path")  # fmt: skip
-ALWAYS = {"time_utc": "TIMESTAMP", "run": "VARCHAR", "specimen": "VARCHAR", "rms_N": "DOUBLE",
-          **dict.fromkeys(("rig", "experiment", "operator", "campaign", "error"), "VARCHAR"),
-          **dict.fromkeys(("tracking_rms_N", "duration_s"), "DOUBLE")}  # fmt: skip
+ALWAYS = {
+    "time_utc": "TIMESTAMP",
+    "simulated": "BOOLEAN",
+    **dict.fromkeys(("rig", "experiment", "specimen", "operator", "campaign", "error"), "VARCHAR"),
+    **dict.fromkeys(("rms_N", "tracking_rms_N", "duration_s"), "DOUBLE"),
+}
 AGES = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -122,8 +125,7 @@ class Catalogue:
         """Make the view `runs`: the rows with notes, stars and tags."""
         run = self.connection.execute
         for name, kind in ALWAYS.items():
-            if name != "run":
-                run(f"ALTER TABLE rows ADD COLUMN IF NOT EXISTS {name} {kind}")
+            run(f"ALTER TABLE rows ADD COLUMN IF NOT EXISTS {name} {kind}")
         run("CREATE TABLE remarks (identity VARCHAR, note VARCHAR, star BOOLEAN, tags VARCHAR)")
         values = [
             value

@@ -15,7 +15,7 @@ from hil.record.read import attributes_of, experiment_in, open_h5
 ENDS_B = 2**20
 LIST_MAX = 200
 UNREADABLE = "unreadable"
-IDENTITY = ("created_utc", "experiment", "seed", "backend", "imported")
+IDENTITY = ("created_utc", "experiment", "seed", "backend", "imported", "recalibrated")
 
 
 def row_of(folder: Path, name: str) -> Figures:

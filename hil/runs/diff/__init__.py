@@ -1,0 +1,1 @@
+"""Why two recordings differ."""
