@@ -9,15 +9,14 @@ Instruments: force as a polynomial in the deflection, the reading less the readi
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
-from hil.config.values import Attributes
 
 Values = TypeVar("Values", float, NDArray[np.float64])
 
@@ -54,7 +53,7 @@ class Chain:
         return cls(1.0, zero_V, (0.0, units_per_V))
 
     @classmethod
-    def recorded(cls, entry: Attributes) -> "Chain":
+    def recorded(cls, entry: Mapping[str, Any]) -> "Chain":
         """The chain of a channel that a recording describes by these attributes."""
         if "coefficients" in entry:
             return cls(entry["raw_per_ratio"], entry["raw_offset"], tuple(entry["coefficients"]))

@@ -90,7 +90,8 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
         known = np.isfinite(y) & np.isfinite(model)
         if known.sum() < 10:
             continue
-        y, model = y[known], model[known]
+        every_s = np.arange(t_s[known][0], t_s[known][-1], period_s)  # lost ticks are no delay
+        y, model = (np.interp(every_s, t_s[known], curve[known]) for curve in (y, model))
         units = str(run[signal.measured].attrs["units"])
         noise = metrics.noise_rms(y)
         found[f"noise of {signal.name}"] = noise, SCATTER["noise"] * noise, units
@@ -121,11 +122,10 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
 
 
 def _lag_s(y: np.ndarray, model: np.ndarray, period_s: float) -> float:
-    """Delay of a curve behind another, at the largest correlation of their changes."""
+    """Delay of a curve behind another, at the largest correlation of the two."""
     n_max = max(1, min(len(y) // 4, round(LAG_MAX_S / period_s)))
-    a, b = np.gradient(y), np.gradient(model)
-    scores = [float(a[k:] @ b[: len(b) - k]) if k >= 0 else float(a[:k] @ b[-k:])
-              for k in range(-n_max, n_max + 1)]  # fmt: skip
+    lags = range(-n_max, n_max + 1)
+    scores = [np.corrcoef(*_aligned(y, model, lag))[0, 1] for lag in lags]
     return (int(np.argmax(scores)) - n_max) * period_s
 
 
