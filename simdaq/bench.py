@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from simdaq import catalog, errors, names
+from simdaq import catalog, errors, names, rules
 from simdaq.card import Card, Idle
 from simdaq.channels import Channel
 from simdaq.errors import DaqmxError, SetupError
@@ -81,6 +81,19 @@ class Bench:
         self.cards[name] = card
         card.neighbours = self.cards
         return card
+
+    def connect(self, *names: str) -> None:
+        """Lay a trigger cable (RTSI) between cards; those of one PXI chassis need none.
+
+        Raises
+        ------
+        SetupError
+            There is no such card.
+        """
+        for name in names:
+            if name not in self.cards:
+                raise SetupError(f"cable: there is no card {name!r}")
+            self.cards[name].cabled |= set(names) - {name}
 
     def feed(self, terminal: str, source: Source) -> None:
         """Wire a signal to an input.
@@ -238,7 +251,7 @@ class Bench:
             The cards cannot do what it asks, or another task holds something of it.
         """
         if task.state < VERIFIED:
-            task.verify()
+            rules.verify(task)
         if task.state < RESERVED:
             self._must_be_free(task)
             for card, resource in task.resources():

@@ -92,6 +92,7 @@ class Card:
         self.exports: dict[str, str] = {}  # signals of tasks by the pins that they go out at
         self.routed: dict[str, PulseOutput] = {}  # pins that counters put their pulses out at
         self.neighbours: dict[str, Card] = {name: self}  # all cards, for terminals of others
+        self.cabled: set[str] = set()  # devices on the same trigger cable (RTSI)
         self.stored: dict[str, object] = {}  # device properties that a program has set
         if chassis is not None:
             chassis.modules.append(self)
@@ -104,7 +105,7 @@ class Card:
         do_port.
         """
         kind, _, port_only = kind.partition("_")
-        names = self.model.terminals[kind]
+        names = self.model.terminals.get(kind, ())
         if port_only:
             names = tuple(dict.fromkeys(name.partition("/")[0] for name in names))
         return [f"{self.name}/{name}" for name in names]

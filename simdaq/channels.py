@@ -12,7 +12,7 @@ import numpy as np
 from nidaqmx.constants import TerminalConfiguration, UsageTypeAO
 from numpy.typing import NDArray
 
-from simdaq import errors, scales
+from simdaq import errors, scales, strain_gages
 from simdaq.card import Card
 from simdaq.errors import DaqmxError
 from simdaq.terminals import Output, Terminal
@@ -136,7 +136,10 @@ class AnalogInput(Channel):
         if "ai_min" not in self.properties or "ai_max" not in self.properties:
             return
         wanted = max(abs(self.properties["ai_min"]), abs(self.properties["ai_max"]))
-        if self.physical_signal or self.custom is not None or self.curve is not scales.identity:
+        if "ai_strain_gage_cfg" in self.properties:
+            wanted = max(abs(self.from_fed(wanted)), abs(self.from_fed(-wanted)))
+            self.range_ = next((r for r in ai.ranges if r >= wanted), ai.ranges[-1])
+        elif self.physical_signal or self.custom is not None or self.curve is not scales.identity:
             self.range_ = ai.ranges[-1] if not self.physical_signal else max(wanted, 1e-12)
         else:
             self.range_ = next((r for r in ai.ranges if r >= wanted * (1 - 1e-9)), ai.ranges[-1])
@@ -166,6 +169,8 @@ class AnalogInput(Channel):
         shunt = p.get("ai_bridge_shunt_cal_shunt_cal_a_actual_resistance", own)
         closed = p.get("ai_bridge_shunt_cal_enable", False)
         self.shift = arm / (4.0 * shunt + 2.0 * arm) if closed else 0.0
+        if "ai_strain_gage_cfg" in p:
+            self.curve = strain_gages.strain_of(p, ratiometric=ai.ratiometric)
 
     def verify(self) -> None:
         ai = self.card.model.ai
@@ -229,12 +234,22 @@ class AnalogInput(Channel):
         inside = np.clip(np.floor(exact), lowest, highest)
         return np.asarray(np.clip(inside, -self.top, self.top - 1))
 
+    @property
+    def at_rest(self) -> float:
+        """What the converter measures of the bridge at rest, as the program has set it."""
+        ai, p = self.card.model.ai, self.properties
+        assert ai is not None
+        volts, excitation_V = p.get("ai_bridge_initial_voltage", 0.0), p.get("ai_excit_val", 0.0)
+        if ai.ratiometric and excitation_V:
+            volts /= excitation_V
+        return float(p.get("ai_bridge_initial_ratio", 0.0) + volts)
+
     def scaled(self, raw: Any) -> Any:
         value = raw * self.lsb
         if self.curve is not scales.identity:
             p = self.properties
             gain = p.get("ai_bridge_shunt_cal_gain_adjust", 1.0)
-            value = self.curve(gain * (value - p.get("ai_bridge_initial_ratio", 0.0)))
+            value = self.curve(gain * (value - self.at_rest))
         return value if self.custom is None else self.custom.scaling(value)
 
 

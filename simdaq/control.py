@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nidaqmx.constants import SampleTimingType, Signal, TaskMode, TriggerType
 
-from simdaq import errors, names, power_up, routes
+from simdaq import errors, names, power_up, routes, rules
 from simdaq.acquisition import InputRun
 from simdaq.errors import DaqmxError
 from simdaq.inputs import wait_until_done
@@ -66,7 +66,7 @@ def task_control(system: System, *, task: int, action: int) -> None:
     elif action == TaskMode.TASK_STOP.value:
         system.stop(owner)
     elif action == TaskMode.TASK_VERIFY.value:
-        owner.verify()
+        rules.verify(owner)
     elif action == TaskMode.TASK_RESERVE.value:
         system.reserve(owner)
         owner.asked_state = max(owner.asked_state, RESERVED)

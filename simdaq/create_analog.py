@@ -11,7 +11,7 @@ from nidaqmx.constants import (
     UsageTypeAI,
 )
 
-from simdaq import names, scales, sensors
+from simdaq import names, scales, sensors, strain_gages
 from simdaq.analog_inputs import FROM_CUSTOM_SCALE, add_inputs
 from simdaq.sensors import SENSORS, Sensor
 from simdaq.system import System
@@ -108,6 +108,18 @@ create_ai_torque_bridge_table_chan = _bridge_sensor("torque", _table, TABLE)
 create_ai_torque_bridge_polynomial_chan = _bridge_sensor("torque", _polynomial, POLYNOMIAL)
 
 
+def _add_gages(
+    system: System, k: dict[str, Any], properties: dict[str, Any], *, ratiometric: bool
+) -> None:
+    """Strain gages: wired as the function says, read as the properties say from then on."""
+    add_inputs(
+        system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
+        UsageTypeAI.STRAIN_STRAIN_GAGE, properties,
+        curve=strain_gages.strain_of(properties, ratiometric=ratiometric),
+        from_fed=strain_gages.measured_of(properties, ratiometric=ratiometric),
+    )  # fmt: skip
+
+
 def _sensor(sensor: Sensor) -> Any:
     def create(system: System, **k: Any) -> None:
         units = k.get("units", 0)
@@ -118,6 +130,9 @@ def _sensor(sensor: Sensor) -> Any:
         custom = k.get("custom_scale_name", "") if units == FROM_CUSTOM_SCALE else ""
         properties["ai_custom_scale_name"] = custom
         convert = sensors.from_degC(units) if sensor.units == "ai_temp_units" else None
+        if sensor.usage is UsageTypeAI.STRAIN_STRAIN_GAGE and model is not None and model.ai:
+            _add_gages(system, k, properties, ratiometric=model.ai.ratiometric)
+            return
         add_inputs(
             system, k["task"], k["physical_channel"], k["name_to_assign_to_channel"],
             sensor.usage, properties, physical_signal=True, from_fed=convert or scales.identity,

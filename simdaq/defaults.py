@@ -116,6 +116,8 @@ PATTERNS: tuple[tuple[str, Any], ...] = (
     (r"chan\.[adc]i_data_xfer_req_cond", INPUT.ON_BOARD_MEMORY_NOT_EMPTY.value),
     (r"chan\.[ad]o_data_xfer_req_cond", OUTPUT.ON_BOARD_MEMORY_LESS_THAN_FULL.value),
     (r"chan\.ai_bridge_(poly_.*_coeff|table_.*_vals)", []),
+    (r"chan\.ai_bridge_shunt_cal_gain_adjust", 1.0),
+    (r"chan\.ai_bridge_initial_(ratio|voltage)", 0.0),
     (r"chan\.ci_prescaler", 1),
     (r"chan\.c[io]_ctr_timebase_src", "100MHzTimebase"),
     (r"chan\.c[io]_ctr_timebase_active_edge", Edge.RISING.value),

@@ -6,6 +6,7 @@ a time, `time` when an edge comes. Everything that counters measure follows from
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ Edges = Callable[[float, float], Times]
 LOGGED = 1_000_000  # pulses of a clock that others can still count
 KEPT = 256  # parts of a counter output's past that others can still see
 FOREVER_S = 1e12
+FOLDED = 1000  # edges of a part that is kept as times once it is over
+ROUNDING_S = 1e-12
 TINY = 1e-9  # of a period: forgives the rounding of times that were added up
 
 
@@ -246,7 +249,34 @@ class Joined:
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
-        self._before = {True: 0.0, False: 0.0}  # edges of parts that are forgotten
+        self._before = {True: 0.0, False: 0.0}  # edges that are forgotten
+        self._past = {True: array("d"), False: array("d")}  # edges of parts that are over
+
+    def record(self, rising: Times, falling: Times) -> None:
+        """Take edges that come after all others, as a whole, once what went on is cut."""
+        self._fold(len(self._parts))
+        if self._parts:
+            self._parts.append(_Part(EdgeList(rising.tolist(), falling.tolist()), False))
+            return
+        for edge, times in ((True, rising), (False, falling)):
+            self._past[edge].frombytes(np.asarray(times, dtype=float).tobytes())
+            surplus = len(self._past[edge]) - LOGGED
+            if surplus > LOGGED:
+                del self._past[edge][:surplus]
+                self._before[edge] += surplus
+
+    def _fold(self, n: int) -> None:
+        """Keep the edges of the first n parts as times, as far as these are over and not long."""
+        while n > 0 and self._parts[0].ended_s < np.inf:
+            oldest = self._parts[0]
+            if max(oldest.most.values()) > FOLDED:
+                return
+            for rising in (True, False):
+                k = np.arange(oldest.most[rising])
+                times = oldest.source.time(k, rising=rising != oldest.inverted)
+                self._past[rising].frombytes(np.asarray(times, dtype=float).tobytes())
+            self._parts.pop(0)
+            n -= 1
 
     def cut(self, t_s: float) -> None:
         """End what goes on, after the edges up to and including t_s."""
@@ -255,6 +285,7 @@ class Joined:
                 for rising in (True, False):
                     part.most[rising] = float(part.count(t_s, rising=rising))
                 part.ended_s = t_s
+        self._fold(len(self._parts) - 1)
         while len(self._parts) > KEPT:
             oldest = self._parts.pop(0)
             for rising in (True, False):
@@ -284,7 +315,9 @@ class Joined:
 
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Edges up to and including t_s."""
-        found = np.full(np.shape(t_s), self._before[rising])
+        past = np.frombuffer(self._past[rising])
+        over = np.searchsorted(past, np.asarray(t_s) + ROUNDING_S, side="right")
+        found = np.asarray(self._before[rising] + over)
         for part in self._parts:
             found = found + part.count(t_s, rising=rising)
         return found
@@ -292,7 +325,10 @@ class Joined:
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of edges by number, in s; NaN where there is none, or it is long ago."""
         k = np.asarray(k, dtype=float) - self._before[rising]
-        found = np.full(k.shape, np.nan)
+        past = np.append(np.frombuffer(self._past[rising]), np.nan)
+        n_past = len(past) - 1
+        found = past[np.where((k >= 0.0) & (k < n_past), k, n_past).astype(int)]
+        k = k - n_past
         for part in self._parts:
             n = min(
                 part.most[rising], float(part.source.count(np.inf, rising=rising != part.inverted))

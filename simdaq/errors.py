@@ -39,6 +39,15 @@ REGISTER_WHILE_RUNNING = -200960
 EVERY_N_REGISTERED = {True: -200966, False: -200967}  # by whether the task is an input
 EVERY_N_WRONG_DIRECTION = {True: -200980, False: -200981}
 EVERY_N_ZERO = -200880
+EVERY_N_ON_DEMAND = -200848
+BUFFER_NO_MULTIPLE = -200877
+PAUSE_WITH_REFERENCE = -200628
+PAUSE_ON_DEMAND = -200906
+CHANGE_DETECTION_FOREIGN = -200926
+ONBOARD_TOO_SMALL = -200341
+ONBOARD_WHILE_RUNNING = -200295
+NO_TRIGGER_LINE = -89125
+NO_ROUTE = -89136
 DONE_REGISTERED = -200950
 SIGNAL_REGISTERED = -200949
 NO_BUFFER = -201062
@@ -133,6 +142,16 @@ TEXTS = {
     "buffer.",
     EVERY_N_WRONG_DIRECTION[False]: "An output task has no event for samples acquired into the "
     "buffer.",
+    EVERY_N_ON_DEMAND: "A task without a buffer has no Every N Samples event: set its timing.",
+    BUFFER_NO_MULTIPLE: "The buffer is no multiple of the interval of the Every N Samples event.",
+    PAUSE_WITH_REFERENCE: "A task has a reference trigger or a pause trigger, not both.",
+    PAUSE_ON_DEMAND: "The pause trigger does not go with this sample timing.",
+    CHANGE_DETECTION_FOREIGN: "Changes are detected on lines of the task alone.",
+    ONBOARD_TOO_SMALL: "The card's own memory cannot hold so many samples.",
+    ONBOARD_WHILE_RUNNING: "Samples in the card's own memory cannot be written while it runs.",
+    NO_TRIGGER_LINE: "No trigger line connects the devices of the route: lay a cable, or take one "
+    "chassis.",
+    NO_ROUTE: "The hardware has no route between these terminals.",
     EVERY_N_ZERO: "The interval of the Every N Samples event must be at least one sample.",
     DONE_REGISTERED: "The task already has a callback for its end: unregister it first.",
     SIGNAL_REGISTERED: "The task already has a callback for this signal: unregister it first.",

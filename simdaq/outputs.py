@@ -61,11 +61,18 @@ def _write_now(system: System, task: Task, block: Block, *, auto_start: bool) ->
     return int(block.shape[1])
 
 
+def _onboard_only(task: Task) -> bool:
+    """Samples are regenerated from the card's own memory."""
+    return any(c.properties.get("ao_use_only_on_brd_mem") for c in task.channels)
+
+
 def _must_fit(task: Task, n: int) -> None:
     """Raise DaqmxError where a task that may not repeat samples cannot hold these before its start.
 
     The buffer that the program has sized, and the card's own memory, are all there is.
     """
+    if _onboard_only(task) and n > onboard(task):
+        raise task.error(errors.ONBOARD_TOO_SMALL, Samples_Requested=n, Maximum_Value=onboard(task))
     asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
     mode = task.properties.get(("write", "regen_mode"))
     if not asked or mode != RegenerationMode.DONT_ALLOW_REGENERATION.value:
@@ -83,6 +90,8 @@ def _write_buffer(
     if task.state == RUNNING:
         run = task.run
         assert isinstance(run, OutputRun)
+        if _onboard_only(task):
+            raise task.error(errors.ONBOARD_WHILE_RUNNING)
         there = system.wait(lambda: run.space >= n or run.done, lambda: run.room_s(n), timeout_s)
         if task.pending is not None:
             raise task.pending

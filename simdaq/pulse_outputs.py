@@ -12,7 +12,7 @@ from nidaqmx.constants import Level
 from simdaq import counters, edges, errors, names, routes
 from simdaq.bench import Bench
 from simdaq.channels import Channel
-from simdaq.edges import EdgeSource, PulseCycle, Pulses
+from simdaq.edges import EdgeSource, PulseCycle, Pulses, Times
 from simdaq.errors import DaqmxError
 from simdaq.run import Run
 from simdaq.task import Task
@@ -21,6 +21,7 @@ from simdaq.timing import NONE
 
 OUT = 3  # pin of a counter
 TINY_S = 1e-12
+PULSES_MAX = 1000  # of a trigger, whose edges are kept as times at once
 
 
 @dataclass
@@ -244,7 +245,7 @@ class PulseRun(Run):
         triggers = NONE if self._trigger is None else self._trigger(after_s, until_s)
         while not self._over:
             if self._start_s is None:
-                triggers = triggers[triggers >= self._idle_since_s]
+                triggers = self._answer(triggers[triggers >= self._idle_since_s], until_s)
                 if not len(triggers):
                     break
                 self._begin(float(triggers[0]))
@@ -259,6 +260,33 @@ class PulseRun(Run):
                 self.stop(end_s)
         self._total = int(self._channels()[0].n_ended(until_s) - self._ended_before)
         self.fresh = self._events(after_s, until_s)
+
+    def _answer(self, triggers: Times, until_s: float) -> Times:
+        """Make the pulses of triggers that are over by until_s; returns the triggers left.
+
+        A trigger while pulses go out is not heard.
+        """
+        if not self._again or self._gate is not None or self._pairs is not None:
+            return triggers
+        if self._planned > PULSES_MAX:
+            return triggers
+        channels = self._channels()
+        trains = [channel.train(channel.delay_s, self._planned) for channel in channels]
+        lasts_s = max(train.first_s + train.n * train.period_s for train in trains)
+        heard = triggers
+        if (np.diff(triggers) < lasts_s - TINY_S).any():
+            times: list[float] = []
+            for t_s in triggers.tolist():
+                if not times or t_s >= times[-1] + lasts_s - TINY_S:
+                    times.append(t_s)
+            heard = np.array(times)
+        over = heard[heard + lasts_s <= until_s + TINY_S]
+        if not len(over):
+            return triggers
+        for channel, train in zip(channels, trains, strict=True):
+            channel.output.put_trains(train, over, inverted=channel.idle_high)
+        self._idle_since_s = float(over[-1]) + lasts_s - TINY_S
+        return triggers[triggers >= self._idle_since_s]
 
     def _shortest_s(self) -> float:
         """A time that a train can tell from none."""

@@ -80,21 +80,23 @@ def _pause(bench: Bench, task: Task) -> Callable[[Times], Any] | None:
     if kind == TriggerType.DIGITAL_LEVEL.value:
         card, short = _pin(bench, str(p.get(("trig", "pause_dig_lvl_src"), "")), task)
         high = p.get(("trig", "pause_dig_lvl_when"), Level.HIGH.value) == Level.HIGH.value
-        return lambda t: (np.broadcast_to(card.level(short, t), t.shape) > 0.5) == high
+        source = card.edges(f"/{card.name}/{short}")
+        state: Callable[[Times], Any] = source or (lambda t: card.level(short, t))
+        return lambda t: (np.broadcast_to(state(t), t.shape) > 0.5) == high
     if kind == TriggerType.ANALOG_LEVEL.value:
-        channel = _watched(str(p.get(("trig", "pause_anlg_lvl_src"), "")), task)
+        watched = _watched(str(p.get(("trig", "pause_anlg_lvl_src"), "")), task)
         level = float(p.get(("trig", "pause_anlg_lvl_lvl"), 0.0))
         above = p.get(("trig", "pause_anlg_lvl_when")) != ActiveLevel.BELOW.value
-        return lambda t: (channel.scaled(channel.sample(t)) > level) == above
+        return lambda t: (watched(t) > level) == above
     if kind == TriggerType.ANALOG_WINDOW.value:
-        channel = _watched(str(p.get(("trig", "pause_anlg_win_src"), "")), task)
+        watched = _watched(str(p.get(("trig", "pause_anlg_win_src"), "")), task)
         top = float(p.get(("trig", "pause_anlg_win_top"), 0.0))
         bottom = float(p.get(("trig", "pause_anlg_win_btm"), 0.0))
         outside = WindowTriggerCondition2.OUTSIDE_WINDOW.value
         inside = p.get(("trig", "pause_anlg_win_when")) != outside
 
         def paused(t: Times) -> Any:
-            value = channel.scaled(channel.sample(t))
+            value = watched(t)
             return ((value > bottom) & (value < top)) == inside
 
         return paused
@@ -211,11 +213,16 @@ def _any_of(found: list[Edges]) -> Edges:
     return first
 
 
-def _watched(source: str, task: Task) -> AnalogInput:
-    """The channel of the task that an analog trigger watches."""
+def _watched(source: str, task: Task) -> Callable[[Times], Any]:
+    """What an analog trigger watches: a channel of the task, or volts at a pin such as APFI0."""
     for c in task.channels:
         if isinstance(c, AnalogInput) and source in (c.name, c.physical, c.short):
-            return c
+            return lambda t_s, c=c: c.scaled(c.sample(t_s))  # type: ignore[misc]
+    engines = task.card.engines
+    short = names.split(source)[1] if "/" in source else source
+    if short.upper() in {f"APFI{i}" for i in range(engines.model.n_apfi)}:
+        pin = engines.terminal(short.upper())
+        return lambda t_s: np.broadcast_to(np.asarray(pin.at(t_s), dtype=float), np.shape(t_s))
     raise task.error(errors.NO_SUCH_TERMINAL, Source_Terminal=source)
 
 
@@ -232,17 +239,17 @@ def _rises(state: Callable[[Times], Any], task: Task) -> Edges:
 
 
 def _analog_edges(source: str, slope: int, level: float, task: Task) -> Edges:
-    channel = _watched(source, task)
+    watched = _watched(source, task)
     sign = 1.0 if slope == Edge.RISING.value else -1.0
-    return _rises(lambda t: sign * (channel.scaled(channel.sample(t)) - level) > 0.0, task)
+    return _rises(lambda t: sign * (watched(t) - level) > 0.0, task)
 
 
 def _window_edges(trigger: Trigger, task: Task) -> Edges:
-    channel = _watched(trigger.source, task)
+    watched = _watched(trigger.source, task)
     entering = trigger.edge == WindowTriggerCondition1.ENTERING_WINDOW.value
 
     def inside(t_s: Times) -> Any:
-        value = channel.scaled(channel.sample(t_s))
+        value = watched(t_s)
         within = (value > trigger.bottom) & (value < trigger.level)
         return within if entering else ~within
 

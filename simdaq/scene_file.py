@@ -1,6 +1,8 @@
 """Scene files: which signals the inputs of a bench carry.
 
 ```toml
+cables = [["Dev1", "Dev2"]]    # a trigger cable (RTSI); cards of one PXI chassis need none
+
 [signals."Dev1/ai0"]
 kind = "sine"                # constant, sine, square, triangle, ramp
 amplitude = 2.0              # in the input's unit: V, degC, V/V of a bridge
@@ -77,11 +79,18 @@ def apply(system: System, file: Path) -> None:
                 system.feed(terminal, _source(place, signal, file.parent))
         except SetupError as error:
             raise SetupError(_placed(place, error)) from None
+    for cards in table.pop("cables", []):
+        try:
+            system.connect(*cards)
+        except SetupError as error:
+            raise SetupError(f"{file}: cables: {error}") from None
     plant = table.pop("plant", None)
     if plant is not None:
         _couple(system, f"{file}: plant", plant, file.parent)
     if table:
-        raise SetupError(f"{file}: {next(iter(table))}: unknown table: write signals or plant")
+        raise SetupError(
+            f"{file}: {next(iter(table))}: unknown table: write cables, signals or plant"
+        )
 
 
 def _placed(place: str, error: SetupError) -> str:

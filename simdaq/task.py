@@ -13,6 +13,7 @@ from simdaq.errors import DaqmxError
 from simdaq.run import Event, Run
 from simdaq.timing import Timing, Trigger
 
+LEAST_PRETRIGGER = 2
 LEAST_POSTTRIGGER = 2  # samples after a reference trigger
 UNVERIFIED, VERIFIED, RESERVED, COMMITTED, RUNNING = range(5)
 
@@ -219,6 +220,11 @@ class Task:
         if not self.timing.finite:
             raise DaqmxError(errors.REFERENCE_WHEN_CONTINUOUS)
         most = self.timing.samples - LEAST_POSTTRIGGER
+        if self.reference_trigger.pretrigger < LEAST_PRETRIGGER:
+            raise DaqmxError(
+                errors.BAD_VALUE, Property="Ref.PretrigSamples",
+                Requested_Value=self.reference_trigger.pretrigger, Minimum_Value=LEAST_PRETRIGGER,
+            )  # fmt: skip
         if self.reference_trigger.pretrigger > most:
             raise DaqmxError(
                 errors.TOO_MANY_PRETRIGGER, Property="Ref.PretrigSamples",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -139,6 +139,18 @@ class PulseOutput(Output):
         self.put(t_s, 1.0 if inverted else 0.0)
         self.edges.add(train, inverted=inverted)
         self.train = train
+
+    def put_trains(self, train: Pulses, begins_s: Times, *, inverted: bool) -> None:
+        """Trains that are over already, each `begins_s` later, from the idle level and back."""
+        k = np.arange(train.n) * train.period_s
+        begin, end = (
+            (train.first_s + part_s + begins_s[:, None] + k).ravel()
+            for part_s in (0.0, train.high_s)
+        )
+        self.edges.cut(float(begins_s[0]))
+        self.edges.record(*((end, begin) if inverted else (begin, end)))
+        self.value, self.since_s = float(inverted), float(end[-1])
+        self.train = replace(train, first_s=train.first_s + float(begins_s[-1]))
 
     def change(self, t_s: float, period_s: float, first_part_s: float, *, inverted: bool) -> None:
         """Go on with other pulses when the present one ends.

@@ -10,7 +10,7 @@ from simdaq import System, install
 
 EX, EY, GXY = 300e-6, -100e-6, 150e-6
 FIRST_GAUGE_DEG = 20.0
-STEP = 1e-9  # larger than a step of the converter
+STEP = 4.0 / 2.0 * 0.025 / 2**23  # of a quarter bridge, GF 2, at 24 bits of 25 mV/V
 
 
 def along(angle_deg):

@@ -139,6 +139,7 @@ def test_a_second_registration_is_refused_with_nis_code(system, Task):
 
     with Task() as task:
         task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0)
         owner = next(iter(system.tasks.values()))
         codes = {"every_n": -200966, "done": -200950, "signal": -200949}
         for kind, code in codes.items():

@@ -129,6 +129,8 @@ class EmulatedBench:
             for line in card.plan.lines_in:
                 level = self._gate(card, line.name) if line.kind == "readback" else 1.0
                 system.feed(card.plan.physical(line.terminal), level)
+        if any(card.plan.clock_from or card.plan.start_from for card in self._cards):
+            system.connect(*{system.cards[card.plan.card].engines.name for card in self._cards})
         for product, name in self._extra:
             if name not in {card.plan.card for card in self._cards}:
                 system.add(product, name)
