@@ -37,6 +37,7 @@ class Collected:
 def bench():
     with Bench(plan(), ai0=lambda t: np.asarray(t)) as made:
         made.system.add("PCIe-6363", "Dev2")
+        made.system.connect("Dev1", "Dev2")
         made.system.feed("Dev2/ai0", lambda t: np.asarray(t))
         yield made
 
