@@ -222,7 +222,7 @@ def check(args: argparse.Namespace) -> int:
     from hil.experiment import board_limits, loop_limits
     from hil.experiment.load import interchangeable
     from hil.experiment.loaded import Experiment, LoadedRig
-    from hil.experiment.plan import energise_plan
+    from hil.experiment.plan import energise_plan, unusual
     from hil.runs.calibration_status import statuses_of
     from hil.runs.campaign.plan import Campaign
     from hil.runs.check import check as check_file
@@ -248,8 +248,11 @@ def check(args: argparse.Namespace) -> int:
             if isinstance(content, LoadedRig):
                 wires = loop_limits.as_text(content.loop_protections)
                 entry["wires"] = [*board_limits.as_text(content.protections), *wires]
-                unknown = [] if args.strict else [f"{path}: {x}" for x in content.protection_doubts]
-                entry["warnings"] = [*content.doubts, *interchangeable(content), *unknown]
+                unknown = [
+                    *(f"{path}: {line}" for line in content.protection_doubts), *unusual(content)
+                ]  # fmt: skip
+                told = [] if args.strict else unknown
+                entry["warnings"] = [*content.doubts, *interchangeable(content), *told]
             if args.energise_plan and isinstance(content, Experiment):
                 entry["energise_plan"] = energise_plan(content)
             checked.append(entry)

@@ -8,12 +8,22 @@ _AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _KEY = r"""^\s*(?:[\w.-]+|"[^"]*"|'[^']*')\s*"""
 _OPEN_QUOTE = re.compile(rf"""{_KEY}=\s*(?:"[^"]*|'[^']*)$""")
+_OPEN_TEXT = re.compile(rf"""{_KEY}=\s*(\"{{3}}|'{{3}})(?:(?!\1).)*$""")
 _CAUSES = (
     (re.compile("[“”„«»‘’]"), "typographic quotes: type straight ones, \" or '"),
+    (re.compile("[−–—]\\s*[.\\d]"), "a typographic minus: type -"),
+    (re.compile(rf"{_KEY}=\s*([-+]?\d{{1,3}}),(\d{{3}}\.\d+)"),
+     r"a comma in a number: write \1\2"),
+    (re.compile(rf"{_KEY}=\s*0[xX]"), "after 0x come digits 0 to 9 and a to f"),
+    (re.compile(rf"{_KEY}=\s*{_NUMBER}[eE][-+]?(?!\d)"),
+     "digits are missing after the e, as in 1e3"),
+    (re.compile(rf"{_KEY}=\s*(None|null|nil|NULL)\b"), r"TOML has no \1: leave the key out"),
+    (re.compile(r"^\s*([^\W\d]\w*)[ \t]+([\w -]*?\w)\s*=[^=]"),
+     r"a key has no spaces: write \1_\2"),
     (re.compile(rf"{_KEY}=\s*({_NUMBER}),(\d+)\s*(?:#|$)"), r"a decimal comma: write \1.\2"),
     (re.compile(rf"{_KEY}=\s*({_NUMBER})\s*[^\W\d_][^=]*$"),
      r"a number has no unit, the key names it: write \1"),
-    (re.compile(rf"{_KEY}=\s*(True|False)\b"), "true and false are written small"),
+    (re.compile(rf"{_KEY}=\s*(True|False|TRUE|FALSE)\b"), "true and false are written small"),
     (re.compile(rf"""{_KEY}=\s*"[^"']*\\"""),
      "a backslash in \"...\" begins a special character: use '...', or /"),
     (_OPEN_QUOTE, "a quote is missing at the end of the text"),
@@ -23,6 +33,8 @@ _CAUSES = (
     (re.compile(rf"{_KEY}[^=]*$"), "a key and its value have = between them"),
     (re.compile(rf"{_KEY}=\s*(?:#|$)"), "the value is missing"),
     (re.compile(r"^\s*\[(?:\[?[^\]]*$|\[[^\]]*\](?!\]))"), "a ] is missing"),
+    (re.compile(r"\{[^{}]*$"), "a table in { } stands on one line"),
+    (_OPEN_TEXT, r"the text has no end: write \1 after it"),
     (re.compile(r"=\s*\["), "in a list, values have commas between them and a ] at the end"),
 )  # fmt: skip
 
@@ -37,7 +49,8 @@ def explained(text: str, error: Exception) -> str:
     if place := _AT.search(said):
         number, column = int(place[1]), int(place[2])
     else:  # at the end of the file: of a text that does not end, its line
-        opened = (n for n, line in enumerate(lines, 2) if _OPEN_QUOTE.search(line))
+        opened = (n for n, line in enumerate(lines, 2)
+                  if _OPEN_QUOTE.search(line) or _OPEN_TEXT.search(line))  # fmt: skip
         number, column = next(opened, len(lines) + 1), 1
     line = lines[number - 1] if number <= len(lines) else ""
     if column == 1 and number > 1:  # what is missing is missed on the next line

@@ -122,6 +122,17 @@ class Protection:
                 )
         return {**self.derived, **limits}
 
+    def held_s(self) -> dict[str, float]:
+        """How long the board lets each described cell be on, from cold; infinite for ever."""
+        thermal = Thermal.of(self.limits)
+        return {
+            cell.cell: held_for_s(
+                cell.ordinary_A(self.bench.supply_V) if self.measures else thermal.assumed_A,
+                thermal, self.bench.scan_s,
+            )
+            for cell in self.cells
+        }  # fmt: skip
+
     def unnoticed(self) -> list[Unnoticed]:
         """How far too low each cell's current may be read; nothing if it reads none."""
         cells = self.cells if self.measures else ()
@@ -511,14 +522,10 @@ def as_text(boards: Sequence[Protection]) -> list[str]:
     """Wire temperatures that the limits permit, one line for each board and type of wire."""
     lines = []
     for board in boards:
-        thermal = Thermal.of(board.limits)
         kinds: dict[tuple[float, ...], list[str]] = {}
+        held_for = board.held_s()
         for p in board.peaks():
-            counted_A = p.cell.ordinary_A(board.bench.supply_V)
-            if not board.measures:
-                counted_A = thermal.assumed_A
-            held_s = held_for_s(counted_A, thermal, board.bench.scan_s)
-            kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_s)
+            kind = (p.cold_C, p.warm_C, p.cell.temperature_max_C, held_for[p.cell.cell])
             kinds.setdefault(kind, []).append(p.cell.cell)
         for (cold_C, warm_C, highest_C, held_s), cells in kinds.items():
             held = "" if held_s == inf else f"; a cell held on trips after {held_s:.3g} s"

@@ -199,6 +199,7 @@ class ControllerKind:
     longest_wait_s : time within which it has run each of its code paths once, s
     switches : switching times and the cells on from then, for a controller that knows them before
         the run
+    settles : times of a schedule, and the force that each state settles at, N
     broadcasts : whether it sends a broadcast in every period, so that cells draw by themselves
     modulates : table -> whether it commands duties (`hil.loop.frame.Commands`), not on and off
     sections : recording -> sections that a report adds for this controller
@@ -211,6 +212,7 @@ class ControllerKind:
     estimator: Callable[[RunTables, Any, RigLayout], Estimator] | None = None
     longest_wait_s: Callable[[RunTables], float] = never_s
     switches: Callable[[SystemRun], Iterator[tuple[float, NDArray[np.uint8]]]] | None = None
+    settles: Callable[[SystemRun], Iterator[tuple[float, float]]] | None = None
     broadcasts: bool = False
     modulates: Callable[[Any], bool] = never
     sections: Lazy | None = None

@@ -188,7 +188,7 @@ def check_rig(path: str | Path, sets: Iterable[str] = ()) -> LoadedRig:
         faults = [*checks.rig(tables, rig.models[0]), *calibrated.check(tables, rig.records)]
         faults += _choices(tables, rig.merged)
         raise_all(rig.merged, [*faults, *tightening.faults(tables, rig.merged, late=True)])
-        raise_all(rig.merged, list(board_limits.faults(rig.protections)))
+        raise_all(rig.merged, [*board_limits.faults(rig.protections)])
     return rig
 
 

@@ -16,7 +16,7 @@ from hil.calibration.sources import Sourced, load_sources
 from hil.config.files import Merged
 from hil.devices.tables import CellBoardTable
 from hil.errors import ConfigError, ModelError, PluginError, one_line
-from hil.experiment import board_limits, loop_limits, tightening
+from hil.experiment import board_limits, loop_limits, tightening, usual
 from hil.experiment.kind import ControllerKind, Model, SystemKind, SystemRun
 from hil.experiment.registry import controller_kind, system_kind
 from hil.experiment.schema import ModelTables, RigTables, RunTables
@@ -25,7 +25,7 @@ from hil.mechanics.system import System
 from hil.plugins.code import Plugin
 from hil.plugins.load import plugin_tables
 from hil.rig import calibrated
-from hil.rig.instruments import boards_of
+from hil.rig.instruments import boards_of, switching
 
 LOGBOOK = Path("logbook")
 TRIED_PERIOD_S = 0.001  # of a file with only a model
@@ -189,6 +189,24 @@ class LoadedRig(LoadedModel):
         """Warnings about wires that are not known to be protected, one line each."""
         loops = loop_limits.doubts(self.loop_protections, self.tables)
         return [*board_limits.doubts(self.protections), *loops]
+
+    @cached_property
+    def unusual(self) -> Sequence[str]:
+        """Values that are possible but unusual, or that do not fit each other, one line each."""
+        thermal = board_limits.thermal_cells(self.tables.model, self.models[0])
+        key_of = {cell: f"model.arrays.{cell.partition('.')[0]}.activation" for cell in thermal}
+        wires = dict(thermal)
+        for name, device in switching(self.tables.devices).items():
+            place = "wire" if device.role == "board" else "switches.wire"
+            table = device.wire if device.role == "board" else device.switches.wire
+            for cell in device.cells_switched if table is not None else ():
+                wires[cell] = board_limits.wires_at([cell], {}, table)[cell]
+                key_of[cell] = f"devices.{name}.{place}"
+        faults = list(usual.out_of_range(self.merged.table))
+        if not faults:  # such a value also fits none of the others
+            faults += usual.wires_that_do_not_fit(wires, key_of)
+            faults += usual.ringing(self.models[0], self.period_s)
+        return as_lines(self.merged, faults)
 
     @cached_property
     def excuses(self) -> Sequence[str]:

@@ -1,10 +1,14 @@
 """Energise plan: what a run would switch on, without running it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hil.devices.board import protocol
 from hil.experiment import board_limits, loop_limits
-from hil.experiment.loaded import Experiment
+from hil.experiment.loaded import Experiment, LoadedRig
+from hil.experiment.source_checks import as_lines
 from hil.rig.instruments import boards_of, supplies_of
 
 
@@ -27,12 +31,24 @@ def energise_plan(config: Experiment) -> list[str]:
     return [*supplies, *boards, *switches, *config.controller.plan(config.run)]
 
 
-def cells_beyond(config: Experiment) -> list[tuple[str, str]]:
-    """Check the number of cells on in a schedule; returns (key, text) of the first excess."""
-    tables, switches = config.tables, config.controller.switches
-    if switches is None:
+def trips(config: Experiment) -> list[tuple[str, str]]:
+    """(key, text) of each limit of guard and boards that the plan of a schedule would meet.
+
+    Nothing of a run that expects to trip.
+    """
+    switches = config.controller.switches
+    if switches is None or any(one.outcome == "tripped" for one in config.tables.expect):
         return []
-    names = list(config.run.model.cell_names)
+    states = list(switches(config.run))
+    return [*_too_many(config, states), *_too_long(config, states)]
+
+
+States = Sequence[tuple[float, NDArray[np.uint8]]]
+
+
+def _too_many(config: Experiment, states: States) -> list[tuple[str, str]]:
+    """The first state with more cells on than a limit permits."""
+    tables, names = config.tables, list(config.run.model.cell_names)
     limits: list[tuple[str, int | None, Sequence[int]]] = [
         ("guard.cells_on_max", tables.guard.cells_on_max, range(len(names)))
     ]
@@ -40,7 +56,7 @@ def cells_beyond(config: Experiment) -> list[tuple[str, str]]:
         on_board = (protocol.default_limits() | board.limits)["cells_on_max"]
         gates = [names.index(cell) for cell in board.cells]
         limits.append((f"devices.{name}.limits.cells_on_max", on_board, gates))
-    for t_s, cells in switches(config.run):
+    for t_s, cells in states:
         for key, most, members in limits:
             n_on = int(cells[members].sum())
             if most is not None and n_on > most:
@@ -52,3 +68,76 @@ def cells_beyond(config: Experiment) -> list[tuple[str, str]]:
                     )
                 ]
     return []
+
+
+def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
+    """For each limit, the first cell that is on for longer."""
+    tables, names = config.tables, list(config.run.model.cell_names)
+    longest = [max(_times_on(states, cell, config.run.duration_s)) for cell in range(len(names))]
+    guard = tables.guard
+    limits: list[tuple[str, float, str, Sequence[str]]] = []
+    if guard.cell_on_max_s is not None:
+        held_s = guard.cell_on_max_s + guard.hold_s.get("cell_on_too_long", 0.0)
+        key = f"guard.cell_on_max_s = {guard.cell_on_max_s:g}"
+        limits.append((key, held_s, "cell_on_too_long", names))
+    for name, board in boards_of(tables.devices).items():
+        most_ms = (protocol.default_limits() | board.limits)["on_time_max_ms"]
+        key = f"devices.{name}.limits.on_time_max_ms = {most_ms}"
+        limits.append((key, 1e-3 * most_ms, "cell_on_too_long", board.cells))
+    for one in config.protections:
+        for cell, held_s in one.held_s().items():
+            key = f"devices.{one.name}.limits.heat_max_cA2ms = {one.limits['heat_max_cA2ms']}"
+            limits.append((key, held_s, "cell_energy_high", [cell]))
+    for loop in config.loop_protections:
+        for cell, budget in loop.budgets.items():
+            key = f"devices.{loop.name}.switches"
+            limits.append((key, budget.held_for_s(), "cell_energy_high", [cell]))
+    found: dict[str, str] = {}
+    for key, most_s, fault, cells in limits:
+        for cell in cells:
+            on_s, from_s = longest[names.index(cell)]
+            if on_s > most_s:
+                found.setdefault(key, (
+                    f"controller.steps has '{cell}' on for {on_s:g} s from t_s = {from_s:g}: the "
+                    f"run would trip ({fault}) after {most_s:.3g} s: switch it off sooner, or "
+                    "raise the limit"
+                ))  # fmt: skip
+    return list(found.items())
+
+
+def _times_on(states: States, cell: int, end_s: float) -> Iterator[tuple[float, float]]:
+    """How long a cell is on, each time, and from when; at least (0, 0)."""
+    since_s: float | None = None
+    yield 0.0, 0.0
+    for t_s, cells in states:
+        if cells[cell] and since_s is None:
+            since_s = t_s
+        elif not cells[cell] and since_s is not None:
+            yield t_s - since_s, since_s
+            since_s = None
+    if since_s is not None:
+        yield end_s - since_s, since_s
+
+
+def unusual(rig: LoadedRig) -> list[str]:
+    """A line for each value that is possible but unusual, and for a plan that may meet a limit."""
+    plans = _may_trip(rig) if isinstance(rig, Experiment) else []
+    return [*rig.unusual, *as_lines(rig.merged, plans)]
+
+
+def _may_trip(config: Experiment) -> list[tuple[str, str]]:
+    """(key, text) of a force limit that the plan of a schedule settles above."""
+    settles, most_N = config.controller.settles, config.tables.guard.force_max_N
+    if settles is None or most_N is None:
+        return []
+    if any(one.outcome == "tripped" for one in config.tables.expect):
+        return []
+    worst_N, t_s = max(((abs(force_N), t_s) for t_s, force_N in settles(config.run)),
+                       default=(0.0, 0.0))  # fmt: skip
+    if worst_N <= most_N:
+        return []
+    return [(
+        f"guard.force_max_N = {most_N:g}",
+        f"controller.steps settles at {worst_N:.4g} N from t_s = {t_s:g}: the run may trip "
+        "(force_high): switch fewer on, or raise the limit",
+    )]  # fmt: skip

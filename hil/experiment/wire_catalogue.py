@@ -97,6 +97,16 @@ def usual_Ohm_per_m(diameter_m: float) -> tuple[float, str]:
     return float(np.exp(np.interp(at, d, r) + beyond)), nearest
 
 
+def usual_A(diameter_m: float) -> float:
+    """The current with which makers have a wire of this diameter contract in a second."""
+    known = sorted((w.diameter_m, w.current_A) for w in shipped().values())
+    d, amps = np.log(known).T
+    slope = (amps[-1] - amps[0]) / (d[-1] - d[0])
+    at = float(np.log(diameter_m))
+    beyond = slope * (at - float(np.clip(at, d[0], d[-1])))
+    return float(np.exp(np.interp(at, d, amps) + beyond))
+
+
 @cache
 def shipped() -> dict[str, Wire]:
     """The wires that come with hil."""

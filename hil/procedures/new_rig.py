@@ -6,7 +6,7 @@ austenite, so that a weight is lifted over the wire's whole stroke).
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from math import inf, sqrt
@@ -28,7 +28,7 @@ from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import check_rig, interchangeable, load, load_rig
 from hil.experiment.loaded import Experiment, LoadedRig
 from hil.experiment.wire_catalogue import Wire, wire
-from hil.mechanics.sma.limits import NoTableError, Thermal, held_for_s
+from hil.mechanics.sma.limits import NoTableError
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.platform.whole_files import write_whole
 from hil.runs.calibration_status import statuses_of
@@ -321,12 +321,7 @@ def _limits(rig: LoadedRig) -> tuple[str, float]:
     texts = []
     for board in rig.protections:
         texts.append(board_limits.limits_as_toml(board))
-        thermal = Thermal.of({**board.limits, **board.wanted()})
-        for cell in board.cells:
-            counted_A = (
-                cell.ordinary_A(board.bench.supply_V) if board.measures else thermal.assumed_A
-            )
-            held.append(held_for_s(counted_A, thermal, board.bench.scan_s))
+        held += replace(board, limits={**board.limits, **board.wanted()}).held_s().values()
     return "\n".join(texts), min(held, default=inf)
 
 

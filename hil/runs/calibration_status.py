@@ -1,7 +1,7 @@
 """Status of a run's calibrations: doubtful ones, and wires without a description."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
 from hil.experiment.loaded import LoadedModel, LoadedRig
+from hil.experiment.plan import unusual
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import boards_of
 
@@ -36,6 +37,7 @@ class CalibrationStatus:
     without_record : names of the channels without a calibration
     unprotected : boards whose limits are not known to protect the wires
     not_brought_up : boards on the bench without a record of their first power-up
+    unusual : values that are possible but unusual, and plans that may meet a limit
     """
 
     expired: list[str] = field(default_factory=list)
@@ -46,6 +48,7 @@ class CalibrationStatus:
     without_record: list[str] = field(default_factory=list)
     unprotected: list[str] = field(default_factory=list)
     not_brought_up: list[str] = field(default_factory=list)
+    unusual: list[str] = field(default_factory=list)
 
     def refused(self, *, on_bench: bool) -> list[str]:
         """Findings that a strict run refuses; on a bench also values that were not measured."""
@@ -55,12 +58,13 @@ class CalibrationStatus:
             *self.ambiguous,
             *(f"{line}: {REMEDY}" for line in unmeasured),
             *(f"{name}: has no calibration record" for name in self.without_record),
+            *self.unusual,
             *([*self.unprotected, *self.not_brought_up] if on_bench else []),
         ]
 
     def warnings(self, *, on_bench: bool) -> list[str]:
         """Findings to warn about; on a bench also values that were not measured."""
-        lines = [*self.expired, *self.ambiguous, *self.departed]
+        lines = [*self.expired, *self.ambiguous, *self.departed, *self.unusual]
         if not on_bench:
             return lines
         return [*lines, *self._unmeasured(), *self.unprotected, *self.not_brought_up]
@@ -186,7 +190,8 @@ def status_of_rig(
     loops = [one for one in rig.loop_protections if one.name in real]
     unprotected = [*doubts(boards), *loop_limits.doubts(loops, rig.tables)]
     missing = not_brought_up(devices, rig.sources, real)
-    return status_of(devices, rig.records, rig.sources, today, unprotected, missing)
+    status = status_of(devices, rig.records, rig.sources, today, unprotected, missing)
+    return replace(status, unusual=unusual(rig))
 
 
 def statuses_of(content: Any, today: date) -> list[CalibrationStatus]:

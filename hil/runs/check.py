@@ -10,8 +10,8 @@ from hil.errors import ConfigError
 from hil.experiment import board_limits
 from hil.experiment.load import check_rig, load, load_model
 from hil.experiment.loaded import Experiment, LoadedModel
-from hil.experiment.plan import cells_beyond
-from hil.experiment.source_checks import raise_all
+from hil.experiment.plan import trips
+from hil.experiment.source_checks import as_lines, raise_all
 from hil.runs import expectations
 from hil.runs.assembly import build
 from hil.runs.campaign.plan import Campaign, load_campaign
@@ -55,7 +55,12 @@ def check(path: str | Path, sets: Iterable[str] = ()) -> Checked:
 def _experiment(path: Path, sets: Iterable[str]) -> Experiment:
     """Load an experiment, and check what only a bench would refuse."""
     loaded = load(path, sets)
-    raise_all(loaded.merged, [*cells_beyond(loaded), *board_limits.faults(loaded.protections)])
+    faults = [*trips(loaded), *board_limits.faults(loaded.protections)]
+    if faults and loaded.unusual:  # which is why
+        faults = faults[:1]
+        lines = as_lines(loaded.merged, faults)
+        raise ConfigError("\n".join([loaded.unusual[0], *lines]))
+    raise_all(loaded.merged, faults)
     if loaded.excuses:
         raise ConfigError("\n".join(loaded.excuses))
     if loaded.tables.expect:

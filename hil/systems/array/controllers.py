@@ -261,6 +261,13 @@ def plan_switches(run: SystemRun, settles: Callable[[NDArray[np.float64]], str])
     return [*lines, f"{run.duration_s:8.3f} s  all off, the run ends"]
 
 
+def _settles(run: SystemRun) -> Iterator[tuple[float, float]]:
+    """The times of a schedule, and the controlled force at which it settles from then."""
+    signal, F_N = force_signal(run.tables, run.model), np.array(run.forces_on_N)
+    for t_s, cells in switches(run) if signal else ():
+        yield t_s, run.model.force_at(signal, run.model.solve_statics(F_N * cells).tension_N)
+
+
 def _plan_schedule(run: SystemRun) -> list[str]:
     model, signal = run.model, force_signal(run.tables, run.model)
 
@@ -288,7 +295,8 @@ def _optimal_wait_s(tables: RunTables) -> float:
 
 CONTROLLERS = {
     "schedule": ControllerKind(
-        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=switches
+        ScheduleTable, _build_schedule, _check_schedule, _plan_schedule, switches=switches,
+        settles=_settles,
     ),
     "pid": ControllerKind(PidTable, _build_pid, _check_pid, _plan_pid),
     "preview": ControllerKind(PreviewTable, _build_preview, _check_preview, _plan_preview),

@@ -1,0 +1,98 @@
+"""What is possible but unusual, and plans that meet a limit, are said before anything runs."""
+
+from math import pi, sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hil.__main__ import main
+from hil.errors import ConfigError
+from hil.experiment.load import load, load_rig, load_with
+from hil.experiment.plan import trips, unusual
+from hil.experiment.usual import ringing
+from hil.runs.plan import Plan
+
+SHIPPED = ("antagonist", "array14", "first_bench", "isotonic", "leg9", "miga1", "miga6",
+           "miga6_lines", "silicone1", "silicone4", "spring_bias", "wires4")  # fmt: skip
+
+
+@pytest.mark.parametrize("rig", SHIPPED)
+def test_nothing_of_a_shipped_rig_is_unusual(configs, rig):
+    assert not load_rig(configs / rig / "rig.toml").unusual
+
+
+@pytest.mark.parametrize(("ticks", "said"), [(9.0, True), (11.0, False)])
+def test_a_free_load_that_rings_needs_ten_ticks_a_period(ticks, said):
+    # Exact: a mass on a spring swings at sqrt(k / m) / 2 pi.
+    k_N_per_m, m_kg = 120.0, 0.02
+    hertz = sqrt(k_N_per_m / m_kg) / 2.0 / pi
+    A = np.array([[0.0, 1.0], [-k_N_per_m / m_kg, -1.0]])
+    load_on_spring = SimpleNamespace(A=A, points={"load": SimpleNamespace(support="free")})
+    found = list(ringing(load_on_spring, 1.0 / hertz / ticks))
+    assert bool(found) is said
+    if said:
+        assert f"a load swings at {hertz:.3g} Hz" in found[0][1]
+    damped = SimpleNamespace(A=A - np.diag([0.0, 50.0]), points=load_on_spring.points)
+    assert not list(ringing(damped, 1.0))
+
+
+def test_a_strict_run_refuses_what_is_unusual_and_another_warns(configs, tmp_path, capsys):
+    file, heavy = configs / "isotonic/pulse.toml", "model.points.load.mass_kg=50.0"
+    rig = load(file, [heavy])
+    assert "model.points.load.mass_kg = 50: unusual: usual is 0.01 to 1 kg" in rig.unusual[0]
+    with pytest.raises(ConfigError, match=r"--strict: .*mass_kg = 50: unusual"):
+        Plan(rig, strict=True)
+    assert main(["check", str(file), "--set", heavy]) == 0
+    assert "mass_kg = 50: unusual" in capsys.readouterr().out
+
+
+def steps(on_s, cell="muscle.1"):
+    return {
+        "experiment": {"name": "on", "duration_s": on_s + 1.0},
+        "controller": {
+            "kind": "schedule",
+            "steps": [{"t_s": 0.5, "on": [cell]}, {"t_s": 0.5 + on_s, "off": "all"}],
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rig", "on_s", "expected"),
+    [("miga6", 14.5, "guard.cell_on_max_s = 10"),
+     ("first_bench", 3.2, "devices.board.limits.on_time_max_ms = 3000"),
+     ("miga6_lines", 9.9, "")],
+)  # fmt: skip
+def test_a_cell_that_a_plan_has_on_for_too_long_is_said(configs, rig, on_s, expected):
+    run = load_with(configs / rig / "rig.toml", steps(on_s), "test")
+    found = dict(trips(run))
+    if not expected:
+        assert not found
+        return
+    text = found[expected]
+    assert f"controller.steps has 'muscle.1' on for {on_s:g} s from t_s = 0.5" in text
+    assert "the run would trip (cell_on_too_long)" in text
+
+
+def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
+    rig = configs / "isotonic/rig.toml"
+    heat = ["devices.board.limits.heat_max_cA2ms=100000"]
+    (board,) = load_rig(rig, heat).protections
+    held_s = board.held_s()["wire.1"]
+    for on_s, found in ((0.9 * held_s, False), (1.1 * held_s, True)):
+        run = load_with(rig, steps(on_s, "wire.1"), "test", heat)
+        assert any("heat_max_cA2ms" in key for key, _ in trips(run)) is found
+
+
+def test_a_plan_that_settles_above_the_force_limit_is_said(configs):
+    file = configs / "miga6/all_on.toml"
+    assert not unusual(load(file))
+    (line,) = unusual(load(file, ["guard.force_max_N=0.015"]))
+    assert "guard.force_max_N = 0.015: controller.steps settles at" in line
+    assert "N from t_s = 0: the run may trip (force_high)" in line
+
+
+def test_a_run_that_expects_to_trip_is_not_compared(configs):
+    expected = {"expect": [{"outcome": "tripped"}]}
+    run = load_with(configs / "miga6/rig.toml", steps(14.5) | expected, "test")
+    assert not trips(run)
