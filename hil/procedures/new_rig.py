@@ -428,6 +428,11 @@ class _Bench:
                 "switches the cells off if the program dies: take an Arduino for the gates "
                 "(switches = 'arduino', 25 EUR), or a card of X Series (from 900 EUR)"
             )
+        elif a.switches == "card" and len(self.terminals()["gates"]) < a.cells:
+            missing = (
+                f"cells = {a.cells}: a {a.measures} has {len(self.terminals()['gates'])} lines "
+                "left for them: take fewer cells, or a card with more lines"
+            )
         elif a.cut == "none" and a.switches != "board":
             have = (
                 "cut = 'labjack'" if self.labjack else "cut = 'card'" if self.card
@@ -447,6 +452,25 @@ class _Bench:
             )
         if missing:
             raise ConfigError(missing)
+
+    def terminals(self) -> dict[str, Any]:
+        """Lines of the card: the e-stop's, the relay's, those of the cells' gates, and back."""
+        if self.card is None:
+            return {}
+        free_in, free_out = list(self.card["inputs"]), list(self.card["outputs"])
+        taken: dict[str, Any] = {"power": "", "back": {}}
+        if self.answers.switches == "card":
+            taken["estop"] = free_in[0]
+            free_out = [line for line in free_out if line != taken["estop"]]
+        if self.answers.cut == "card" and free_out:
+            taken["power"] = free_out.pop(0)
+        if self.answers.switches == "card":
+            taken["gates"] = dict(zip(self.cells, free_out, strict=False))
+            used = {taken["estop"], taken["power"], *taken["gates"].values()}
+            back = [line for line in free_in if line not in used]
+            if len(back) >= len(self.cells):
+                taken["back"] = dict(zip(self.cells, back, strict=False))
+        return taken
 
     @property
     def pretension_N(self) -> tuple[float, str]:
@@ -545,6 +569,7 @@ class _Bench:
             "current_about": own_A if a.supply_current_max_A else f"{chosen}, or take such a fuse",
             "assumed_mA": int(np.ceil(1e3 * (1 + SUPPLY_ERROR) * self.per_cell_A * 1.05)),
             "full_scale_mA": self.full_scale_mA, "card": self.card,
+            "terminals": self.terminals(),
             "labjack": self.labjack, "measures_labjack": self.labjack is not None,
             "instrument": {"kind": INSTRUMENTS.get(a.measures)} if a.measures in INSTRUMENTS else 0,
             "record": str(root() / RECORD), "signal": self.signal,
@@ -626,10 +651,13 @@ def _card(measures: str) -> dict[str, Any] | None:
     if model.ai is None or not model.ports:
         raise ConfigError(f"measures = '{measures}': has no voltage inputs and lines of its own: "
                           "write its rig by hand, docs/daq.md")  # fmt: skip
+    lines = [(f"port{p}/line{i}", port) for p, port in enumerate(model.ports)
+             for i in range(port.n_lines)]  # fmt: skip
     return {
         "product": measures, "bits": model.ai.bits, "watchdog": "do" in model.watchdog,
-        "wiring": "differential", "lines": model.ports[0].n_lines if model.ports[0].output else 0,
-        "rate_Hz": min(10e3, model.ai.max_multi_Hz),
+        "wiring": "differential", "rate_Hz": min(10e3, model.ai.max_multi_Hz),
+        "outputs": [line for line, port in lines if port.output],
+        "inputs": [line for line, port in lines if port.input],
     }  # fmt: skip
 
 
