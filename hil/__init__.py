@@ -52,7 +52,12 @@ def load(path: str | Path, sets: tuple[str, ...] = (), **changes: object) -> Exp
     """
     from hil.experiment.load import load as load_config
 
-    return load_config(path, sets, **changes)
+    config = load_config(path, sets, **changes)
+    if config.tables.expect:  # else its import is not needed
+        from hil.runs.check import refuse_unanswerable
+
+        refuse_unanswerable(config)
+    return config
 
 
 def run(config: Experiment | str | Path, **options: object) -> Path:

@@ -20,7 +20,7 @@ from hil.calibration.tables import ForceTransducerRecord, ValuesRecord
 from hil.config.files import Merged, read_toml
 from hil.config.validate import validated
 from hil.config.values import Attributes
-from hil.errors import ConfigError
+from hil.errors import ConfigError, one_line
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,30 @@ def load_record(path: Path, *, named_by: str) -> Calibration:
     raise ConfigError(
         f"{named_by}: {path.name} is a record of kind '{calibration.record.kind}': a force channel "
         "needs a force_transducer's"
+    )
+
+
+LOOKED_ABOVE = 3  # folders above that of the file that names a record
+
+
+def located(folder: Path, name: str, *, named_by: str) -> Path:
+    """A record beside the file that names it, or in a folder above that one.
+
+    Raises
+    ------
+    ConfigError
+        It is in none of them; the message names them.
+    """
+    above = [] if name.startswith("..") else folder.resolve().parents[:LOOKED_ABOVE]
+    places = [folder, *above]
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    looked = ", ".join(str(place) for place in places)
+    raise ConfigError(
+        one_line(
+            f"{named_by}: no such file: {name}: looked in {looked}: give a path from one of them"
+        )
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hil.calibration.files import Calibration, Source, load_any
+from hil.calibration.files import Calibration, Source, load_any, located
 from hil.config.files import Merged
 from hil.config.values import Attributes
 from hil.errors import ConfigError
@@ -53,7 +53,8 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
         for name in names:
             origin = merged.origin([*path, "record"])
             folder = Path() if origin.startswith("--set") else Path(origin).parent
-            file, named_by = folder / name, f"{origin}: {key}.record"
+            named_by = f"{origin}: {key}.record"
+            file = located(folder, name, named_by=named_by)
             if file not in read:
                 read[file] = load_any(file, named_by=named_by)
             source = read[file]

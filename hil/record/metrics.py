@@ -10,6 +10,7 @@ Series = NDArray[np.float64]
 # A curve is constant if its RMS about the mean is below this many times its noise: a perfect model
 # would account for at most 1 - 1/16 of the variance.
 MOVES = 4.0
+MEDIAN_OF_NORMAL = 0.6745  # median of the absolute value, over the standard deviation
 
 
 def rms(x: Series) -> float:
@@ -30,8 +31,14 @@ def vaf(measured: Series, simulated: Series) -> float:
 
 
 def noise_rms(x: Series) -> float:
-    """RMS of white noise on a smooth curve, from second differences: their RMS over sqrt(6)."""
-    return rms(np.diff(x, 2)) / float(np.sqrt(6.0))
+    """RMS of white noise on a smooth curve with a few steps, from its second differences.
+
+    Their standard deviation is sqrt(6) times that of the noise; it follows from the median of
+    their size, which a step does not move.
+    """
+    size = np.abs(np.diff(x, 2))
+    middle = float(np.median(size)) if len(size) else float("nan")
+    return middle / MEDIAN_OF_NORMAL / float(np.sqrt(6.0))
 
 
 def held(measured: Series) -> bool:
@@ -40,11 +47,12 @@ def held(measured: Series) -> bool:
     VAF would then only measure the noise. The noise is at least that of quantisation,
     step / sqrt(12), because an encoder at rest shows none.
     """
+    if len(measured) <= 2:
+        return False
     steps = np.abs(np.diff(measured))
     step = float(steps[steps > 0.0].min(initial=np.inf))
     floor = step / float(np.sqrt(12.0)) if np.isfinite(step) else 0.0
-    spread = float(np.std(measured)) if len(measured) else 0.0
-    return len(measured) > 2 and spread <= MOVES * max(noise_rms(measured), floor)
+    return float(np.std(measured)) <= MOVES * max(noise_rms(measured), floor)
 
 
 def autocorrelation(x: Series) -> Series:

@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from hil.calibration.files import Calibration, load_record
+from hil.calibration.files import Calibration, load_record, located
 from hil.config.files import Merged
 from hil.devices.tables import (
     AnalogChannelTable,
@@ -47,9 +47,9 @@ def load_records(devices: Mapping[str, DeviceTable], merged: Merged) -> dict[str
                 key = ("devices", name, "channels", channel_name, "record")
                 origin = merged.origin(key)
                 folder = Path() if origin.startswith("--set") else Path(origin).parent
-                calibrations[channel_name] = load_record(
-                    folder / channel.record, named_by=f"{origin}: {'.'.join(key)}"
-                )
+                named_by = f"{origin}: {'.'.join(key)}"
+                file = located(folder, channel.record, named_by=named_by)
+                calibrations[channel_name] = load_record(file, named_by=named_by)
     return calibrations
 
 

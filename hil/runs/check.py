@@ -63,6 +63,11 @@ def _experiment(path: Path, sets: Iterable[str]) -> Experiment:
     raise_all(loaded.merged, faults)
     if loaded.excuses:
         raise ConfigError("\n".join(loaded.excuses))
-    if loaded.tables.expect:
-        expectations.check(loaded, build(Plan(loaded)).frame.columns)
+    refuse_unanswerable(loaded)
     return loaded
+
+
+def refuse_unanswerable(config: Experiment) -> None:
+    """Refuse an `[[expect]]` that a run of this experiment cannot answer; ConfigError."""
+    if config.tables.expect:
+        expectations.check(config, build(Plan(config)).frame.columns)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hil.calibration.files import hash_of, load_record
+from hil.calibration.files import hash_of, load_record, located
 from hil.errors import ConfigError
 
 RECORDS = sorted((Path(__file__).resolve().parents[2] / "calibration").glob("futek_*.toml"))
@@ -100,3 +100,21 @@ def test_a_wrong_record_is_named_with_its_key(record, old, new, words):
 def test_a_missing_record_is_named_by_who_asked_for_it(tmp_path):
     with pytest.raises(ConfigError, match=r"rig\.toml: here: no such file: .*gone\.toml"):
         load_record(tmp_path / "gone.toml", named_by="rig.toml: here")
+
+
+def test_a_record_lies_beside_the_rig_or_above_it_or_is_said_where_it_was_looked_for(tmp_path):
+    rigs = tmp_path / "configs" / "mine"
+    rigs.mkdir(parents=True)
+    (tmp_path / "calibration").mkdir()
+    above = tmp_path / "calibration" / "f1.toml"
+    above.write_text("")
+    assert located(rigs, "calibration/f1.toml", named_by="rig.toml: here") == above
+    beside = rigs / "calibration" / "f1.toml"
+    beside.parent.mkdir()
+    beside.write_text("")
+    assert located(rigs, "calibration/f1.toml", named_by="rig.toml: here") == beside
+    with pytest.raises(ConfigError) as error:
+        located(rigs, "f2.toml", named_by="rig.toml: here")
+    assert str(error.value).startswith(
+        f"rig.toml: here: no such file: f2.toml: looked in {rigs}, {rigs.parent}, {tmp_path}"
+    )

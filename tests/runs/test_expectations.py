@@ -46,6 +46,13 @@ def test_what_no_run_can_answer_is_refused_in_one_line(experiment, capsys, table
     assert "expect.0" in line
 
 
+def test_a_program_that_loads_it_is_told_the_same(experiment):
+    with pytest.raises(
+        ConfigError, match=r"expect\.0\.measure = 'tracking': a run of this rig has"
+    ):
+        hil.load(experiment, expecting("{measure='tracking', below=1.0}"))
+
+
 def test_nothing_is_recorded_of_a_run_that_cannot_answer(experiment, tmp_path):
     sets = [word for one in expecting(BAD[-2][0]) for word in ("--set", one)]
     assert main(["run", str(experiment), *sets, "--out", str(tmp_path / "run.h5")]) == 2
