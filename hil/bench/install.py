@@ -32,6 +32,7 @@ EXTRAS = {
     "import": "import of TDMS, LVM, MDF, Parquet, workbooks and more, conversion of units",
     "instruments": "instruments of FUTEK, LabJack and Phidgets",
     "ophyd": "plans of bluesky",
+    "page": "page of a bench in a browser",
     "supply": "bench supplies",
 }
 

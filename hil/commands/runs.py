@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
+    from hil.commands.parser import Parser
     from hil.config.values import Figures
     from hil.devices.injection import Injection
+    from hil.experiment.loaded import Experiment
+    from hil.record.door import Address
     from hil.runs.plan import Plan
+    from hil.runs.recording import Result
 
 
 # As `hil.procedures.standard_tests.run` has them.
@@ -55,7 +59,7 @@ def add_to(group: Group) -> None:
         "--clock",
         choices=("virtual", "real"),
         help="virtual: as fast as the machine can, repeatable (default); real: in real time "
-        "(default with a device on the bench or on pty, with --gui and with --foxglove)",
+        "(default with a device on the bench or on pty, with --gui, --foxglove and --page)",
     )
     c.value("--duration", "S", "length of the run in s", type=float)
     c.value("--seed", "N", "seed of all random draws (default: 0)", type=int, default=0)
@@ -72,8 +76,9 @@ def add_to(group: Group) -> None:
         "serve the run live to Foxglove, in real time, at this address (default: 127.0.0.1:8765)",
         nargs="?",
         const="",
-        type=_address,
+        type=_foxglove_address,
     )
+    _add_page(c)
     add_sets(c)
 
     c = group.add(
@@ -104,6 +109,7 @@ def add_to(group: Group) -> None:
     c.value("--jobs", "N", "processes at most (default: one a core)", type=int)
     add_scheduler(c)
     c.flag("--strict", STRICT)
+    _add_page(c)
 
     c = group.add(
         test,
@@ -116,11 +122,33 @@ def add_to(group: Group) -> None:
     c.add_argument("--backend", default="sim", help="as for hil run (default: sim)")
     c.add_argument("--clock", choices=("virtual", "real"), help="as for hil run")
     c.several("--set", "KEY=VALUE", "a setting of the test; an unknown one lists all (repeatable)")
+    _add_page(c)
+
+    c = group.add(
+        watch,
+        "serve a page of a bench: its run, campaign, last report",
+        "hil watch runs --page 0.0.0.0:8780",
+    )
+    c.path("folder", "DIR", "folder of the recordings, or of a campaign or test")
+    _add_page(c)
 
     c = group.add(
         gui, "open the window: run an experiment, view recordings", "hil gui configs/miga6/pid.toml"
     )
     c.path("file", "FILE.toml|RUN.h5", "an experiment or a recording", nargs="?")
+
+
+def _add_page(command: Parser) -> None:
+    """Add the options of a page."""
+    command.value(
+        "--page",
+        "[HOST:]PORT",
+        "serve a page of the bench for any browser at this address (default: 127.0.0.1:8780)",
+        nargs="?",
+        const="",
+        type=_page_address,
+    )
+    command.path("--page-certificate", "FILE.pem", "certificate and key: the page is encrypted")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,6 +159,7 @@ def run(args: argparse.Namespace) -> int:
     from hil.runs import junit, session
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
+    from hil.watch.start import Asked, watched
 
     if args.junit is not None:
         junit.check(args.junit)
@@ -144,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
         plan = Plan(
             config,
             args.backend,
-            args.clock or ("real" if args.gui or args.foxglove else ""),
+            args.clock or ("real" if args.gui or args.foxglove or args.page else ""),
             args.seed,
             None if args.inject is None else _injection(args.inject),
             strict=args.strict,
@@ -160,7 +189,11 @@ def run(args: argparse.Namespace) -> int:
             armed=not args.disarmed,
             foxglove=args.foxglove,
         )
-        result = session.run(plan, Output(args.out, args.force), view)
+        folder = path_of("runs") if args.out is None else args.out.parent
+        title = f"run {config.rig_name}/{config.path.stem}"
+        with watched(Asked(args.page, args.page_certificate), folder, title) as ending:
+            result = session.run(plan, Output(args.out, args.force), view)
+            ending.code, ending.text = _code(result, config), result.outcome
     facts = {"file": str(result.path), **result.summary}
     if not args.json:
         say(summary.as_text(result.path, result.summary))
@@ -175,6 +208,11 @@ def run(args: argparse.Namespace) -> int:
             say(f"figure: {figure}\npage:   {page}")
     if args.json:
         print_json(facts)
+    return _code(result, config)
+
+
+def _code(result: Result, config: Experiment) -> int:
+    """The exit code of a run."""
     if result.outcome == "aborted":
         return INTERRUPTED
     if result.outcome == "tripped" and all(e.outcome is None for e in config.tables.expect):
@@ -191,20 +229,33 @@ def _print_usage_history(plan: Plan) -> None:
         say(logbook.opening(book), file=sys.stderr)
 
 
-def _address(text: str) -> object:
+def _foxglove_address(text: str) -> Address:
     """Address of `--foxglove`; empty without a value."""
+    from hil.record.live import PORT
+
+    return _address(text, PORT, "--foxglove")
+
+
+def _page_address(text: str) -> Address:
+    """Address of `--page`; empty without a value."""
+    from hil.watch.start import PORT
+
+    return _address(text, PORT, "--page")
+
+
+def _address(text: str, port: int, option: str) -> Address:
     from argparse import ArgumentTypeError
 
-    from hil.record.live import Address, address_of
+    from hil.record.door import Address, address_of
 
     if not text:
-        return Address()
+        return Address(port=port)
     try:
         return address_of(text)
     except ValueError:
         raise ArgumentTypeError(
-            f"'{text}' has no port from 0 to 65535: give PORT or HOST:PORT, and the experiment "
-            "before --foxglove"
+            f"'{text}' has no port from 0 to 65535: give PORT or HOST:PORT, and other arguments "
+            f"before {option}"
         ) from None
 
 
@@ -283,6 +334,7 @@ def campaign(args: argparse.Namespace) -> int:
     from hil.runs.campaign.launch import launch
     from hil.runs.campaign.runner import Options
     from hil.runs.plan import Plan
+    from hil.watch.start import Asked, watched
 
     if args.status:
         folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
@@ -307,7 +359,10 @@ def campaign(args: argparse.Namespace) -> int:
     )
     config = next(iter(started.campaign.configs.values()))
     _print_usage_history(Plan(config, args.backend, args.clock or ""))
-    return _show_progress(args, started.folder, started.run())
+    asked = Asked(args.page, args.page_certificate)
+    with watched(asked, started.folder, f"campaign {args.campaign.stem}") as ending:
+        code = ending.code = started.run()
+    return _show_progress(args, started.folder, code)
 
 
 def _run_trial(args: argparse.Namespace) -> int:
@@ -351,16 +406,32 @@ def test(args: argparse.Namespace) -> int:
     from hil.record.progress import say_compiling
     from hil.runs.campaign.runner import Options
     from hil.runs.study import as_text
+    from hil.watch.start import Asked, watched
 
     out = path_of("runs") / f"test-{args.name}" if args.out is None else args.out
-    with say_compiling(not args.json):
+    page = Asked(args.page, args.page_certificate)
+    with say_compiling(not args.json), watched(page, out, f"test {args.name}") as ending:
         asked = Options(backend=args.backend, clock=args.clock, progress=not args.json)
         code, results = run_test(
             args.name, args.rig, args.set, out, asked, lambda text: say(text, file=sys.stderr)
         )
+        ending.code, ending.text = code, str(results.get("stopped_by", ""))
     if results:
         show(args, results, f"{as_text(results)}\npage:   {out / 'index.html'}")
     return code
+
+
+def watch(args: argparse.Namespace) -> int:
+    from hil.record.door import Address
+    from hil.watch.serve import serve_folder
+    from hil.watch.start import PORT, Asked, job_of, say_where
+
+    if not args.folder.is_dir():
+        raise ConfigError(f"{args.folder}: not a folder: give the folder of a bench's recordings")
+    asked = Asked(args.page or Address(port=PORT), args.page_certificate)
+    job = job_of(asked, args.folder, f"bench {args.folder.resolve().name}", 0)
+    serve_folder(job, lambda words: say_where(words, job))
+    return DONE
 
 
 def _show_progress(args: argparse.Namespace, folder: Path, code: int) -> int:

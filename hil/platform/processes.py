@@ -104,6 +104,14 @@ def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid)
 
 
+def is_running(pid: int, since: str | None) -> bool:
+    """Whether the process that `started` then still runs: not one that nobody has waited for."""
+    try:
+        return started(pid) == since and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def commands_with(word: str) -> Iterator[tuple[list[str], Path]]:
     """Command line and working folder of every process with this argument before its last."""
     for process in psutil.process_iter():

@@ -18,7 +18,7 @@ from hil.platform.private_files import NO_LINK, is_private
 from hil.platform.processes import is_alive, started
 
 # hil-PROCESS-STARTED-nsNAMESPACE-RANDOM.KIND; older versions left STARTED and NAMESPACE out.
-_NAME = re.compile(r"hil-(\d+)-(?:(\d+)-)?(?:ns(\d+)-)?[0-9a-f]+\.(tap|supply)")
+_NAME = re.compile(r"hil-(\d+)-(?:(\d+)-)?(?:ns(\d+)-)?[0-9a-f]+\.(tap|supply|page)")
 
 
 def folder() -> Path:

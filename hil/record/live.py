@@ -5,35 +5,29 @@ standard input. Its first line of output is the address, or why there is none. I
 reading only and offers no way to publish, set parameters or call, so a viewer changes nothing. It
 ends when the loop has closed the tap, or when the loop's process has ended.
 
-Who may connect: a browser lets any web page connect to this computer, and says in `Origin` which
-page it was. Only Foxglove's own pages and those of this computer may, and programs, which send no
-`Origin`. A page whose name was made to lead here (DNS rebinding) has that name in `Host`. Off
-loopback a viewer needs the token that the address has. See decision record 0018.
+Of web pages only Foxglove's own and those of this computer may connect, and programs, which send no
+`Origin` (`hil.record.door`).
 
 Source: Foxglove WebSocket protocol v1, github.com/foxglove/ws-protocol, docs/spec.md.
 """
 
 import asyncio
-import hmac
-import ipaddress
 import json
 import os
-import re
 import secrets
 import select
 import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, missing_extra
@@ -41,16 +35,15 @@ from hil.loop import tap as taps
 from hil.loop.frame import Column
 from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
+from hil.record.door import Address, is_page_of_this_computer, refusal
 
 if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
 
-LOOPBACK = "127.0.0.1"
 PORT = 8765  # Foxglove's own default
 # Foxglove in a browser, and on the desktop, which is a page from the disk (like any page that is
 # opened from there; a page in a sandbox has the origin "null").
 ORIGINS = ("https://app.foxglove.dev", "file://")
-HOST = re.compile(r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
 MESSAGE = struct.Struct("<BIQ")  # operation, subscription, time in ns; then the message
 MESSAGE_DATA, WARNING, ERROR = 1, 1, 2
@@ -61,38 +54,6 @@ READY_TIMEOUT_S = 60.0
 LINGER_S = 0.3  # in which viewers take the last messages
 END_TIMEOUT_S = 10.0
 BAD_ADDRESS = 2
-
-
-class Address(NamedTuple):
-    """Where a server listens; port 0 is any free one."""
-
-    host: str = LOOPBACK
-    port: int = PORT
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this computer reaches it."""
-        return is_loopback(self.host)
-
-
-def address_of(text: str) -> Address:
-    """Parse `PORT` or `HOST:PORT`; ValueError if the port is not a number from 0 to 65535."""
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise ValueError(text)
-    return Address(host.strip("[]") or LOOPBACK, int(port))
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether a name or address of a host means this computer, whoever resolves it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 def require_foxglove() -> None:
@@ -299,38 +260,8 @@ def _text(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-def refusal(address: Address, token: str, path: str, headers: Mapping[str, Sequence[str]]) -> str:
-    """Why a viewer may not connect; empty if it may.
-
-    Parameters
-    ----------
-    token : that a viewer needs off loopback
-    path : that it asks for, with its query
-    headers : `Host` and `Origin` as it sends them, each any number of times
-    """
-    origins, hosts = headers["Origin"], headers["Host"]
-    for origin in origins:
-        if origin not in ORIGINS and not _is_page_of_this_computer(origin):
-            return "pages of this origin may not watch"
-    if address.is_loopback:
-        if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
-            return "give the address as it was printed"
-        return ""
-    request_token = parse_qs(urlsplit(path).query).get("token", [""])[0]
-    if not hmac.compare_digest(request_token.encode(), token.encode()):
-        return "the token is missing or wrong: give the address as it was printed"
-    return ""
-
-
-def _is_page_of_this_computer(origin: str) -> bool:
-    scheme, _, host = origin.partition("://")
-    return scheme in ("http", "https") and is_loopback(_host_of(host))
-
-
-def _host_of(text: str) -> str | None:
-    """The host of `HOST[:PORT]`; None if it is not of this form."""
-    match = HOST.fullmatch(text)
-    return match and (match["v6"] or match["name"])
+def _is_known(origin: str) -> bool:
+    return origin in ORIGINS or is_page_of_this_computer(origin)
 
 
 async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -> None:
@@ -345,7 +276,7 @@ async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -
 
     def check(connection: ServerConnection, request: Request) -> Response | None:
         sent = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
-        why = refusal(address, token, request.path, sent)
+        why = refusal(address, token, request.path, sent, _is_known)
         return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n") if why else None
 
     async def watch(connection: ServerConnection) -> None:

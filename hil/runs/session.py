@@ -13,6 +13,7 @@ from hil.platform.terminal import say
 from hil.platform.window import watch_this_run
 from hil.plugins import code as plugin_code
 from hil.record import live
+from hil.record.door import Address
 from hil.record.held import Replaced, held
 from hil.record.progress import show_progress
 from hil.record.sink import Sink, check_disk
@@ -45,7 +46,7 @@ class View:
     label: str = "running"
     window: bool = False
     armed: bool = True
-    foxglove: live.Address | None = None
+    foxglove: Address | None = None
 
 
 def from_options(config: Experiment, options: Figures) -> tuple[Plan, Output, View]:

@@ -30,7 +30,8 @@ from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
 from hil.loop.states import NUMBERS
 from hil.record import live
-from hil.record.live import ORIGINS, Address, Server
+from hil.record.door import Address
+from hil.record.live import ORIGINS, Server
 from hil.record.messages import packed, topics_of
 from hil.record.read import open_run
 

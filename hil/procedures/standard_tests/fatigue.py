@@ -8,7 +8,7 @@ the cycle after the last one there. Memory does not depend on the number of cycl
 """
 
 import gc
-import os
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,14 @@ from hil.pages.study import as_table, saved
 from hil.pages.style import MEASURED, MODEL, styled_figure
 from hil.platform.whole_files import write_whole
 from hil.procedures.standard_tests.analysis import drift, interval, mean_text
+from hil.procedures.standard_tests.cycles import (
+    FILE,
+    SETTINGS,
+    SUMMARY,
+    Summaries,
+    mean,
+    rules,
+)
 from hil.procedures.standard_tests.kind import Results
 from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
@@ -38,10 +46,6 @@ from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
 
-FILE, SETTINGS = "cycles.bin", "settings.json"
-SUMMARY = np.dtype(
-    [("cycle", "<u4"), ("stroke", "<f4"), ("cold", "<f4"), ("hot_C", "<f4"), ("ohm", "<f4")]
-)
 LEVEL_S = 0.1  # last part of heating and of cooling, whose means are the levels
 DONE, STOPPED, TRIPPED, INTERRUPTED = 0, 5, 3, 130
 POINTS = 2000  # cycles that a figure shows
@@ -92,41 +96,6 @@ def _whole(cycle: int, values: Values) -> bool:
     return cycle == 1 or cycle % values.whole_every == 0
 
 
-class Summaries:
-    """The summaries of all cycles in a file; incomplete records of a killed process are cut off."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with writing(path):
-            path.touch()
-            size_B = path.stat().st_size
-            os.truncate(path, size_B - size_B % SUMMARY.itemsize)
-        cycles = self.read(max(0, self.n - 1))["cycle"]
-        if len(cycles) and cycles[0] != self.n:
-            raise ConfigError(f"{path}: is damaged: choose another --out")
-
-    @property
-    def n(self) -> int:
-        """Number of cycles."""
-        return self.path.stat().st_size // SUMMARY.itemsize
-
-    def read(self, first: int = 0, count: int = -1) -> NDArray[np.void]:
-        """Some of the summaries, from an index on."""
-        return np.fromfile(self.path, SUMMARY, count, offset=first * SUMMARY.itemsize)
-
-    def add(self, rows: NDArray[np.void]) -> None:
-        """Append summaries; they are on disk when this returns."""
-        with writing(self.path), self.path.open("ab") as file:
-            file.write(rows.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-
-    def thinned(self, points: int) -> NDArray[np.void]:
-        """At most so many of the summaries, equally spaced, without reading all."""
-        rows = np.memmap(self.path, SUMMARY, "r") if self.n else np.zeros(0, SUMMARY)
-        return np.array(rows[:: max(1, -(-self.n // points))])
-
-
 def summarise(
     run: xr.Dataset, first: int, n_cycles: int, values: Values, columns: "Columns"
 ) -> NDArray[np.void]:
@@ -140,8 +109,8 @@ def summarise(
         hot_s, cold_s = i * period_s + values.heat_s, (i + 1) * period_s
         hot = (t_s >= hot_s - LEVEL_S) & (t_s < hot_s)
         cold = (t_s >= cold_s - LEVEL_S) & (t_s < cold_s)
-        level = float(_mean(y[cold]))
-        rows[i] = (first + i, _mean(y[hot]) - level, level, _mean(T_C[hot]), _mean(ohm[hot]))
+        level = float(mean(y[cold]))
+        rows[i] = (first + i, mean(y[hot]) - level, level, mean(T_C[hot]), mean(ohm[hot]))
     return rows
 
 
@@ -179,23 +148,10 @@ def _resistance(run: xr.Dataset, columns: Columns) -> NDArray[np.float64]:
         return np.where(on & (amps > 0.0), run[columns.supply].values / amps, np.nan)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
 def verdict(reference: NDArray[np.void], latest: NDArray[np.void], values: Values) -> str:
     """Why the test stops; empty if it goes on."""
-    before, now = _mean(reference["stroke"]), _mean(latest["stroke"])
-    lost = 1.0 - now / before if before else 0.0
-    if lost > values.stroke_lost_max:
-        return f"{100 * lost:.1f} % of the stroke is lost, limit {100 * values.stroke_lost_max:g} %"
-    ohm, ohm_now = _mean(reference["ohm"]), _mean(latest["ohm"])
-    change = ohm_now / ohm - 1.0 if np.isfinite(ohm) and np.isfinite(ohm_now) else 0.0
-    if abs(change) > values.resistance_drift_max:
-        limit = 100 * values.resistance_drift_max
-        return f"the resistance has changed by {100 * change:+.1f} %, limit {limit:g} %"
-    return ""
+    found = rules(reference, latest, values.stroke_lost_max, values.resistance_drift_max)
+    return next((rule.text for rule in found if rule.is_met), "")
 
 
 def run(
@@ -250,13 +206,14 @@ def _refuse_other(values: Values, subject: Subject, out: Path) -> None:
     same = values.model_copy(update={"cycles": 1}).model_dump_json()
     text = f"{subject.rig.resolve()}\n{same}\n"
     path = out / SETTINGS
-    if path.exists() and path.read_text(encoding="utf-8") != text:
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(text):
         raise ConfigError(
             f"{out}: holds a fatigue test of another rig or with other settings: choose another "
             "--out"
         )
+    asked = {"cycles": values.cycles, "unit": "m" if subject.displacement else "N"}
     with writing(path):
-        write_whole(path, text)
+        write_whole(path, f"{text}{json.dumps(asked)}\n")
 
 
 def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experiment:

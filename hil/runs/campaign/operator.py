@@ -17,7 +17,14 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class Operator(Protocol):
-    """Answers questions, follows instructions and makes decisions."""
+    """Answers questions, follows instructions and makes decisions.
+
+    Attributes
+    ----------
+    waits : whether an answer takes a person, and so time
+    """
+
+    waits: bool
 
     def ask(self, name: str, question: QuestionTable) -> Answer:
         """Return the answer to a question."""
@@ -34,6 +41,8 @@ class Operator(Protocol):
 
 class SomebodyAtTheTerminal:
     """Prompts on standard error and reads standard input until the answer is valid."""
+
+    waits = True
 
     def ask(self, name: str, question: QuestionTable) -> Answer:
         hint = {"number": " [a number]", "yes_no": " [y/n]", "text": ""}.get(question.kind, "")
@@ -63,6 +72,8 @@ class Script:
     ----------
     answers : by question; of a list, each call takes the next answer and then repeats the last
     """
+
+    waits = False
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self._answers = {k: list(v) if isinstance(v, list) else [v] for k, v in answers.items()}

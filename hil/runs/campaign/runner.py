@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -338,7 +338,8 @@ class Runner:
             then = rule.do
             if then == "ask":
                 text = f"trial {trial.number} tripped by {why}: what now?"
-                then = self._operator.decide(text, ("retry", "skip", "stop"))
+                with self._asking(text):
+                    then = self._operator.decide(text, ("retry", "skip", "stop"))
             elif then == "retry" and failures > rule.retries:
                 then = rule.then
             if then == "stop":
@@ -347,19 +348,32 @@ class Runner:
                 self._skip(trial, f"tripped by {why}")
                 return
 
+    @contextlib.contextmanager
+    def _asking(self, text: str) -> Iterator[None]:
+        """Let those who read the journal know that the campaign waits for its operator."""
+        waits = self._operator.waits
+        if waits:
+            self._log.add({"kind": "asked", "text": text})
+        yield
+        if waits:
+            self._log.add({"kind": "asked", "text": ""})
+
     def _tell(self, trial: Trial) -> None:
         """Tell the operator which settings to change by hand for this trial."""
         for name, table in self.campaign.tables.factors.items():
             level = trial.levels[name]
             if table.tell is not None and self._instructed.get(name) != level:
-                self._operator.tell(table.tell.replace("{level}", f"{level} {table.unit}".strip()))
+                text = table.tell.replace("{level}", f"{level} {table.unit}".strip())
+                with self._asking(text):
+                    self._operator.tell(text)
                 self._instructed[name] = level
 
     def _answers(self, when: str, trial: int) -> None:
         for name, question in self.campaign.tables.questions.items():
             answered = name in self.progress.answers.get(trial, {})
             if question.when == when and not (when == "end" and answered):
-                answer = self._operator.ask(name, question)
+                with self._asking(question.ask):
+                    answer = self._operator.ask(name, question)
                 self._log.add(
                     {"kind": "answer", "question": name, "trial": trial, "answer": answer}
                 )
@@ -403,9 +417,9 @@ class Runner:
             text = f"trial {trial.number}: waited for {time_text(wait.waited_s)}: {why}"
             then: str = rule.otherwise if rule is not None else "stop"
             if then == "ask":
-                then = self._operator.decide(
-                    f"{text}: what now?", ("wait", "go_on", "skip", "stop")
-                )
+                text += ": what now?"
+                with self._asking(text):
+                    then = self._operator.decide(text, ("wait", "go_on", "skip", "stop"))
             if then == "go_on":
                 return True
             if then == "skip":

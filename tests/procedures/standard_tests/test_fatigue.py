@@ -5,7 +5,8 @@ import pytest
 
 from hil.errors import ConfigError
 from hil.procedures.standard_tests import fatigue
-from hil.procedures.standard_tests.fatigue import SUMMARY, Summaries, Values, spans, verdict
+from hil.procedures.standard_tests.cycles import SUMMARY, Summaries
+from hil.procedures.standard_tests.fatigue import Values, spans, verdict
 from hil.procedures.standard_tests.subject import subject_of
 
 

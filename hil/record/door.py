@@ -1,0 +1,89 @@
+"""Where a server of hil listens, and who may connect to it.
+
+A browser lets any web page connect to this computer, and says in `Origin` which page it was. A page
+whose name was made to lead here (DNS rebinding) has that name in `Host`. Off loopback a reader
+needs the token that the address has. See decision record 0018.
+"""
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+LOOPBACK = "127.0.0.1"
+HOST = re.compile(r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
+
+
+class Address(NamedTuple):
+    """Where a server listens; port 0 is any free one."""
+
+    host: str = LOOPBACK
+    port: int = 0
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this computer reaches it."""
+        return is_loopback(self.host)
+
+
+def address_of(text: str) -> Address:
+    """Parse `PORT` or `HOST:PORT`; ValueError if the port is not a number from 0 to 65535."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise ValueError(text)
+    return Address(host.strip("[]") or LOOPBACK, int(port))
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a name or address of a host means this computer, whoever resolves it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def refusal(
+    address: Address,
+    token: str,
+    path: str,
+    headers: Mapping[str, Sequence[str]],
+    is_known: Callable[[str], bool],
+) -> str:
+    """Why a reader may not connect; empty if it may.
+
+    Parameters
+    ----------
+    token : that a reader needs off loopback
+    path : that it asks for, with its query
+    headers : `Host` and `Origin` as it sends them, each any number of times
+    is_known : whether pages of this origin may connect
+    """
+    origins, hosts = headers["Origin"], headers["Host"]
+    if not all(map(is_known, origins)):
+        return "pages of this origin may not watch"
+    if address.is_loopback:
+        if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
+            return "give the address as it was printed"
+        return ""
+    request_token = parse_qs(urlsplit(path).query).get("token", [""])[0]
+    if not hmac.compare_digest(request_token.encode(), token.encode()):
+        return "the token is missing or wrong: give the address as it was printed"
+    return ""
+
+
+def is_page_of_this_computer(origin: str) -> bool:
+    """Whether an origin is that of a web server on this computer."""
+    scheme, _, host = origin.partition("://")
+    return scheme in ("http", "https") and is_loopback(_host_of(host))
+
+
+def _host_of(text: str) -> str | None:
+    """The host of `HOST[:PORT]`; None if it is not of this form."""
+    match = HOST.fullmatch(text)
+    return match and (match["v6"] or match["name"])

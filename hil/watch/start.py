@@ -1,0 +1,135 @@
+"""The command's end of the process that watches a bench."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from hil.errors import ConfigError
+from hil.platform.processes import APART, PYTHON
+from hil.platform.terminal import say
+from hil.record.door import LOOPBACK, Address
+from hil.watch.serve import Ending, Job
+
+PORT = 8780
+READY_TIMEOUT_S = 60.0
+_GOING_ON: list[subprocess.Popen[str]] = []  # processes that outlive their command
+
+
+class Asked(NamedTuple):
+    """The page that is asked for.
+
+    Attributes
+    ----------
+    address : of the page; None for none
+    certificate : PEM file; None for no encryption
+    """
+
+    address: Address | None = None
+    certificate: Path | None = None
+
+
+def job_of(asked: Asked, folder: Path, what: str, parent: int) -> Job:
+    """The job of the process.
+
+    Raises
+    ------
+    ConfigError
+        A package is missing, or there is a certificate without a page.
+    """
+    if asked.address is None:
+        if asked.certificate is not None:
+            raise ConfigError("--page-certificate: there is no page: give --page too")
+        return Job(str(folder), parent, what)
+    if find_spec("websockets") is None:
+        raise ConfigError("the page needs an extra: pip install 'hil-arrays[page]'")
+    certificate = "" if asked.certificate is None else str(asked.certificate.resolve())
+    host, port = asked.address
+    return Job(str(folder), parent, what, host or LOOPBACK, port, certificate)
+
+
+@contextlib.contextmanager
+def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
+    """Watch the runs of this process in the block; the block notes how it ended.
+
+    The process goes on after the block, as long as somebody may want to see the end.
+
+    Raises
+    ------
+    ConfigError
+        The page cannot be served; nothing has begun.
+    """
+    ending = Ending()
+    job = job_of(asked, folder, what, os.getpid())
+    if job.address is None:
+        yield ending
+        return
+    process = subprocess.Popen(
+        [*PYTHON, "-m", "hil.watch.serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        **APART,  # only the loop gets the terminal's Ctrl-C
+    )
+    _GOING_ON.append(process)
+    assert process.stdin is not None
+    with contextlib.closing(process.stdin):
+        _tell(process, job._asdict())
+        say_where(_first_words(process), job)
+        try:
+            yield ending
+        except BaseException as error:
+            ending.text = str(error) or type(error).__name__
+            ending.code = 130 if isinstance(error, KeyboardInterrupt) else 2
+            raise
+        finally:
+            _tell(process, {"code": ending.code, "text": ending.text})
+
+
+def _tell(process: subprocess.Popen[str], words: dict[str, object]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it was killed
+        process.stdin.write(f"{json.dumps(words)}\n")
+        process.stdin.flush()
+
+
+def _first_words(process: subprocess.Popen[str]) -> dict[str, str]:
+    output = process.stdout
+    assert output is not None
+    with contextlib.closing(output):
+        streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
+        line = output.readline() if streams else ""
+    return dict(json.loads(line)) if line else {"error": "its process does not answer"}
+
+
+def say_where(words: dict[str, str], job: Job) -> None:
+    """Print where the page is.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be served.
+    """
+    if error := words.get("error"):
+        if error.startswith("--"):
+            raise ConfigError(error)
+        raise ConfigError(
+            f"--page {job.address}: {error}: choose another port, or 0 for any that is free"
+        )
+    say(f"page: {words['url']}  (code to stop the run: {words['code']})", file=sys.stderr)
+    address = job.address
+    if address is not None and not address.is_loopback and not job.certificate:
+        say(
+            "warning: the page is not encrypted: whoever reads the network's traffic sees it, with "
+            "its token and the code: give --page-certificate",
+            file=sys.stderr,
+        )

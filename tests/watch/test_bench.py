@@ -1,0 +1,186 @@
+"""What is seen of a run from beside it, against its recording and its limits."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from hil.loop import tap as taps
+from hil.record.read import open_run
+from hil.runs.campaign.journal import progress_of
+from hil.watch import bench
+from hil.watch.bench import Bench, Limit, Run, ending_of, facts_of
+
+
+@pytest.fixture
+def shown(all_on, tmp_path, monkeypatch):
+    """A run as it is seen while its rows are written again, and the rows of its recording."""
+    from hil.record.layout import text_of
+    from hil.record.read import open_h5
+
+    with open_h5(all_on) as file:
+        dtype = np.dtype([(name, d.dtype, d.shape[1:]) for name, d in file["ticks"].items()])
+        rows = np.zeros(file["ticks/t_s"].shape[0], dtype)
+        for name, dataset in file["ticks"].items():
+            rows[name] = dataset[:]
+        assert text_of(file.attrs["outcome"]) == "complete"
+    monkeypatch.setattr(taps, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(
+        bench, "commands_with", lambda tap: iter([(["record", tap, str(all_on)], tmp_path)])
+    )
+    tap = taps.create(dtype, 4096)
+    tap.set_recorder_ready()
+    run = Run(*taps.running()[0])
+    run.look()
+    yield run, tap, rows
+    tap.close_writer()
+    tap.unlink()
+
+
+def test_new_rows_are_thinned_to_the_lowest_and_the_highest_and_the_last(shown):
+    run, tap, rows = shown
+    tap.ticks.push_many(rows[:1000])
+    run.rows()
+    tap.ticks.push_many(rows[1000:1050])
+    content = run.rows()
+    t_s, measured, model, _ = content["points"][0]
+    part = rows[1000:1050]
+    assert (content["n"], content["t_s"]) == (50, pytest.approx(part["t_s"][-1]))
+    assert max(measured) == pytest.approx(part["force_measured_N"].max(), rel=1e-5)
+    assert min(measured) == pytest.approx(part["force_measured_N"].min(), rel=1e-5)
+    assert t_s[-1] == pytest.approx(part["t_s"][-1])
+    at = np.searchsorted(part["t_s"], np.array(t_s) - 1e-9)
+    np.testing.assert_allclose(model, part["force_model_N"][at], rtol=1e-5)
+    assert len(t_s) <= 5
+    json.dumps(content, allow_nan=False)
+
+
+def test_a_reader_who_comes_late_gets_what_the_tap_still_has(shown):
+    run, tap, rows = shown
+    tap.ticks.push_many(rows[:3000])
+    t_s = run.rows(history=True)["points"][0][0]
+    assert t_s[0] < 0.01
+    assert t_s[-1] == pytest.approx(rows["t_s"][2999])
+    assert len(t_s) <= 2 * bench.HISTORY + 1
+
+
+def test_a_limit_shows_the_value_that_uses_most_of_it(shown):
+    run, tap, rows = shown
+    tap.ticks.push_many(rows[:2000])
+    content = run.rows()
+    by_name = {name: i for i, (name, *_) in enumerate(run.about()["limits"])}
+    recent = rows[2000 - bench.RECENT : 2000]
+    peak_N = recent["force_measured_N"].max()
+    assert content["limits"][by_name["force"]] == pytest.approx([peak_N, peak_N / 9.0], rel=1e-5)
+    apart_N = np.abs(recent["force_measured_N"] - recent["force_model_N"]).max()
+    assert content["limits"][by_name["residual of force"]] == pytest.approx(
+        [apart_N, apart_N / 0.5], rel=1e-5
+    )
+    on_s, used = content["limits"][by_name["time on of a cell"]]
+    first = np.flatnonzero(rows["cells_commanded"].any(axis=1))[0]
+    assert on_s == pytest.approx(rows["t_s"][1999] - rows["t_s"][first], abs=0.0021)
+    assert used == pytest.approx(on_s / 10.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "expected"),
+    [
+        ([1.0, -4.0], -8.0, 9.0, (-4.0, 0.5)),
+        ([3.0, -4.0], -np.inf, 4.0, (3.0, 0.75)),
+        ([np.nan, 2.0], -np.inf, 4.0, (2.0, 0.5)),
+        ([5.0, 1.0], 0.0, 4.0, (5.0, 1.25)),
+    ],
+)
+def test_the_share_of_a_limit_is_that_of_its_side(values, low, high, expected):
+    rows = np.zeros(len(values), [("x", float)])
+    rows["x"] = values
+    assert Limit("x", "N", low, high, ("x",)).worst(rows) == pytest.approx(expected)
+
+
+def test_a_column_without_a_reading_uses_no_limit():
+    rows = np.full(3, np.nan, [("x", float)])
+    assert np.isnan(Limit("x", "N", -1.0, 1.0, ("x",)).worst(rows)).all()
+
+
+def test_a_run_is_mapped_for_reading_only(shown):
+    run, _, rows = shown
+    with pytest.raises((ValueError, TypeError)):
+        run._tap.ticks.push_many(rows[:1])
+
+
+def test_the_age_grows_while_no_row_comes_and_falls_with_the_next(shown, monkeypatch):
+    run, tap, rows = shown
+    now_s = [100.0]
+    monkeypatch.setattr(bench.time, "monotonic", lambda: now_s[0])
+    tap.ticks.push_many(rows[:5])
+    assert run.rows()["age_s"] == 0.0
+    now_s[0] += 7.0
+    assert run.rows() == {
+        "kind": "rows", "id": run.name, "age_s": 7.0, "state": "off", "over": False,
+        "dead": False, "n": 0, "history": False,
+    }  # fmt: skip
+    tap.ticks.push_many(rows[5:6])
+    assert run.rows()["age_s"] == 0.0
+
+
+def test_events_keep_their_text_and_faults_are_the_lines_of_the_trip(shown):
+    run, tap, _ = shown
+    event = np.zeros(1, taps.EVENT)
+    for level, text in (("info", "<b>started</b>"), ("fault", "force_high: force 9.1 N")):
+        event[0] = (1.5, level, "guard", text.encode())
+        tap.events.push(event)
+    run.look()
+    assert run.events == [(1.5, "info", "guard", "<b>started</b>"),
+                          (1.5, "fault", "guard", "force_high: force 9.1 N")]  # fmt: skip
+    assert run.faults == ["force_high: force 9.1 N"]
+
+
+@pytest.mark.slow
+def test_a_day_of_rows_takes_no_more_memory_than_an_hour(shown):
+    """24 h at 10 rows a second, read twenty times a second."""
+    run, tap, rows = shown
+    sizes = []
+    tracemalloc.start()
+    try:
+        for hour in range(24):
+            for _ in range(0, 36_000, 1800):
+                tap.ticks.push_many(rows[:1800])
+                run.rows()
+            if hour in (0, 23):
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 10_000
+
+
+def test_facts_are_those_of_the_recording(all_on):
+    facts, run = facts_of(all_on), open_run(all_on)
+    assert facts.title == "miga6: all on for three seconds"
+    assert facts.simulated == run.attrs["simulated"]
+    assert facts.cells == tuple(run.cell.values.tolist())
+    assert [signal.name for signal in facts.signals] == ["force"]
+
+
+def test_the_ending_is_that_of_the_recording(all_on, tmp_path):
+    assert ending_of(all_on) == {
+        "kind": "end", "outcome": "complete", "why": [], "file": all_on.name,
+    }  # fmt: skip
+    assert ending_of(tmp_path / "none.h5") is None
+
+
+def test_only_runs_whose_recording_is_in_the_folder_belong_to_a_bench(shown, tmp_path, all_on):
+    other = tmp_path / "other"
+    other.mkdir()
+    here, elsewhere = Bench(all_on.parent), Bench(other)
+    here.look()
+    elsewhere.look()
+    assert here.run is not None
+    assert elsewhere.run is None
+
+
+def test_a_question_stands_in_the_journal_until_it_is_answered():
+    entries = [{"kind": "asked", "text": "Is it mounted?"}, {"kind": "asked", "text": ""}]
+    assert progress_of(entries[:1]).asked == "Is it mounted?"
+    assert progress_of(entries).asked == ""
+    assert progress_of([entries[0], {"kind": "stop", "why": "interrupted"}]).asked == ""
