@@ -29,7 +29,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         helper.GrpcServerProcess._get_grpc_server_exe = lambda _: server
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # sees what pytest makes of xfail
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Append one JSON line for every test that has an outcome."""
     report = yield
@@ -42,6 +42,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _outcome(report: pytest.TestReport) -> str:
+    if hasattr(report, "wasxfail") and report.outcome == "skipped":
+        return "xfailed"
     if report.when == "call" and report.outcome != "failed":
         return str(report.outcome)
     if report.when == "call":
@@ -52,6 +54,8 @@ def _outcome(report: pytest.TestReport) -> str:
 
 
 def _reason(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    if hasattr(report, "wasxfail"):
+        return str(report.wasxfail) or "expected to fail"
     if report.outcome == "skipped":
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         return text.removeprefix("Skipped: ").split("\n")[0]
