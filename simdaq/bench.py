@@ -123,7 +123,10 @@ class Bench:
         return found
 
     def inject(self, terminal: str, fault: Fault | None) -> None:
-        """Put a fault on an input, None for none: `stuck` at its value now, or at a rail."""
+        """Put a fault on an input, None for none: `stuck` at its value now, at a rail, or `nan`.
+
+        NI's driver gives NaN for a channel that it cannot convert, such as an open thermocouple.
+        """
         card, short = self._terminal(terminal)
         found = card.terminal(short)
         with self.lock:

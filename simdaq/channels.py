@@ -196,6 +196,8 @@ class AnalogInput(Channel):
     def sample(self, t_s: Samples) -> Samples:
         if self.is_simulated:
             return self._within_limits(self._simulated(t_s))
+        if self.terminal.fault == "nan":
+            return np.full(t_s.shape, np.nan)
         signal = np.asarray(self.from_fed(self.terminal.at(t_s)), dtype=float) + self.shift
         codes = np.rint(signal / self.lsb)
         # A converter has no NaN: what is not a number reads as its upper end.
@@ -205,6 +207,8 @@ class AnalogInput(Channel):
         """One raw sample without arrays."""
         if self.is_simulated:
             return float(self.sample(np.array([t_s]))[0])
+        if self.terminal.fault == "nan":
+            return float("nan")
         steps = (float(self.from_fed(self.terminal.at(t_s))) + self.shift) / self.lsb
         if not -self.top <= steps <= self.top - 1:  # also what is not a number
             return float(-self.top if steps < 0.0 else self.top - 1)

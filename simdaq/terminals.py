@@ -13,7 +13,7 @@ from simdaq.edges import EdgeSource, Joined, LineEdges, Pulses, Resumed
 
 Times = Any  # a time in s or an array of them
 Source = float | Callable[[Times], Any]
-Fault = Literal["stuck", "high rail", "low rail"]
+Fault = Literal["stuck", "high rail", "low rail", "nan"]
 
 
 class Track:
@@ -57,6 +57,8 @@ class Terminal:
         if self.fault is not None:
             if self.fault == "stuck":
                 return self.frozen
+            if self.fault == "nan":
+                return np.nan
             return np.inf if self.fault == "high rail" else -np.inf
         source = self.source
         return source(t_s) if callable(source) else source

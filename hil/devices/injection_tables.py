@@ -18,7 +18,8 @@ Kind = Literal[
     "controller_raises", "supply_late", "supply_mute", "supply_voltage", "supply_drops",
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
     "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck", "line_stuck",
-    "program_spoilt", "current_gain", "relay_welded",
+    "program_spoilt", "current_gain", "relay_welded", "card_unplugged", "card_reserved",
+    "packets_late",
 ]  # fmt: skip
 
 ON_A_CELL = frozenset(
@@ -31,7 +32,7 @@ ON_A_BOARD = ON_A_CELL | {
     "relay_welded",
 }  # fmt: skip
 OF_VIRTUAL_TIME = frozenset({"machine_stalls", "machine_sleeps"})
-OF_SIMULATED_CARDS = frozenset({"sensor_lost", "sensor_nan"})
+OF_EMULATED_CARDS = frozenset({"card_unplugged", "card_reserved", "packets_late"})
 
 
 class FaultTable(Table):

@@ -84,7 +84,7 @@ def build(inputs: DeviceInputs) -> Built:
 
 
 SENSOR_FAULTS: "tuple[tuple[str, Fault], ...]" = (
-    ("sensor_stuck", "stuck"), ("sensor_rail", "high rail"),
+    ("sensor_stuck", "stuck"), ("sensor_rail", "high rail"), ("sensor_nan", "nan"),
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from hil.devices.injection_tables import (
-    OF_SIMULATED_CARDS,
+    OF_EMULATED_CARDS,
     OF_VIRTUAL_TIME,
     ON_A_BOARD,
     ON_A_CELL,
@@ -59,10 +59,9 @@ def _why_absent(
     if fault.kind in OF_VIRTUAL_TIME and clock != "virtual":
         return "on the virtual clock only"
     cards = cards_of(devices)
-    on_instrument = fault.device in _readings(devices) or not cards
-    emulated = all(backends.get(c) == "emulated" for c in cards)
-    if fault.kind in OF_SIMULATED_CARDS and emulated and not on_instrument:
-        return "not on an emulated card: choose sensor_stuck or sensor_rail, or --backend daq=sim"
+    hit = [name for name in cards if fault.device in (None, name)]
+    if fault.kind in OF_EMULATED_CARDS and any(backends.get(n) != "emulated" for n in hit):
+        return f"on an emulated card only: --backend {hit[0]}=emulated"
     places = _places(fault, devices)
     if places is None:
         return ""
@@ -111,6 +110,8 @@ def _places(fault: FaultTable, devices: Mapping[str, DeviceTable]) -> tuple[str,
         if fault.kind == "sensor_rail":  # only a card's input has a range that hil knows
             return "channel of a card", inputs
         return "channel", [*inputs, *_readings(devices)]
+    if fault.kind in OF_EMULATED_CARDS:
+        return "card", list(cards)
     if fault.kind == "card_estop_open":
         with_estop = [name for name, card in cards.items()
                       if any(line.kind == "estop" for line in card.lines.values())]  # fmt: skip

@@ -64,7 +64,7 @@ def test_a_board_reset_that_the_last_tick_can_still_show_trips(configs, tmp_path
     ("fault", "more", "why"),
     [
         ('kind = "machine_stalls"\nat_s = 0.0', ["--clock", "real"], "on the virtual clock only"),
-        ('kind = "sensor_nan"\nat_s = 0.0', ["--backend", "emulated"], "not on an emulated card"),
+        ('kind = "card_unplugged"\nat_s = 0.0', [], "on an emulated card only: --backend daq=emul"),
     ],
 )
 def test_a_fault_that_this_backend_or_clock_cannot_have_is_refused(
@@ -152,3 +152,23 @@ def test_a_recorder_that_is_killed_alone_is_named_alone(configs, tmp_path, capsy
     words = ["run", str(configs / "miga6/all_on.toml"), "--duration", "0.2"]
     assert main([*words, "--inject", str(file), "--out", str(tmp_path / "run.h5")]) == 4
     assert capsys.readouterr().err.startswith("recorder: was killed; its ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        ('kind = "card_unplugged"\nat_s = 0.02', 4, "daq: read: the card cannot be reached"),
+        ('kind = "card_reserved"\nat_s = 0.0', 4, "daq: inputs: held by another task or program"),
+        ('kind = "packets_late"\nat_s = 0.01\nfor_s = 0.1', 3, "tripped by reading_stale"),
+        ('kind = "sensor_lost"\nat_s = 0.01', 3, "tripped by reading_stale"),
+        ('kind = "sensor_nan"\nat_s = 0.02', 3, "tripped by force_nan"),
+    ],
+)
+def test_what_becomes_of_a_card_is_one_line_with_its_name(
+    fault, code, said, configs, tmp_path, capsys
+):
+    words = words_of(configs, tmp_path, fault, "--backend", "daq=emulated")
+    words[words.index("--duration") + 1] = "0.1"
+    assert main(words) == code
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err

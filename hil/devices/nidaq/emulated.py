@@ -7,7 +7,8 @@ it, `EmulatedBench` steps plant and cards together: outputs as they stand -> pla
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -200,7 +201,35 @@ class EmulatedBench:
             now_s = self._start_s + self._n * self._period_s
             for wire in self._wires:
                 wire.put(now_s)
+            if self._injection is not None:
+                self._disturb(self._injection)
             self.system.advance_to(now_s)
+
+    def _disturb(self, injection: Injection) -> None:
+        """Unplug cards, and hold back their samples, while such a fault lasts."""
+        for card in self._cards:
+            name = card.plan.card
+            lost = any(injection.active("sensor_lost", c.name) for c in card.plan.inputs)
+            late = injection.active("packets_late", card.name) is not None
+            self.system.stall(name, stalled=lost or late)
+            unplugged = injection.active("card_unplugged", card.name) is not None
+            if unplugged and self.system.cards[name].plugged:
+                self.system.unplug(name)
+
+    @contextmanager
+    def reserved(self, name: str) -> Iterator[None]:
+        """Within the block another program holds a card's inputs, if such a fault is injected."""
+        import nidaqmx
+        from nidaqmx.constants import TaskMode
+
+        if self._injection is None or not self._injection.active("card_reserved", name):
+            yield
+            return
+        plan = next(card.plan for card in self._cards if card.name == name)
+        with nidaqmx.Task("another program") as other:
+            other.ai_channels.add_ai_voltage_chan(plan.physical(plan.analog[0].terminal))
+            other.control(TaskMode.TASK_RESERVE)
+            yield
 
     def report(self, readings: Readings) -> None:
         """What the boards report at this tick, before the plant comes to it."""
@@ -288,7 +317,8 @@ class EmulatedDaq:
 
     def open(self) -> None:
         self._bench.open()
-        self._driver.open()
+        with self._bench.reserved(self.name):
+            self._driver.open()
 
     def enable(self) -> None:
         self._driver.enable()
