@@ -161,7 +161,7 @@ def test_a_recorder_that_is_killed_alone_is_named_alone(configs, tmp_path, capsy
         ('kind = "card_reserved"\nat_s = 0.0', 4, "daq: inputs: held by another task or program"),
         ('kind = "packets_late"\nat_s = 0.01\nfor_s = 0.1', 3, "tripped by reading_stale"),
         ('kind = "sensor_lost"\nat_s = 0.01', 3, "tripped by reading_stale"),
-        ('kind = "sensor_nan"\nat_s = 0.02', 3, "tripped by force_nan"),
+        ('kind = "sensor_nan"\nat_s = 0.02', 3, "tripped by channel_untrue"),
     ],
 )
 def test_what_becomes_of_a_card_is_one_line_with_its_name(
