@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from hil.loop.channels import DUTY, known_before
 from hil.pages.style import CELL, FAULT
@@ -27,7 +27,7 @@ def draw_cells(axis: Axes, run: xr.Dataset) -> None:
         cell = [str(name) for name in run.cell.values].index(failure["cell"])
         if len(t_s) and t_s[0] <= failure["t_s"] <= t_s[-1]:
             axis.plot(failure["t_s"], cell + 1, "x", color=FAULT, ms=6, mew=2, clip_on=False)
-    axis.set_yticks(range(1, n_cells + 1, max(1, n_cells // 7)))
+    axis.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.set_ylim(n_cells + 0.6, 0.4)
     if len(t_s) > 1:

@@ -28,7 +28,8 @@ from hil.reports.cells import draw_cells
 FORMATS = (".pdf", ".svg", ".pgf", ".png")
 MM_PER = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72.0}
 JOURNALS = ("ieee", "nature")  # of SciencePlots
-PANEL_MM, CELLS_MM = 34.0, 20.0
+PANEL_MM, CELLS_MM, MARGIN_MM, CHARACTER_MM = 34.0, 20.0, 20.0, 1.8
+LEGEND = 3  # names in a row of it
 OURS = {
     "font.size": 8.0, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
     "lines.linewidth": 0.9, "legend.frameon": False,
@@ -75,6 +76,8 @@ def figure(runs: Sequence[xr.Dataset], names: Sequence[str], look: Look) -> Figu
     for run, name in zip(cut, names, strict=True):
         _check_panels(run, name, look.what)
     beside = [[i] for i in range(len(cut))] if not look.overlay else [list(range(len(cut)))]
+    room_mm = (width_mm - MARGIN_MM) / (LEGEND if look.overlay else len(cut))
+    names = [_short(name, room_mm) for name in names]
     heights_mm = [CELLS_MM if what == "cells" else PANEL_MM for what in look.what]
     with _styled(look.style):
         size = (width_mm / 25.4, (sum(heights_mm) + 8.0) / 25.4)
@@ -90,13 +93,14 @@ def figure(runs: Sequence[xr.Dataset], names: Sequence[str], look: Look) -> Figu
                     _draw(axis, what, cut[members[0]])
                 if column:
                     axis.set_ylabel("")
-            axes[-1, column].set_xlabel("time [s]")
             if len(beside) > 1:
-                axes[0, column].set_title(
+                title = axes[0, column].set_title(
                     names[column], parse_math=False, loc="left", fontsize="medium"
                 )
+                title.set_in_layout(False)
+        drawn.supxlabel("time [s]", fontsize="medium")
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside upper right", ncols=3, frameon=False,
+        drawn.legend(handles, labels, loc="outside upper right", ncols=LEGEND, frameon=False,
                      borderaxespad=0.1, handlelength=1.4, columnspacing=1.0)  # fmt: skip
         drawn.align_ylabels(axes[:, 0])
         if any(run.attrs.get("simulated") for run in cut):
@@ -136,6 +140,12 @@ def save(drawn: Figure, file: Path, look: Look, command: str) -> None:
             raise ConfigError(f"--style {look.style}: {one_line(str(error))}") from None
 
 
+def _short(name: str, room_mm: float) -> str:
+    """The name, without its middle where it is longer than the room."""
+    n = max(8, int(room_mm / CHARACTER_MM))
+    return name if len(name) <= n else f"{name[: n // 2]}…{name[n // 2 + 1 - n :]}"
+
+
 def _width_mm(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|cm|in|pt)\s*", text)
     if match is None or not 20.0 <= float(match[1]) * MM_PER[match[2]] <= 1000.0:
@@ -163,7 +173,9 @@ def _check_panels(run: xr.Dataset, name: str, what: Sequence[str]) -> None:
     panels = [*signals, *["residual"] * bool(signals), *["cells"] * ("cells_reported" in run)]
     if not what:
         raise ConfigError(f"--what: empty: choose {', '.join(panels)}")
-    for panel in what:
+    for i, panel in enumerate(what):
+        if panel in what[:i]:
+            raise ConfigError(f"--what {','.join(what)}: {panel} twice: give it once")
         if panel not in panels and panel not in columns:
             known = panels if panel not in columns else columns
             raise ConfigError(

@@ -2,9 +2,11 @@
 
 import re
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 
 import hil
@@ -13,6 +15,7 @@ from hil.pages.style import MEASURED, MODEL
 
 BAD = [
     (["--what", "forse"], "--what forse: run has none: did you mean 'force'?"),
+    (["--what", "force,cells,force"], "--what force,cells,force: force twice: give it once"),
     (["--what", ","], "--what: empty: choose force, residual, cells"),
     (["--what", "muscle.1.curent_A"], "--what muscle.1.curent_A: run has none"),
     (["--style", "iee"], "--style iee: no such style or file: did you mean 'ieee'?"),
@@ -52,7 +55,7 @@ def test_its_curves_are_the_columns_of_the_recording_in_si_units(run):
     assert [axis.get_ylabel() for axis in (force, residual, cells)] == [
         "force [N]", "residual [N]", "cells on"
     ]  # fmt: skip
-    assert cells.get_xlabel() == "time [s]"
+    assert cells.get_figure().get_supxlabel() == "time [s]"
     assert "SIMULATED" in [text.get_text() for text in force.figure.texts]
 
 
@@ -110,6 +113,28 @@ def test_runs_are_laid_over_each_other_or_stand_side_by_side(run, configs):
     beside = hil.figure(run, other, what=["force"]).axes
     assert len(beside) == 2
     assert beside[0].get_ylim() == beside[1].get_ylim()
+
+
+def texts_beside_each_other(drawn, texts):
+    """Whether no text reaches into the next, or out of the figure."""
+    renderer = FigureCanvasAgg(drawn).get_renderer()
+    drawn.draw(renderer)
+    ends = [text.get_window_extent(renderer) for text in texts]
+    return all(a.x1 < b.x0 for a, b in pairwise(ends)) and ends[-1].x1 <= drawn.bbox.x1
+
+
+@pytest.mark.parametrize("overlay", [False, True])
+def test_names_of_files_fit_beside_each_other(run, overlay, monkeypatch):
+    names = [f"miga6-pid-20261128T0759{i}9.689909Z" for i in range(3)]
+    monkeypatch.setattr("hil.reports.figure.names_of", lambda runs: names)
+    drawn = hil.figure(run, run, run, overlay=overlay)
+    [legend] = drawn.legends
+    titles = [axis.title for axis in drawn.axes[:3]] if not overlay else legend.get_texts()[::2]
+    assert texts_beside_each_other(drawn, titles)
+    for axis in drawn.axes:  # not so high that figures of a panel run into each other
+        shown = [label for label in axis.get_yticklabels() if label.get_text()]
+        boxes = [label.get_window_extent() for label in shown]
+        assert all(not a.overlaps(b) for a, b in pairwise(boxes))
 
 
 def test_only_the_part_that_is_asked_for_is_shown(run):
