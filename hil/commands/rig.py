@@ -49,7 +49,7 @@ def add_to(group: Group) -> None:
     for key, about in ANSWERS.items():
         c.value(f"--{key.replace('_', '-')}", "VALUE", about)
 
-    c = group.add(devices, "list boards, cards and supplies", "hil devices --identify")
+    c = group.add(devices, "list boards, cards, supplies and instruments", "hil devices --identify")
     c.flag("--identify", "open every serial port and read its identity")
 
     c = group.add(
@@ -142,6 +142,7 @@ def new(args: argparse.Namespace) -> int:
 
 
 def devices(args: argparse.Namespace) -> int:
+    from hil.devices import instrument_listing as makers
     from hil.devices.board.listing import identified, ports_as_text, serial_ports
     from hil.devices.nidaq.listing import cards, cards_as_text
     from hil.devices.supply.listing import resources_as_text, visa_resources
@@ -149,12 +150,19 @@ def devices(args: argparse.Namespace) -> int:
     need_serial()
     ports, (rows, why_none) = serial_ports(), cards()
     visa, why_no_visa = visa_resources()
+    found = [*makers.labjacks(), *makers.phidgets()]
     if args.identify:
         ports = identified(ports)
+        free = [p["port"] for p in ports if not p["board"].startswith(("driver board", "held by"))]
+        futeks = makers.futeks(free)
+        taken = {port for port in free for one in futeks if one.what.endswith(f" at {port}")}
+        found += [*futeks, *makers.indicators(port for port in free if port not in taken)]
     facts = {"serial_ports": ports, "cards": rows, "no_cards": why_none,
-             "visa": visa, "no_visa": why_no_visa}  # fmt: skip
+             "visa": visa, "no_visa": why_no_visa,
+             "instruments": [one._asdict() for one in found]}  # fmt: skip
     texts = (
-        ports_as_text(ports), cards_as_text(rows, why_none), resources_as_text(visa, why_no_visa)
+        ports_as_text(ports), cards_as_text(rows, why_none), resources_as_text(visa, why_no_visa),
+        makers.instruments_as_text(found, makers.why_none(), asked=args.identify),
     )  # fmt: skip
     show(args, facts, "\n".join(texts))
     return DONE

@@ -35,6 +35,7 @@ from hil.rig.instruments import (
     force_channels,
     outputs_of,
     plugin_devices,
+    receives_only,
     signals_of,
     supplies_of,
     switching,
@@ -102,7 +103,15 @@ def rig(tables: RigTables, model: Model) -> Faults:
         if name not in HOLDABLE:
             yield f"guard.hold_s.{name}", f"no such interlock{remedy(name, HOLDABLE)}"
     yield from system.check_rig(tables, model)
-    if cells:
+    if cells and receives_only(tables.devices):
+        kind = getattr(getattr(tables, "controller", None), "kind", "idle")
+        if kind != "idle":
+            yield (
+                "devices",
+                f"all are imported: nothing switches cells for controller.kind = '{kind}': import "
+                "with hil import, or add a cell_board",
+            )
+    elif cells:
         yield from _boards(boards, tables.guard)
         yield from _cells(tables, cells)
         yield from loop_limits.faults(tables, model)

@@ -19,6 +19,7 @@ from hil.rig.run_tables import RigTables, RunTables
 T = TypeVar("T", bound=RunTables)
 GATES = "by cell"  # how gates are numbered; the random draws of a broadcast depend on it
 AMBIENT = "ambient_C"  # signal of a channel for the ambient temperature, not a model output
+IMPORTED = "imported"  # kind of a device that hil cannot reach
 MAIN_FORCE = "force"  # name of the controlled channel unless the rig names another
 
 
@@ -60,6 +61,8 @@ def _gates_of(devices: Mapping[str, DeviceTable], cells: Sequence[str]) -> tuple
     """Index of each cell's gate in the rig, numbered board by board in the order of the cells."""
     places = [[cells.index(cell) for cell in d.cells_switched] for d in switching(devices).values()]
     gates = [cell for board in sorted(places) for cell in board]
+    if receives_only(devices):
+        gates = list(range(len(cells)))
     return tuple(gates.index(cell) for cell in range(len(cells)))
 
 
@@ -78,6 +81,11 @@ def switching(devices: Mapping[str, DeviceTable]) -> dict[str, Any]:
         for name, device in of_role(role, devices).items()
         if device.cells_switched
     }
+
+
+def receives_only(devices: Mapping[str, DeviceTable]) -> bool:
+    """Whether all readings come from files (`hil import`): nothing is switched, or guarded."""
+    return all(device.kind == IMPORTED for device in devices.values())
 
 
 def can_be_cut(devices: Mapping[str, DeviceTable]) -> bool:

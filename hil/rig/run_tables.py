@@ -100,7 +100,7 @@ class RigTables(ModelTables):
 
     loop: LoopTable
     devices: Annotated[dict[Name, DeviceTable], Field(min_length=1)]
-    guard: GuardTable
+    guard: GuardTable = GuardTable()
     observer: Any = None
     plant_card: PlantCardTable | None = None
     specimen: SpecimenTable | None = None

@@ -17,7 +17,7 @@ from hil.control.tables import (
 from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
 from hil.experiment.kind import Faults, SystemRun
-from hil.rig.instruments import force_channels, signals_of
+from hil.rig.instruments import force_channels, receives_only, signals_of
 from hil.rig.run_tables import RigTables
 from hil.systems.array.build import (
     LEVEL_MIN,
@@ -45,7 +45,7 @@ def check_rig(tables: RigTables, model: CellArray) -> Faults:
     yield from _check_period(tables, model)
     measured = signals_of(tables.devices)
     forces = force_channels(tables.devices)
-    if forces and tables.guard.force_max_N is None:
+    if forces and tables.guard.force_max_N is None and not receives_only(tables.devices):
         yield "guard.force_max_N", "missing: add it"
     moves = any(signal.endswith("_m") for signal in measured.values())
     if measured and not forces and not moves:

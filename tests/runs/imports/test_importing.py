@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tomllib
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -86,6 +87,29 @@ def test_the_twin_is_that_of_the_run_which_the_file_was_made_of(run, lab):
     for column in ("force_model_N", "force_estimate_N", "force_disturbance_N"):
         np.testing.assert_allclose(again[column], run[column], atol=1e-9)
     np.testing.assert_array_equal(again.cells_commanded, run.cells_commanded)
+
+
+def test_a_rig_that_only_receives_data_has_no_board_ports_or_limits(lab, tmp_path, capsys):
+    rig = tomllib.loads((ROOT / "configs/miga6/rig.toml").read_text())
+    channels = {"force": {"kind": "force"}}
+    bare = {key: rig[key] for key in ("model", "plant", "loop", "observer")}
+    bare["devices"] = {"frame": {"kind": "imported", "channels": channels}}
+    text = tomli_w.dumps(bare).replace("../../calibration", str(ROOT / "calibration"))
+    (tmp_path / "rig.toml").write_text(text)
+    assert main(["check", str(tmp_path / "rig.toml")]) == DONE
+    whole = hil.open_run(imported(lab))
+    map_path = lab.with_name("map.toml")
+    out = tmp_path / "bare.h5"
+    import_files([lab], tmp_path / "rig.toml", map_path, out)
+    again = hil.open_run(out)
+    for column in ("force_measured_N", "force_model_N", "cells_commanded"):
+        np.testing.assert_array_equal(again[column], whole[column])
+    assert replay(out)[1] is None
+    run = ["run", str(ROOT / "configs/miga6/all_on.toml")]
+    capsys.readouterr()
+    (tmp_path / "all_on.toml").write_text(Path(run[1]).read_text())
+    assert main(["run", str(tmp_path / "all_on.toml"), "--out", str(tmp_path / "run.h5")]) == 2
+    assert "all are imported: nothing switches cells" in capsys.readouterr().err
 
 
 def test_outputs_drive_the_twin_as_in_the_loop(tmp_path):
