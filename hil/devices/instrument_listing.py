@@ -1,7 +1,7 @@
 """Instruments of LabJack, FUTEK and Phidgets, and serial indicators, that are connected."""
 
 import logging
-import time
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from ctypes.util import find_library
 from importlib.util import find_spec
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hil.devices.futek import LIBRARY
 from hil.devices.indicator import Lines, templates
+from hil.devices.latest import now_s
 from hil.errors import install, one_line
 
 LISTENED_S, PHIDGETS_S = 1.0, 0.5  # for a line of an indicator; for Phidgets to report themselves
@@ -83,7 +84,7 @@ def phidgets() -> list[Instrument]:
     try:
         manager.setOnAttachHandler(attached)
         manager.open()
-        time.sleep(PHIDGETS_S)
+        threading.Event().wait(PHIDGETS_S)
     except PhidgetException:
         return []
     finally:
@@ -122,8 +123,8 @@ def indicators(ports: Iterable[str]) -> list[Instrument]:
 
 
 def _listened(read: Callable[[int], bytes]) -> bytes:
-    heard, end_s = b"", time.monotonic() + LISTENED_S
-    while time.monotonic() < end_s:
+    heard, end_s = b"", now_s() + LISTENED_S
+    while now_s() < end_s:
         heard += read(256)
     return heard
 
