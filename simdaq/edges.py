@@ -6,7 +6,9 @@ a time, `time` when an edge comes. Everything that counters measure follows from
 
 from __future__ import annotations
 
+import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -19,6 +21,7 @@ Edges = Callable[[float, float], Times]
 LOGGED = 1_000_000  # pulses of a clock that others can still count
 KEPT = 256  # parts of a counter output's past that others can still see
 FOREVER_S = 1e12
+NONE: Times = np.empty(0)
 FOLDED = 1000  # edges of a part that is kept as times once it is over
 ROUNDING_S = 1e-12
 TINY = 1e-9  # of a period: forgives the rounding of times that were added up
@@ -52,6 +55,8 @@ class Pulses:
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Edges up to and including t_s."""
         first_s = self.first_s if rising else self.first_s + self.high_s
+        if isinstance(t_s, float) and np.isfinite(t_s):
+            return min(max(math.floor((t_s - first_s) / self.period_s + TINY) + 1.0, 0.0), self.n)
         return np.clip(np.floor((np.asarray(t_s) - first_s) / self.period_s + TINY) + 1.0,
                        0.0, self.n)  # fmt: skip
 
@@ -240,6 +245,9 @@ class _Part:
     def count(self, t_s: Any, *, rising: bool) -> Any:
         if self.ended_s < np.inf and np.min(t_s) >= self.ended_s:
             return self.most[rising]
+        if isinstance(t_s, float):
+            count = float(self.source.count(t_s, rising=rising != self.inverted))
+            return min(count, self.most[rising])
         return np.minimum(self.source.count(t_s, rising=rising != self.inverted),
                           self.most[rising])  # fmt: skip
 
@@ -315,6 +323,9 @@ class Joined:
 
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Edges up to and including t_s."""
+        if isinstance(t_s, float):
+            n = self._before[rising] + bisect_right(self._past[rising], t_s + ROUNDING_S)
+            return n + sum(float(part.count(t_s, rising=rising)) for part in self._parts)
         past = np.frombuffer(self._past[rising])
         over = np.searchsorted(past, np.asarray(t_s) + ROUNDING_S, side="right")
         found = np.asarray(self._before[rising] + over)
@@ -325,14 +336,18 @@ class Joined:
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of edges by number, in s; NaN where there is none, or it is long ago."""
         k = np.asarray(k, dtype=float) - self._before[rising]
-        past = np.append(np.frombuffer(self._past[rising]), np.nan)
-        n_past = len(past) - 1
-        found = past[np.where((k >= 0.0) & (k < n_past), k, n_past).astype(int)]
+        n_past = len(self._past[rising])
+        over = (k >= 0.0) & (k < n_past)
+        found = np.full(k.shape, np.nan)
+        if over.any():
+            found[over] = np.frombuffer(self._past[rising])[k[over].astype(int)]
+            if over.all():
+                return found
         k = k - n_past
         for part in self._parts:
-            n = min(
-                part.most[rising], float(part.source.count(np.inf, rising=rising != part.inverted))
-            )
+            n = part.most[rising]
+            if not np.isfinite(n):
+                n = float(part.source.count(np.inf, rising=rising != part.inverted))
             inside = (k >= 0.0) & (k < n)
             if np.any(inside):
                 times = part.source.time(np.where(inside, k, 0.0), rising=rising != part.inverted)
@@ -358,6 +373,8 @@ def of(source: EdgeSource, now_s: float, *, rising: bool) -> Edges:
         n = float(source.count(until_s, rising=rising))
         first = seen if after_s <= last_s else float(source.count(after_s, rising=rising))
         last_s, seen = until_s, n
+        if n <= first:
+            return NONE
         return np.asarray(source.time(np.arange(first, n), rising=rising))
 
     return found

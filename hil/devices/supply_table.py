@@ -33,7 +33,7 @@ class SupplyTable(DeviceTable):
     every: ClassVar[int] = 1  # its process polls it with its own period, poll_s
     kind: Literal["supply"]
     resource: Address
-    dialect: Literal["scpi", "keysight", "rigol"] = "scpi"
+    dialect: Literal["scpi", "keysight", "rigol", "tti"] = "scpi"
     channel: Annotated[int, Field(ge=1, le=8)] = 1
     visa: str = "@py"
     baud: Annotated[int, Field(ge=1200, le=1_000_000)] = 9600

@@ -55,6 +55,37 @@ def test_a_stage_is_told_a_target_once_and_stopped_when_safe(own):
     assert line.sent[-2:] == [b"S\n", b"P2000\n"]
 
 
+def test_a_zaber_stage_is_told_in_microsteps_and_answers_as_its_manual_says(own):
+    taken, at, refused = (b"@01 0 %s\r\n" % text for text in (
+        b"OK IDLE -- 0", b"OK BUSY -- 20997", b"RJ IDLE -- BADDATA"))  # fmt: skip
+    stage = device(own / "zaber_stage.py", "Stage", line := Line(taken, at, refused, b"", taken))
+    for target_m in (0.001, 0.00100000001):
+        stage.write(np.array([target_m]))
+    assert line.sent == [b"/1 move abs 20997\n"]  # 1000 um in steps of 0.047625 um
+    assert stage.read(0.0)[0] == pytest.approx(0.001, abs=0.03e-6)
+    assert np.isnan([stage.read(0.0)[0], stage.read(0.0)[0]]).all()
+    stage.safe()
+    assert line.sent[-1] == b"/1 stop\n"
+
+
+class Bytes(Line):
+    def read(self, size):
+        return self.answers.pop(0)[:size]
+
+
+def test_a_thorlabs_stage_is_told_in_counts_and_answers_as_its_protocol_says(own):
+    """APT protocol, MGMSG_MOT_MOVE_ABSOLUTE: 53 04 06 00 d0 01, channel 01 00, counts."""
+    at = bytes.fromhex("12 04 06 00 81 50 01 00") + (34304).to_bytes(4, "little")
+    stage = device(own / "thorlabs_stage.py", "Stage", line := Bytes(at, at[:7]))
+    stage.write(np.array([0.001]))
+    assert line.sent == [bytes.fromhex("53 04 06 00 d0 01 01 00 00 86 00 00")]
+    assert stage.read(0.0)[0] == pytest.approx(0.001)
+    assert np.isnan(stage.read(0.0)[0])
+    assert line.sent[-1] == bytes.fromhex("11 04 01 00 50 01")
+    stage.safe()
+    assert line.sent[-1] == bytes.fromhex("65 04 01 02 50 01")
+
+
 def test_a_bank_gets_a_mask_and_tells_whether_it_has_stopped_by_itself(own):
     bank = device(own / "relays.py", "Relays", line := Line(b"0\n", b"1\n", b""))
     bank.switch(np.array([1, 0, 0, 0, 1], dtype=np.uint8))
@@ -65,7 +96,8 @@ def test_a_bank_gets_a_mask_and_tells_whether_it_has_stopped_by_itself(own):
 
 @pytest.mark.slow
 def test_the_contract_accepts_all(own, tmp_path):
-    files = [str(own / name) for name in ("laser.py", "stage.py", "relays.py")]
+    names = ("laser.py", "stage.py", "zaber_stage.py", "thorlabs_stage.py", "relays.py")
+    files = [str(own / name) for name in names]
     command = [sys.executable, "-m", "pytest", "-p", "hil.contract", "-q"]
     command += [word for file in files for word in ("--hil-contract", file)]
     found = subprocess.run(

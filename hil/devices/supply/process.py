@@ -9,6 +9,7 @@ and the output stays as it is; it goes off as soon as the computer wakes.
 
 import contextlib
 import json
+import re
 import select
 import signal
 import sys
@@ -50,10 +51,13 @@ class Dialect:
     voltage_now: str
     current_now: str
     output_now: str
+    on: str = "ON"
+    off: str = "OFF"
 
 
 # Source: SCPI-1999, vol. 2, OUTPut, SOURce and MEASure; the makers' programming guides of the
-# E36300 (channel lists) and the DP800 (channels by name).
+# E36300 (channel lists) and the DP800 (channels by name); Aim-TTi's "Remote Commands" of the PL-P,
+# CPX and QPX series, whose answers repeat the command: V1 8.000.
 DIALECTS = {
     "scpi": Dialect("", "VOLT {x}", "CURR {x}", "OUTP {x}", "VOLT?", "CURR?", "MEAS:VOLT?",
                     "MEAS:CURR?", "OUTP?"),
@@ -61,7 +65,12 @@ DIALECTS = {
                         "CURR? (@{n})", "MEAS:VOLT? (@{n})", "MEAS:CURR? (@{n})", "OUTP? (@{n})"),
     "rigol": Dialect("INST:NSEL {n}", "VOLT {x}", "CURR {x}", "OUTP CH{n},{x}", "VOLT?", "CURR?",
                      "MEAS:VOLT? CH{n}", "MEAS:CURR? CH{n}", "OUTP? CH{n}"),
+    "tti": Dialect("", "V{n} {x}", "I{n} {x}", "OP{n} {x}", "V{n}?", "I{n}?", "V{n}O?", "I{n}O?",
+                   "OP{n}?", on="1", off="0"),
 }  # fmt: skip
+
+
+NUMBER = re.compile(r"(?:[VI]\d\s+)?([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*[VA]?")
 
 
 class SupplyError(Exception):
@@ -125,12 +134,12 @@ class Scpi:
     def number(self, template: str) -> float:
         """Send a query and return the answer as a number."""
         answer = self.ask(template)
-        try:
-            return float(answer.split(",")[0].rstrip("VA"))
-        except ValueError:
+        found = NUMBER.fullmatch(answer.split(",")[0].strip())
+        if found is None:
             raise SupplyError(
                 f"answers '{one_line(answer)}' to {self._text(template)}: wrong dialect?"
-            ) from None
+            )
+        return float(found[1])
 
     def set(self, voltage_V: float, current_A: float) -> None:
         """Switch the output off, set voltage and current, and read them back."""
@@ -151,13 +160,14 @@ class Scpi:
 
     def switch(self, on: bool) -> None:
         """Switch its output on or off."""
-        self.tell(self._dialect.output, "ON" if on else "OFF")
+        self.tell(self._dialect.output, self._dialect.on if on else self._dialect.off)
 
     def is_on(self) -> bool:
         """Whether it reports its output on."""
         answer = self.ask(self._dialect.output_now).upper()
         if answer not in ("0", "1", "ON", "OFF"):
-            raise SupplyError(f"answers '{one_line(answer)}' to OUTP?: wrong dialect?")
+            question = self._text(self._dialect.output_now)
+            raise SupplyError(f"answers '{one_line(answer)}' to {question}: wrong dialect?")
         return answer in ("1", "ON")
 
     def measured(self) -> tuple[float, float]:

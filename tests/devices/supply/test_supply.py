@@ -98,6 +98,7 @@ class _Session:
         ("scpi", ["OUTP OFF", "VOLT 8", "VOLT?", "CURR 1", "CURR?"]),
         ("keysight", ["OUTP OFF,(@2)", "VOLT 8,(@2)", "VOLT? (@2)", "CURR 1,(@2)", "CURR? (@2)"]),
         ("rigol", ["INST:NSEL 2", "OUTP CH2,OFF", "VOLT 8", "VOLT?", "CURR 1", "CURR?"]),
+        ("tti", ["OP2 0", "V2 8", "V2?", "I2 1", "I2?"]),
     ],
 )
 def test_it_is_set_with_its_output_off_and_read_back(dialect, expected):
@@ -123,7 +124,7 @@ def test_values_that_it_does_not_take_are_refused():
 @pytest.mark.parametrize(
     ("resource", "dialect", "identity"),
     [("plain", "scpi", "Plain,PS1"), ("lists", "keysight", "Lists,PS2"),
-     ("named", "rigol", "Named,PS3")],
+     ("named", "rigol", "Named,PS3"), ("numbered", "tti", "Numbered,PS4")],
 )  # fmt: skip
 def test_on_pyvisa_sim_every_dialect_comes_on_and_goes_off(resource, dialect, identity):
     supply = _supply(f"TCPIP::{resource}::INSTR", f"{SIMULATED}@sim", dialect, patience_s=20.0)
