@@ -46,6 +46,20 @@ def add_to(group: Group) -> None:
     )
 
     c = group.add(
+        notify,
+        "try the messages of this machine, or send those after a restart",
+        "hil notify --test",
+    )
+    what = c.add_mutually_exclusive_group(required=True)
+    what.add_argument("--test", action="store_true", help="send a message to every address now")
+    what.add_argument(
+        "--after-restart",
+        action="store_true",
+        help="say which commands a restart of this computer has cut off: for its list of commands "
+        "to run at the start",
+    )
+
+    c = group.add(
         simboard, "simulate a driver board on a pseudo-terminal", "hil simboard --cells 6"
     )
     c.add_argument("--cells", type=int, choices=range(1, 17), default=12, metavar="N")
@@ -101,6 +115,22 @@ def bench(args: argparse.Namespace) -> int:
     figures = measure(extent, args.only, progress=not args.json and sys.stderr.isatty())
     show(args, figures, as_text(figures))
     return DONE
+
+
+def notify(args: argparse.Namespace) -> int:
+    from hil.watch import messages
+    from hil.watch.serve import machine_file
+
+    table = messages.notify_table()
+    if table is None:
+        where = machine_file() or "~/.config/hil/machine.toml"
+        raise ConfigError(f"{where}: there is no [notify]: give it urls = [...]")
+    due = messages.cut_off() if args.after_restart else [messages.TEST]
+    sent = messages.send_now(due, table)
+    facts = {"messages": len(due), "addresses": [{"name": n, "arrived": a} for n, a in sent]}
+    lines = [f"{name}: {'arrived' if arrived else 'NOT arrived'}" for name, arrived in sent]
+    show(args, facts, "\n".join([f"{len(due)} messages", *lines]))
+    return DONE if all(arrived for _, arrived in sent) else ANSWER_NO
 
 
 def simboard(args: argparse.Namespace) -> int:

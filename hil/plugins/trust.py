@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from hil.errors import ConfigError, one_line, writing
-from hil.platform.private_files import NO_LINK, NO_WAIT, is_private
+from hil.platform.private_files import NO_LINK, NO_WAIT, is_private, state_folder
 
 CODE_MAX_B = 2**30  # of a file of code
 _HASH = re.compile(r"[0-9a-f]{64}(?= |$)")
@@ -55,9 +55,7 @@ def sha256_of_file(path: Path) -> str:
 
 def file_of_trust() -> Path:
     """The file of this user's hashes."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    folder = Path(state) if os.path.isabs(state) else Path.home() / ".local/state"
-    return folder / "hil" / "trusted"
+    return state_folder() / "trusted"
 
 
 def trusted() -> frozenset[str]:

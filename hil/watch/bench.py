@@ -23,6 +23,7 @@ from hil.loop.channels import Signal, known_before, signals_in
 from hil.loop.frame import CELL_UNKNOWN, units
 from hil.platform.processes import commands_with, is_running, started
 from hil.procedures.standard_tests.cycles import Book, book_in
+from hil.procedures.standard_tests.forecast import forecasts, siblings_of
 from hil.record.layout import text_of
 from hil.record.read import open_h5, summary_of
 from hil.runs.campaign.journal import JOURNAL, Progress, read_progress
@@ -389,7 +390,7 @@ class Bench:
             self._state = {
                 "kind": "bench",
                 "campaign": _campaign(self.folder),
-                "fatigue": None if book is None else _fatigue(book),
+                "fatigue": None if book is None else _fatigue(book, self.folder),
             }
             took_s = time.monotonic() - began_s
             self._next_read_s = began_s + max(1.0, took_s / READ_SHARE)
@@ -448,12 +449,13 @@ def _campaign(folder: Path) -> Figures | None:
     }  # fmt: skip
 
 
-def _fatigue(book: Book) -> Figures:
+def _fatigue(book: Book, folder: Path) -> Figures:
     shown = book.summaries.thinned(HISTORY // 2)
     return {
         "cycles": book.summaries.n, "of": book.asked, "unit": book.unit,
         "cycle": shown["cycle"].tolist(),
         "stroke": [_number(value) for value in shown["stroke"].tolist()],
+        "forecast": [one.text for one in forecasts(book, list(siblings_of(folder)))],
         "rules": [[rule.name, _number(rule.change), rule.limit] for rule in book.rules()],
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The process beside the recorder: it serves the page of a bench.
+"""The process beside the recorder: it serves the page of a bench and sends its messages.
 
 Started as ``python -m hil.watch.serve`` with its job as a line of JSON on standard input. Its first
 line of output says in JSON where the page is, or why there is none. The second line of its input
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
     from websockets.http11 import Request
 
+    from hil.watch.messages import Post
+
 FRAME_S, LOOK_S, IDLE_S = 0.05, 0.5, 1.0
 LINGER_S = 12 * 3600.0  # a page is shown after the end of its command, until the next one
 OUTCOME_S = 20.0  # in which a recorder finishes the file of a loop that was killed
@@ -70,6 +72,7 @@ class Job(NamedTuple):
     what : name of the command, for people
     host, port : of the page; the port is negative without a page
     certificate : PEM file of a certificate and its key; empty for none
+    has_messages : whether this machine has a file that may ask for messages
     """
 
     folder: str
@@ -78,6 +81,7 @@ class Job(NamedTuple):
     host: str = ""
     port: int = -1
     certificate: str = ""
+    has_messages: bool = False
 
     @property
     def address(self) -> Address | None:
@@ -465,60 +469,99 @@ def take_over(port: int) -> bool:
     return False
 
 
-async def watch(job: Job, ending: Ending, say: Callable[[dict[str, str]], None]) -> None:
-    """Serve the page of a job until it is over, and nobody needs it any more.
+def machine_file() -> Path | None:
+    """The file of this machine; None if it has none."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    own = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"
+    places = (own / "hil" / "machine.toml", Path("/etc/hil/machine.toml"))
+    return next((path for path in places if path.exists()), None)
+
+
+Say = Callable[[dict[str, str]], None]
+
+
+async def watch(job: Job, ending: Ending, say: Say) -> None:
+    """Serve the page of a job and send its messages, until nobody needs them any more.
 
     Raises
     ------
-    OSError, ConfigError
-        The address or the certificate cannot be used.
+    ConfigError
+        The address, the certificate or the file of this machine cannot be used.
     """
     page = Page(Bench(Path(job.folder), job.parent), job, ending)
+    post = _post(job, say)
+    async with contextlib.AsyncExitStack() as stack:
+        place, words = None, {}
+        if (address := job.address) is not None:
+            if address.port:
+                take_over(address.port)
+            try:
+                url = await stack.enter_async_context(served(page, address))
+            except OSError as error:
+                raise ConfigError(
+                    f"--page {address}: {reason_of(error)}: choose another port, or 0 for any that "
+                    "is free"
+                ) from None
+            place = Place(urlsplit(url).port or 0)
+            stack.callback(place.close)
+            words = {"url": url, "code": page.code.text}
+        say(words)
+        if place is not None or post is not None:
+            await _until_over(page, ending, place, post)
+    while post is not None and not post.is_done:
+        await asyncio.sleep(IDLE_S)
+    if post is not None:
+        post.close()
+
+
+def _post(job: Job, say: Say) -> Post | None:
+    """What sends the messages; None if this machine wants none."""
+    if not job.has_messages:
+        return None
+    from hil.watch import messages
+
+    table = messages.notify_table()
+    if table is None:
+        return None
+    folder = Path(job.folder).resolve()
+    return messages.Post(job.what, folder, table, lambda text: say({"say": text}))
+
+
+async def _until_over(page: Page, ending: Ending, place: Place | None, post: Post | None) -> None:
     asked_to_end = asyncio.Event()
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_end.set)
-    address = job.address
-    assert address is not None
-    if address.port:
-        take_over(address.port)
-    async with served(page, address) as url:
-        place = Place(urlsplit(url).port or 0)
-        try:
-            say({"url": url, "code": page.code.text})
-            await _until_over(page, ending, place, asked_to_end)
-        finally:
-            place.close()
-
-
-async def _until_over(
-    page: Page, ending: Ending, place: Place, asked_to_end: asyncio.Event
-) -> None:
     over_s, next_look_s = 0.0, 0.0
     while True:
         now_s = time.monotonic()
         if now_s >= next_look_s:
             next_look_s = now_s + (LOOK_S if page.readers else IDLE_S)
             page.look()
+            if post is not None and not over_s:
+                post.look(page.bench)
         page.frame()
         if ending.is_over and not over_s:
             over_s = now_s
-            place.give_up()
+            page.look()
+            if post is not None:
+                post.end(ending.code, ending.text, page.bench)
             page.say_over()
+            if place is None:
+                return
+            place.give_up()
         is_free = over_s or not page.bench.parent  # the loop handles signals until its end
         if (is_free and asked_to_end.is_set()) or (over_s and now_s - over_s > LINGER_S):
             return
         await asyncio.sleep(FRAME_S if page.readers else IDLE_S / 4)
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: OSError) -> str:
     """An error of a server's address, in one line."""
-    if isinstance(error, OSError):
-        known = error.errno is not None and error.errno > 0  # not of a name without an address
-        return str(os.strerror(error.errno or 0) if known else error.strerror)
-    return str(error)
+    known = error.errno is not None and error.errno > 0  # not of a name without an address
+    return str(os.strerror(error.errno or 0) if known else error.strerror)
 
 
-def serve_folder(job: Job, say: Callable[[dict[str, str]], None]) -> None:
+def serve_folder(job: Job, say: Say) -> None:
     """Serve the page of a folder in this process, until it is interrupted.
 
     Raises
@@ -526,14 +569,12 @@ def serve_folder(job: Job, say: Callable[[dict[str, str]], None]) -> None:
     ConfigError
         The page cannot be served.
     """
-    try:
-        asyncio.run(watch(job, Ending(), say))
-    except OSError as error:
-        say({"error": reason_of(error)})
+    asyncio.run(watch(job, Ending(), say))
 
 
 def _print(words: dict[str, str]) -> None:
-    print(json.dumps(words), flush=True)
+    with contextlib.suppress(OSError):  # the command is over
+        print(json.dumps(words), flush=True)
 
 
 def main() -> int:
@@ -545,8 +586,8 @@ def main() -> int:
     ending.follow()
     try:
         asyncio.run(watch(job, ending, _print))
-    except (OSError, ConfigError) as error:
-        _print({"error": reason_of(error)})
+    except ConfigError as error:
+        _print({"error": str(error)})
         return 2
     return 0
 

@@ -8,16 +8,17 @@ import os
 import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from hil.errors import ConfigError
 from hil.platform.processes import APART, PYTHON
 from hil.platform.terminal import say
 from hil.record.door import LOOPBACK, Address
-from hil.watch.serve import Ending, Job
+from hil.watch.serve import Ending, Job, machine_file
 
 PORT = 8780
 READY_TIMEOUT_S = 60.0
@@ -45,15 +46,16 @@ def job_of(asked: Asked, folder: Path, what: str, parent: int) -> Job:
     ConfigError
         A package is missing, or there is a certificate without a page.
     """
+    has_messages = parent != 0 and machine_file() is not None
     if asked.address is None:
         if asked.certificate is not None:
             raise ConfigError("--page-certificate: there is no page: give --page too")
-        return Job(str(folder), parent, what)
+        return Job(str(folder), parent, what, has_messages=has_messages)
     if find_spec("websockets") is None:
         raise ConfigError("the page needs an extra: pip install 'hil-arrays[page]'")
     certificate = "" if asked.certificate is None else str(asked.certificate.resolve())
     host, port = asked.address
-    return Job(str(folder), parent, what, host or LOOPBACK, port, certificate)
+    return Job(str(folder), parent, what, host or LOOPBACK, port, certificate, has_messages)
 
 
 @contextlib.contextmanager
@@ -69,7 +71,7 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
     """
     ending = Ending()
     job = job_of(asked, folder, what, os.getpid())
-    if job.address is None:
+    if job.address is None and not job.has_messages:
         yield ending
         return
     process = subprocess.Popen(
@@ -80,11 +82,14 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
         text=True,
         **APART,  # only the loop gets the terminal's Ctrl-C
     )
-    _GOING_ON.append(process)
     assert process.stdin is not None
     with contextlib.closing(process.stdin):
         _tell(process, job._asdict())
-        say_where(_first_words(process), job)
+        words = _first_words(process)
+        if "error" in words:
+            process.wait()
+        say_where(words, job)
+        _GOING_ON.append(process)
         try:
             yield ending
         except BaseException as error:
@@ -105,14 +110,21 @@ def _tell(process: subprocess.Popen[str], words: dict[str, object]) -> None:
 def _first_words(process: subprocess.Popen[str]) -> dict[str, str]:
     output = process.stdout
     assert output is not None
-    with contextlib.closing(output):
-        streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
-        line = output.readline() if streams else ""
-    return dict(json.loads(line)) if line else {"error": "its process does not answer"}
+    streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
+    line = output.readline() if streams else ""
+    threading.Thread(target=_repeat, args=(output,), daemon=True).start()
+    return dict(json.loads(line)) if line else {"error": "--page: its process does not answer"}
+
+
+def _repeat(output: TextIO) -> None:
+    """Print what the process says during the run."""
+    with output:
+        for line in output:
+            say(json.loads(line)["say"], file=sys.stderr)
 
 
 def say_where(words: dict[str, str], job: Job) -> None:
-    """Print where the page is.
+    """Print where the page is, if there is one.
 
     Raises
     ------
@@ -120,14 +132,12 @@ def say_where(words: dict[str, str], job: Job) -> None:
         It cannot be served.
     """
     if error := words.get("error"):
-        if error.startswith("--"):
-            raise ConfigError(error)
-        raise ConfigError(
-            f"--page {job.address}: {error}: choose another port, or 0 for any that is free"
-        )
-    say(f"page: {words['url']}  (code to stop the run: {words['code']})", file=sys.stderr)
+        raise ConfigError(error)
     address = job.address
-    if address is not None and not address.is_loopback and not job.certificate:
+    if address is None:
+        return
+    say(f"page: {words['url']}  (code to stop the run: {words['code']})", file=sys.stderr)
+    if not address.is_loopback and not job.certificate:
         say(
             "warning: the page is not encrypted: whoever reads the network's traffic sees it, with "
             "its token and the code: give --page-certificate",

@@ -93,6 +93,7 @@ class Book(NamedTuple):
     ----------
     asked : cycles asked for
     unit : of the stroke
+    block : cycles after which the rules are looked at
     """
 
     summaries: Summaries
@@ -101,6 +102,7 @@ class Book(NamedTuple):
     reference_cycles: int
     stroke_lost_max: float
     resistance_drift_max: float
+    block: int
 
     def rules(self) -> Iterator[Rule]:
         """The rules with their changes; none before there are levels to compare."""
@@ -143,6 +145,7 @@ def book_in(folder: Path) -> Book | None:
         return Book(
             Summaries(folder / FILE), asked["cycles"], asked["unit"], values["reference_cycles"],
             values["stroke_lost_max"], values["resistance_drift_max"],
+            values["block"],
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, ConfigError):
         return None

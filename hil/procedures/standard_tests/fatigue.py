@@ -33,9 +33,11 @@ from hil.procedures.standard_tests.cycles import (
     SETTINGS,
     SUMMARY,
     Summaries,
+    book_in,
     mean,
     rules,
 )
+from hil.procedures.standard_tests.forecast import forecasts, siblings_of
 from hil.procedures.standard_tests.kind import Results
 from hil.procedures.standard_tests.subject import Subject, write_experiment
 from hil.record.read import open_run
@@ -229,6 +231,13 @@ def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experi
     return load(path)
 
 
+def _forecast_notes(out: Path) -> list[str]:
+    """How many cycles remain to each rule, from this specimen and its siblings beside it."""
+    test = book_in(out)
+    found = [] if test is None else forecasts(test, list(siblings_of(out)))
+    return [f"Forecast: {one.text}." for one in found]
+
+
 def _results(values: Values, subject: Subject, book: Summaries, why: str, out: Path) -> Results:
     if not book.n:
         return {"title": "fatigue", "figures": [], "notes": [why or "no cycle is complete"]}
@@ -261,6 +270,7 @@ def _results(values: Values, subject: Subject, book: Summaries, why: str, out: P
         "tables": [as_table("Means and drift, with 95 % intervals", columns, rows)],
         "notes": [
             f"stopped: {why}" if why else "no rule has stopped the test",
+            *_forecast_notes(out),
             f"Every cycle has {SUMMARY.itemsize} bytes in {FILE}; whole recordings of the first "
             f"and of every {values.whole_every}-th cycle are in whole/.",
             "The drift is a line through the cycles shown; its interval takes them as independent.",
