@@ -97,7 +97,7 @@ def forecasts(book: Book, siblings: Sequence[Book] = ()) -> list[Forecast]:
 
 
 def changes_of(book: Book, rule: str) -> Changes | None:
-    """Changes at POINTS cycles; None without a level, or while it has not changed towards a limit."""
+    """Changes at POINTS cycles; None without a level, or if it has not changed towards a limit."""
     n_cycles, width = book.summaries.n, book.reference_cycles
     if n_cycles < 4 * width:
         return None
@@ -148,7 +148,8 @@ def remaining(
 
 def _exponents() -> Array:
     low, high = np.log(B_RANGE)
-    return np.linspace(low, high, EXPONENTS)
+    exponents: Array = np.linspace(low, high, EXPONENTS)
+    return exponents
 
 
 def _around(grid: Array, weight: Array) -> Array:
