@@ -17,7 +17,7 @@ GROUPS = {
     "Find and compare": "runs diff",
     "Rig and calibration": "new devices board calibrate recalibrate logbook",
     "Models and studies": "model topologies identify study",
-    "Tools": "doctor bench simboard simdaq examples completion",
+    "Tools": "doctor bench notify simboard simdaq examples completion",
 }
 COMMANDS = " ".join(GROUPS.values()).split()
 ENVIRONMENT = {**os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n"}

@@ -177,10 +177,12 @@ def _log_prior(log_N: Array, log_b: Array, lives: Sequence[Life]) -> Array:
     """Of every life and exponent, (LIVES, EXPONENTS)."""
     if len(lives) < SIBLINGS_MIN:
         usual = (log_b - np.log(B_USUAL)) / B_SPREAD
-        return np.zeros((len(log_N), 1)) - 0.5 * usual**2
+        alone: Array = np.zeros((len(log_N), 1)) - 0.5 * usual**2
+        return alone
     known = np.log(np.array(lives))
     of_N, of_b = (_log_t(x, known[:, i]) for i, x in enumerate((log_N, log_b)))
-    return of_N[:, None] + of_b[None, :]
+    both: Array = of_N[:, None] + of_b[None, :]
+    return both
 
 
 def _log_t(x: Array, known: Array) -> Array:
