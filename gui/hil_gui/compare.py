@@ -7,6 +7,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QFileDialog,
     QHBoxLayout,
@@ -27,7 +28,10 @@ from hil_gui.theme import LIGHT, SPACE, Theme
 from hil_gui.traces import Traces
 from hil_gui.units import si
 
-EVENTS = ("start of the run", "first cell on", "first step of the set point", "trip", "first note")
+BEST_LAG = "best lag"
+EVENTS = ("start of the run", "first cell on", "first step of the set point", "trip", "first note",
+          BEST_LAG)  # fmt: skip
+LAG_POINTS = 1 << 14
 COLOURS = (3, 4, 5)
 """Indices into the theme's series of the colours that the open run does not use."""
 
@@ -51,6 +55,38 @@ def event_time_s(data: RunData, event: str) -> float:
     if event == "first note":
         return next((note.t_s for note in data.notes if note.level == "note"), nan)
     return 0.0
+
+
+def best_lag_s(main: RunData, other: RunData) -> float:
+    """Time by which to shift a run so that its measured curve is nearest to the open one's.
+
+    The mean square of their difference is least, over all shifts by which half a run overlaps.
+
+    NaN where one has no measured signal.
+    """
+    curves = [curve for data in (main, other) if (curve := _measured(data)) is not None]
+    if len(curves) < 2:
+        return nan
+    period_s = max(t_s[-1] - t_s[0] for t_s, _ in curves) / LAG_POINTS
+    a, b = (np.interp(np.arange(t_s[0], t_s[-1], period_s), t_s, y) for t_s, y in curves)
+    n = 2 * max(len(a), len(b))
+    crossed = np.fft.irfft(np.fft.rfft(a, n) * np.conj(np.fft.rfft(b, n)), n)
+    lags = np.arange(-(len(b) // 2), len(a) // 2 + 1)  # at least half of a run overlaps
+    first, last = np.maximum(lags, 0), np.minimum(len(a), len(b) + lags)
+    power_a, power_b = (np.concatenate(([0.0], np.cumsum(y**2))) for y in (a, b))
+    squares = power_a[last] - power_a[first] + power_b[last - lags] - power_b[first - lags]
+    lag = int(lags[np.argmin((squares - 2.0 * crossed[lags]) / (last - first))])
+    return lag * period_s + curves[0][0][0] - curves[1][0][0]
+
+
+def _measured(data: RunData) -> tuple[np.ndarray, np.ndarray] | None:
+    """Times and values of the measured signal, where it is known."""
+    if data.signal is None:
+        return None
+    t_s, rows = data.values.samples(-np.inf, np.inf)
+    y = rows[data.index(data.signal.columns["measured"])]
+    known = np.isfinite(y)
+    return (t_s[known], y[known]) if known.sum() > 2 else None
 
 
 class Compare(QWidget):
@@ -79,6 +115,11 @@ class Compare(QWidget):
         row.addWidget(self.remove_button)
         row.addWidget(Label("align at"))
         row.addWidget(self.align)
+        self.differences = QCheckBox("differences")
+        self.differences.setToolTip(
+            "Below the force draw each run minus the open one, in place of its residual"
+        )
+        row.addWidget(self.differences)
         row.addStretch(1)
         column.addLayout(row)
         self.table = QTableWidget(0, 5)
@@ -87,6 +128,7 @@ class Compare(QWidget):
         self.add_button.clicked.connect(self.choose)
         self.remove_button.clicked.connect(self.remove_selected)
         self.align.currentTextChanged.connect(self.refresh)
+        self.differences.toggled.connect(self.refresh)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -107,6 +149,13 @@ class Compare(QWidget):
         """Read recordings one after another and overlay them."""
         self._waiting += paths
         self._next(True)
+
+    def tick(self, path: Path, on: bool) -> None:
+        """Overlay a recording, or take it away."""
+        if on:
+            self.add([path])
+        elif self._runs.pop(str(path), None) is not None:
+            self.refresh()
 
     def _next(self, is_complete: bool) -> None:
         if not is_complete:
@@ -145,7 +194,10 @@ class Compare(QWidget):
         overlays: dict[str, tuple[RunData, float, QColor]] = {}
         self.table.setRowCount(len(self._runs))
         for i, (name, data) in enumerate(self._runs.items()):
-            shift_s = main_s - event_time_s(data, event)
+            if event == BEST_LAG:
+                shift_s = nan if main is None else best_lag_s(main, data)
+            else:
+                shift_s = main_s - event_time_s(data, event)
             colour = QColor(self._theme.series[COLOURS[i % len(COLOURS)]])
             if not isnan(shift_s):
                 overlays[name] = (data, shift_s, colour)
@@ -162,4 +214,5 @@ class Compare(QWidget):
             self.table.item(i, 0).setIcon(QIcon(swatch))
             self.table.item(i, 0).setData(Qt.ItemDataRole.ToolTipRole, name)
         self._traces.overlays = overlays
+        self._traces.differences = self.differences.isChecked()
         self._traces.touch()

@@ -54,6 +54,45 @@ def warm_up() -> None:
     systems()
 
 
+class Runs:
+    """The index of a folder of recordings.
+
+    Raises
+    ------
+    ConfigError
+        As `hil.runs.catalogue.query.Catalogue`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from hil.runs.catalogue.query import Catalogue
+
+        self._catalogue = Catalogue(folder)
+
+    def find(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns, the path first, and rows, newest first, by words or an expression."""
+        from hil.runs.catalogue.query import SHOWN, Filter, of_words
+
+        columns = ("path", *(name for name in SHOWN if name != "path"))
+        answer = self._catalogue.find(Filter(where=of_words(text), columns=columns))
+        return answer.columns, answer.rows
+
+    @staticmethod
+    def text(value: object) -> str:
+        """A value as the list shows it."""
+        from hil.runs.catalogue.query import shown
+
+        return "" if value is None else shown(value)
+
+
+def small_curves(recording: Path) -> tuple[bool, list[tuple[str, list[tuple[float, float]]]]]:
+    """Whether a run is simulated; colours and points of its small curves."""
+    from hil.reports.runs_page import thumbnail
+
+    simulated, curves = thumbnail(recording)
+    pairs = [(colour, [point.split(",") for point in points.split()]) for colour, points in curves]
+    return simulated, [(colour, [(float(x), float(y)) for x, y in of]) for colour, of in pairs]
+
+
 class File:
     """A recording, complete or still growing.
 

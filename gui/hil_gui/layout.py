@@ -34,6 +34,7 @@ TABBED = (
     ("Lateness", "Ages"),
     ("Events", "Cursor readings"),
     ("Cursor readings", "Compare"),
+    ("Compare", "Runs"),
 )
 IN_FRONT = ("Control", "Lateness", "Events")
 
@@ -91,6 +92,7 @@ def build(window: QMainWindow, parts: Parts) -> Layout:
             ("Events", parts.log, BOTTOM),
             ("Cursor readings", parts.cursor_table, BOTTOM),
             ("Compare", parts.compare, BOTTOM),
+            ("Runs", parts.runs, BOTTOM),
         )
     }
     for first, second in TABBED:

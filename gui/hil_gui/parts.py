@@ -10,6 +10,7 @@ from hil_gui.exports import Exports
 from hil_gui.header import Header
 from hil_gui.path_view import PathView
 from hil_gui.readings import Numbers, Timing
+from hil_gui.runs import RunList
 from hil_gui.session import Session
 from hil_gui.tables import Ages, Columns, CursorTable, Log
 from hil_gui.traces import Traces
@@ -30,6 +31,7 @@ class Parts:
         self.transport = Transport(session.timeline)
         self.menu_bar = QMenuBar()
         self.compare = Compare(session, self.traces)
+        self.runs = RunList(session)
         self.exports = Exports(session, self.traces)
         self.bench = BenchDay(session, self.header, viewer)
         self.commissioning = Commissioning(self.bench)

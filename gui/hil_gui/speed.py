@@ -1,7 +1,7 @@
 """Benchmark of the window for `hil bench`: `python -m hil_gui.speed [SECONDS]` prints JSON.
 
 With `forever` it draws at the window's frame rate until it is killed, to measure how drawing
-affects a loop.
+affects a loop. With `runs FOLDER` it measures the list of runs alone.
 
 For the latency a process writes rows to a tap at 1 kHz, as a loop does, each with the time of
 writing. Both processes use the same clock, so the age of the newest drawn sample is measured when
@@ -178,13 +178,31 @@ def first_frame() -> float:
         return time.perf_counter() - began_s
 
 
+def list_runs(window: Window, folder: Path) -> dict[str, float]:
+    """Measure the time from the index of a folder to all of its runs in the panel, s."""
+    application = QApplication.instance()
+    window.docks["Runs"].raise_()
+    took_s = []
+    for _ in range(3):
+        began_s = time.perf_counter()
+        window.runs.look(folder)
+        while window.jobs.is_busy:
+            application.processEvents()
+        window.grab()
+        took_s.append(time.perf_counter() - began_s)
+    return {"n_runs": window.runs.model.rowCount(), "list_s": min(took_s)}
+
+
 def main() -> int:
-    forever = sys.argv[1:] == ["forever"]
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 and not forever else 4.0
+    forever, listed = sys.argv[1:] == ["forever"], sys.argv[1:2] == ["runs"]
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 and not (forever or listed) else 4.0
     application = QApplication(sys.argv[:1])
     with tempfile.TemporaryDirectory() as folder:
         window = _window(Path(folder))
         application.processEvents()
+        if listed:
+            print(json.dumps(list_runs(window, Path(sys.argv[2]))))
+            return 0
         if forever:
             be_nice()
             redraw(window, math.inf, FRAME_MS * 1e-3)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyqtgraph as pg
+from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
 
@@ -39,6 +40,8 @@ class Traces(pg.GraphicsLayoutWidget):
         `signal`, `residual`, `cells`, and one plot for each unit among the chosen columns.
     overlays : dict of str to (RunData, float, QColor)
         Overlaid runs: data, time shift (s, positive is later) and colour.
+    differences : bool
+        Draw each overlaid run minus the open one, in place of its residual.
     """
 
     cursors_moved = Signal()
@@ -52,6 +55,7 @@ class Traces(pg.GraphicsLayoutWidget):
         self.kinds_shown = set(SHOWN_AT_FIRST)
         self.chosen: list[str] = []
         self.overlays: dict[str, tuple[RunData, float, QColor]] = {}
+        self.differences = False
         self.cursors: tuple[float, float] | None = None
         self._cursor_lines: list[tuple[pg.InfiniteLine, pg.InfiniteLine]] = []
         self.ci.layout.setContentsMargins(4, 4, 10, 4)
@@ -318,6 +322,9 @@ class Traces(pg.GraphicsLayoutWidget):
             if other.signal is None:
                 continue
             strip.curve(key, colour)
+            if name == "residual" and self.differences:
+                strip.draw_line(key, *self._difference(other, shift_s, n_max))
+                continue
             column = RESIDUAL if name == "residual" else other.signal.columns["measured"]
             line = self._timeline
             bins = other.values.view(line.from_s - shift_s, line.to_s - shift_s, n_max)
@@ -326,6 +333,21 @@ class Traces(pg.GraphicsLayoutWidget):
         if name == "signal" and strip.legend_of != list(wanted):
             strip.legend_of = list(wanted)
             strip.show_legend(self._theme, {k: Path(k.removeprefix("over:")).stem for k in wanted})
+
+    def _difference(
+        self, other: RunData, shift_s: float, n_max: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Another run's measured curve minus the open one's, in the range in view."""
+        line, curves = self._timeline, []
+        for data, moved_s in ((self._data, 0.0), (other, shift_s)):
+            t_s, rows = data.values.samples(line.from_s - moved_s, line.to_s - moved_s)
+            step = max(1, len(t_s) // (2 * n_max))
+            column = data.index(data.signal.columns["measured"])
+            curves.append((t_s[::step] + moved_s, rows[column, ::step]))
+        (open_s, open_y), (t_s, y) = curves
+        if not len(open_s):
+            return t_s[:0], y[:0]
+        return t_s, y - np.interp(t_s, open_s, open_y, left=np.nan, right=np.nan)
 
     def _draw_cells(self, strip: Strip, n_max: int) -> None:
         modulated = DUTY in self._data.cells

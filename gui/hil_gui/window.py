@@ -53,7 +53,7 @@ class Window(QMainWindow):
         self.columns, self.log, self.cursor_table = parts.columns, parts.log, parts.cursor_table
         self.numbers, self.timing, self.ages = parts.numbers, parts.timing, parts.ages
         self.header, self.transport, self.bench = parts.header, parts.transport, parts.bench
-        self.compare = parts.compare
+        self.compare, self.runs = parts.compare, parts.runs
         self.arrangement = layout.build(self, parts)
         self.docks, self.kind_buttons = self.arrangement.docks, self.arrangement.kind_buttons
         self.recent_menu = menus.build(self, self, parts, self.docks)
@@ -76,6 +76,8 @@ class Window(QMainWindow):
         self.traces.cursors_moved.connect(self._show_cursors)
         self.transport.cursors.connect(self._switch_cursors)
         self.log.chosen.connect(self.timeline.go)
+        self.runs.chosen.connect(self.open)
+        self.runs.overlaid.connect(self.compare.tick)
         self.header.start.connect(self.bench.start)
         self.header.stop.connect(self.bench.stop)
         self.header.estop.connect(self.bench.estop)
@@ -222,6 +224,7 @@ class Window(QMainWindow):
         for part in (self.traces, self.ages, self.log, self.paths):
             part.set_run(data)
         self.columns.set_run(data, self.traces.chosen)
+        self.runs.show_run()
         self.docks["Path"].setVisible(self.paths.has_points)
         self.docks["Array"].setVisible(data is None or bool(data.about.arrays))
         if self.paths.has_points and not (data and data.about.arrays):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 NAME, VERSION = ".hil-runs", 1
+FILE = f"index-{VERSION}.parquet"
 RUNS = "runs"  # the default folder of recordings
 LOOSE_MAX = 64  # rows in files of their own
 CHUNK = 50
@@ -90,6 +91,8 @@ def add(recording: Path) -> None:
 def table_of(folder: Path, connection: DuckDBPyConnection, *, rebuild: bool = False) -> Noticed:
     """Make the table `rows` of the recordings below a folder; returns what has changed there.
 
+    Where nothing has changed it is a view of the index's file, whose columns are read as needed.
+
     Raises
     ------
     ConfigError
@@ -114,12 +117,15 @@ def table_of(folder: Path, connection: DuckDBPyConnection, *, rebuild: bool = Fa
     dead = [key for key in old if files.get(key[0]) != key[1:] or key in rows]
     try:
         if dead:
+            _take(connection)
             _delete(connection, dead)
         _insert(connection, rows.values())
     except duckdb.Error:  # an index that no hil wrote
         if rebuild:
             raise
-        connection.execute("DROP TABLE rows")
+        for kind in ("VIEW", "TABLE"):
+            with contextlib.suppress(duckdb.Error):
+                connection.execute(f"DROP {kind} rows")
         return table_of(folder, connection, rebuild=True)
     noticed = _compared(current, stale, new, first=not known)
     kept = [row for row in new if row["outcome"] != "running"]
@@ -176,19 +182,20 @@ def _load(connection: DuckDBPyConnection, folder: Path) -> dict[Key, str]:
     """Take the rows of the Parquet file, if it is sound, into the table; identities by key."""
     import duckdb
 
-    file = folder / NAME / f"index-{VERSION}.parquet"
+    file = folder / NAME / FILE
     if not file.is_file():
         return {}
     try:
         name = glob.escape(str(file))
-        connection.execute("CREATE TABLE rows AS SELECT * FROM read_parquet(?)", [name])
+        text = name.replace("'", "''")
+        connection.execute(f"CREATE VIEW rows AS SELECT * FROM read_parquet('{text}')")
         keys = "path::VARCHAR, size_B::BIGINT, modified_ns::BIGINT, identity::VARCHAR"
         found = connection.execute(f"SELECT {keys} FROM rows").fetchall()
         return {
             (path, size_B, changed_ns): identity for path, size_B, changed_ns, identity in found
         }
     except duckdb.Error:
-        connection.execute("DROP TABLE IF EXISTS rows")
+        connection.execute("DROP VIEW IF EXISTS rows")
         return {}
 
 
@@ -217,6 +224,14 @@ def _key(row: Mapping[str, object]) -> Key:
     return str(row["path"]), int(str(row["size_B"])), int(str(row["modified_ns"]))
 
 
+def _take(connection: DuckDBPyConnection) -> None:
+    """Make a table of the rows where they are a view of the file."""
+    views = "SELECT 1 FROM duckdb_views() WHERE view_name = 'rows'"
+    if connection.execute(views).fetchone():
+        connection.execute("CREATE TABLE taken AS FROM rows; DROP VIEW rows")
+        connection.execute("ALTER TABLE taken RENAME TO rows")
+
+
 def _delete(connection: DuckDBPyConnection, keys: Iterable[Key]) -> None:
     connection.execute("CREATE TEMP TABLE dead (path VARCHAR, size_B BIGINT, modified_ns BIGINT)")
     connection.executemany("INSERT INTO dead VALUES (?, ?, ?)", [list(key) for key in keys])
@@ -235,9 +250,13 @@ def _insert(connection: DuckDBPyConnection, rows: Iterable[Figures]) -> None:
             if value is not None:
                 types.setdefault(key, set()).add(type(value))
         lines.append(json.dumps(values))
-    has = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'rows'").fetchone()
+    has = connection.execute(
+        "SELECT 1 FROM information_schema.tables WHERE table_name = 'rows'"
+    ).fetchone()
     if has and not lines:
         return
+    if has:
+        _take(connection)
     columns = ", ".join(f"'{key}': '{_type(kinds)}'" for key, kinds in types.items())
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "rows.json"
@@ -311,7 +330,7 @@ def _consolidate(folder: Path, connection: DuckDBPyConnection, loose: Iterable[P
             locks.acquire(lock)
         except OSError:
             return
-        with whole(place / f"index-{VERSION}.parquet") as part:
+        with whole(place / FILE) as part:
             file = str(part).replace("'", "''")
             connection.execute(
                 "COPY (FROM rows WHERE outcome <> 'running' ORDER BY time_utc) "

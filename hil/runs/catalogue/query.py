@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 BY_NAME = ("rig", "experiment", "specimen", "operator", "outcome", "campaign")
 SHOWN = ("time_utc", "run", "rig", "experiment", "specimen", "outcome", "rms_N", "tracking_rms_N",
          "duration_s", "star", "tags", "note", "path")  # fmt: skip
+SEARCHED = (*BY_NAME, "path", "note", "tags")
 ALWAYS = {
     "time_utc": "TIMESTAMP",
     "simulated": "BOOLEAN",
-    **dict.fromkeys(("rig", "experiment", "specimen", "operator", "campaign", "error"), "VARCHAR"),
+    **dict.fromkeys(
+        ("rig", "experiment", "specimen", "operator", "outcome", "campaign", "error"), "VARCHAR"
+    ),
     **dict.fromkeys(("rms_N", "tracking_rms_N", "duration_s"), "DOUBLE"),
 }
 AGES = {"h": "hours", "d": "days", "w": "weeks"}
@@ -93,7 +96,7 @@ class Answer:
 class Catalogue:
     """The runs below a folder, as the SQL table `runs`, newest first.
 
-    After it is made it reads and writes no file.
+    After it is made it writes no file, and reads none but the index.
 
     Attributes
     ----------
@@ -117,6 +120,8 @@ class Catalogue:
         self.connection: DuckDBPyConnection = duckdb.connect()
         self.noticed = index.table_of(folder, self.connection, rebuild=rebuild)
         self._remark()
+        file = str(folder / index.NAME / index.FILE).replace("'", "''")
+        self.connection.execute(f"SET allowed_paths = ['{file}']")
         self.connection.execute("SET enable_external_access = false")
         self.connection.execute("SET lock_configuration = true")
         self.columns = self._columns()
@@ -124,8 +129,9 @@ class Catalogue:
     def _remark(self) -> None:
         """Make the view `runs`: the rows with notes, stars and tags."""
         run = self.connection.execute
-        for name, kind in ALWAYS.items():
-            run(f"ALTER TABLE rows ADD COLUMN IF NOT EXISTS {name} {kind}")
+        known = {row[0].casefold() for row in run("DESCRIBE rows").fetchall()}
+        missing = {name: kind for name, kind in ALWAYS.items() if name.casefold() not in known}
+        absent = "".join(f", NULL::{kind} AS {name}" for name, kind in missing.items())
         run("CREATE TABLE remarks (identity VARCHAR, note VARCHAR, star BOOLEAN, tags VARCHAR)")
         values = [
             value
@@ -138,8 +144,10 @@ class Catalogue:
                 f"INSERT INTO remarks VALUES {', '.join(['(?, ?, ?, ?)'] * (len(values) // 4))}",
                 values,
             )
-        run("CREATE VIEW runs AS SELECT left(rows.identity, 8) AS run, rows.*, note, star, tags "
-            "FROM rows LEFT JOIN remarks USING (identity)")  # fmt: skip
+        run(
+            f"CREATE VIEW runs AS SELECT left(rows.identity, 8) AS run, rows.*{absent}, "
+            "note, star, tags FROM rows LEFT JOIN remarks USING (identity)"
+        )
 
     def _columns(self) -> list[str]:
         return [row[0] for row in self.connection.execute("DESCRIBE runs").fetchall()]
@@ -270,6 +278,15 @@ class Catalogue:
             raise ConfigError(f"{option}: {_said(error)}") from None
 
 
+def of_words(text: str) -> str:
+    """The expression that a field for searching means: itself, or words that a run must have."""
+    if not re.fullmatch(r"[\w\s.:/-]*", text):
+        return text
+    names = ", ".join(SEARCHED)
+    words = (word.lower().replace("'", "''") for word in text.split())
+    return " AND ".join(f"contains(lower(concat_ws(' ', {names})), '{word}')" for word in words)
+
+
 def _near(column: str, columns: Iterable[str]) -> str:
     """The column that was meant: one that ends so, or looks so."""
     columns = list(columns)
@@ -307,7 +324,7 @@ def _moment(text: str, *, end: bool) -> datetime:
 def as_lines(answer: Answer, width: int | None) -> Iterator[str]:
     """The rows as aligned text, without columns that nobody has; cut to `width` characters."""
     keep = [i for i in range(len(answer.columns)) if any(row[i] is not None for row in answer.rows)]
-    cells = [[_shown(row[i]) for i in keep] for row in answer.rows]
+    cells = [[shown(row[i]) for i in keep] for row in answer.rows]
     heads = [answer.columns[i] for i in keep]
     numbers = [all(isinstance(row[i], int | float | None) for row in answer.rows) for i in keep]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -319,7 +336,8 @@ def as_lines(answer: Answer, width: int | None) -> Iterator[str]:
         yield text if width is None or len(text) <= width else text[: width - 1] + "…"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as tables show it."""
     if value is None:
         return "–"
     if isinstance(value, bool):

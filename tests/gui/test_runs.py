@@ -1,0 +1,93 @@
+"""The list of runs in the window: find, open, overlay, align at the best lag, differences."""
+
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from hil_gui.compare import BEST_LAG, best_lag_s
+from hil_gui.data import File
+from hil_gui.feed import Feed
+from hil_gui.runs import RunTable
+
+
+@pytest.fixture
+def folder(pid_run, tmp_path):
+    """The run twice, once two seconds' worth of ticks later and of another operator."""
+    runs = tmp_path / "many"
+    runs.mkdir()
+    shutil.copyfile(pid_run, runs / "a.h5")
+    shutil.copyfile(pid_run, runs / "b.h5")
+    with h5py.File(runs / "b.h5", "r+", libver=("v110", "v110")) as file:
+        file.attrs["created_utc"] = "2026-10-01T00:00:00.000+00:00"
+        file.attrs["operator"] = "<b>Bo</b>"
+        measured = file["ticks/force_measured_N"]
+        measured[250:] = measured[:-250]  # a quarter of a second later
+    return runs
+
+
+def look(window, folder, qtbot):
+    window.runs.look(folder)
+    qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=300_000)
+    return window.runs
+
+
+def test_runs_are_found_ticked_and_compared(window, opened, folder, pid_run, qtbot, said):
+    opened(folder / "a.h5")
+    runs = look(window, folder, qtbot)
+    model = runs.model
+    assert sorted(model.path(i) for i in range(model.rowCount())) == ["a.h5", "b.h5"]
+    assert model.shown_path == "a.h5"
+    runs.filter.setText("pid bo")
+    runs.find()
+    assert [model.path(i) for i in range(model.rowCount())] == ["b.h5"]
+    runs.table.setCurrentIndex(model.index(0, 0))
+    assert not runs.picture.pixmap().toImage().isNull()
+    assert model.setData(model.index(0, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+    qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=300_000)
+    assert [Path(name).name for name in window.compare.names] == ["b.h5"]
+    window.compare.align.setCurrentText(BEST_LAG)
+    shift_s = float(window.compare.table.item(0, 1).text().split()[0])
+    assert shift_s == pytest.approx(-0.25, abs=0.002)
+    window.compare.differences.setChecked(True)
+    window.timeline.go(3.0)
+    window.traces.touch()
+    window.frame()
+    curve = window.traces.strips["residual"].curves[f"over:{folder / 'b.h5'}"]
+    x, y = curve.getData()
+    inside = (x > 0.1) & (x < 2.5) & np.isfinite(y)
+    assert inside.sum() > 100
+    noise_N = 0.002 * 0.95  # of the simulated channel; the curves are the same but for the shift
+    assert np.abs(y[inside]).max() < 10.0 * noise_N
+    model.setData(model.index(0, 0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    assert window.compare.names == []
+    runs.filter.setText("rsm_N < 1")
+    runs.find()
+    assert "did you mean 'rms_N'?" in runs.status.text()
+    runs.chosen.emit(folder / "b.h5")
+    qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=300_000)
+    assert window.data.about.path == folder / "b.h5"
+    assert said == []
+
+
+def test_a_folder_that_is_none_is_said_in_the_panel(window, tmp_path, qtbot):
+    runs = look(window, tmp_path / "none", qtbot)
+    assert "none" in runs.status.text()
+    assert runs.model.rowCount() == 0
+
+
+def test_the_lag_of_a_run_with_itself_is_none(pid_run):
+    feed = Feed(File(pid_run))
+    for _ in feed.load():
+        pass
+    assert best_lag_s(feed.data, feed.data) == 0.0
+
+
+def test_texts_of_recordings_are_no_markup_in_the_list(qtbot):
+    model = RunTable()
+    model.fill(["path", "operator"], [("a.h5", "<b>Bo</b>")])
+    assert model.data(model.index(0, 1), Qt.ItemDataRole.DisplayRole) == "<b>Bo</b>"  # a plain cell
+    assert "<b>" not in model.data(model.index(0, 1), Qt.ItemDataRole.ToolTipRole)
