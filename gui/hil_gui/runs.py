@@ -103,6 +103,9 @@ class RunList(QWidget):
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("words, or an expression such as rms_N < 0.02; Enter finds")
         self.filter.setAccessibleName("Find runs")
+        self.filter.setToolTip(
+            "Words that a run must have, or an expression as in hil runs --where"
+        )
         self.folder_button = QPushButton("Folder …")
         self.folder_button.setToolTip("Choose the folder of recordings")
         self.refresh_button = QPushButton("Refresh")

@@ -193,11 +193,13 @@ def _print(args: argparse.Namespace, answer: Answer) -> None:
     if args.parquet is not None:
         answer.write_parquet(args.parquet)
     if args.csv is not None:
+        from hil.errors import writing
         from hil.platform.whole_files import write_whole
 
         text = answer.as_csv()
         if args.csv:
-            write_whole(path_of(args.csv), text)
+            with writing(args.csv):
+                write_whole(path_of(args.csv), text)
         else:
             print(text, end="")
     if args.json:

@@ -104,15 +104,16 @@ def table_of(folder: Path, connection: DuckDBPyConnection, *, rebuild: bool = Fa
 
     _refuse_later(folder)
     files = dict(_recordings(folder))
-    loose = {} if rebuild else _loose(folder)
-    old = _load(connection, folder) if not rebuild else {}
-    known = old | {_key(row): str(row["identity"]) for row in loose.values()}
+    loose = _loose(folder)
+    kept_rows = [] if rebuild else list(loose.values())
+    old = {} if rebuild else _load(connection, folder)
+    known = old | {_key(row): str(row["identity"]) for row in kept_rows}
     current = {
         path: known[path, *facts] for path, facts in files.items() if (path, *facts) in known
     }
     stale = {path: identity for (path, *_), identity in known.items() if path not in current}
     new = list(_read(folder, [path for path in files if path not in current]))
-    rows = {_key(row): row for row in (*loose.values(), *new)}
+    rows = {_key(row): row for row in (*kept_rows, *new)}
     rows = {key: row for key, row in rows.items() if files.get(key[0]) == key[1:]}
     dead = [key for key in old if files.get(key[0]) != key[1:] or key in rows]
     try:

@@ -70,6 +70,8 @@ def test_an_age_counts_from_now(make):
     (["--sql", "select * from '/etc/passwd'"], "--sql: "),
     (["--sql", "select * from glob('*')"], "--sql: Cannot access file"),
     (["--folder", "rums"], "rums: "),
+    (["--csv", "none/x.csv"], "none/x.csv: cannot be written"),
+    (["--page", "none/x.html"], "none/x.html: cannot be written"),
     (["nte", "a.h5"], "hil runs: 'nte' is no action: did you mean 'note'?"),
     (["note", "z.h5", "text"], "z.h5: no such run in runs"),
     (["note", "a.h5"], "hil runs note: needs a text"),
