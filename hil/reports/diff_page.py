@@ -101,6 +101,9 @@ def lines(found: Difference) -> Iterator[str]:
         yield f"why: not known: {found.unexplained}"
         return
     values = [f"{of[e.figure]:.4g}" for of in e.recorded]
+    if not e.causes and not e.difference:
+        yield f"why: they do not differ: {e.figure} is {values[0]} in both"
+        return
     yield f"why: {e.figure} differs by {e.difference:+.4g}, from {' to '.join(values)}"
     for effect, share, text in _rows(e):
         yield f"  {effect:>10}  {share:>6}  {text}"

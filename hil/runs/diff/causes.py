@@ -14,6 +14,7 @@ from hil.runs.diff.setup import Setup, figures_of, leaves
 
 APART_MAX = 12  # more differing keys are exchanged by table
 INSIGNIFICANT = 0.01  # of a figure
+REFUSED_MAX = 100  # characters
 WITHOUT_EFFECT = (("experiment", "name"), ("experiment", "operator"))
 UNUSED = ("specimen", "record", "expect", "validation")
 TITLES = {
@@ -146,7 +147,7 @@ def _measure(
                 }
             )
         except ConfigError as error:
-            cause.refused = one_line(str(error))
+            cause.refused = one_line(str(error).split("\n")[0])[:REFUSED_MAX]
     if found:
         cause.refused = ""
         names = set.intersection(*(set(effects) for effects in found))
@@ -248,7 +249,7 @@ def _configured(a: Setup, b: Setup) -> list[Cause]:
         for path, several in paths.items():
             n = 2 if path[0] == "devices" else 1
             both = len(several) > 1
-            by_table.setdefault((*path[:n], "and plant") if both else path[:n], []).extend(several)
+            by_table.setdefault(("model, plant",) if both else path[:n], []).extend(several)
         return [
             Cause(f"{_name(path, several)} ({len(several)} keys)", _swap(several))
             for path, several in by_table.items()
