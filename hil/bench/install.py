@@ -31,6 +31,7 @@ EXTRAS = {
     "gym": "Gymnasium environments of simulated rigs",
     "import": "import of TDMS, LVM, MDF, Parquet, workbooks and more, conversion of units",
     "instruments": "instruments of FUTEK, LabJack and Phidgets",
+    "metrics": "metrics of a bench for Prometheus",
     "notify": "messages by mail, Slack, Matrix, ntfy and others",
     "ophyd": "plans of bluesky",
     "page": "page of a bench in a browser",

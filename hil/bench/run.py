@@ -14,6 +14,7 @@ from hil import bundled_configs
 from hil.bench import board as bench_board
 from hil.bench import catalogue as bench_catalogue
 from hil.bench import daq as bench_daq
+from hil.bench import page as bench_page
 from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
@@ -51,7 +52,7 @@ class Extent:
     def parts(self) -> Sequence[str]:
         """Parts that are measured by default, then those of installed packages."""
         covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
-        always = QUICK if self.name == "quick" else USUAL
+        always = {"quick": QUICK, "usual": USUAL, "full": (*USUAL, "page")}[self.name]
         brought = (name for name, part in bench_parts().items() if part.extent in covered)
         return *always, *brought
 
@@ -89,6 +90,7 @@ def measure(
             "board": lambda: bench_board.measure(plan.exchanges),
             "daq": bench_daq.measure,
             "window": lambda: bench_window.measure(WINDOW_S),
+            "page": lambda: bench_page.measure(folder),
             "catalogue": lambda: bench_catalogue.measure(folder),
         } | {name: partial(_measured, part) for name, part in bench_parts().items()}
         for part in only:
@@ -116,6 +118,7 @@ def as_text(figures: Figures) -> str:
         "board": bench_board.as_text,
         "daq": bench_daq.as_text,
         "window": bench_window.as_text,
+        "page": bench_page.as_text,
         "catalogue": bench_catalogue.as_text,
     }
     tables |= {name: loaded(part.as_text) for name, part in bench_parts().items()

@@ -228,8 +228,9 @@ class Run:
         return now_s - self._moved_s
 
     @property
-    def has_rows(self) -> bool:
-        return self._tap.ticks.written > 0
+    def n_rows(self) -> int:
+        """Rows since the start."""
+        return self._tap.ticks.written
 
     @property
     def faults(self) -> list[str]:
@@ -263,10 +264,18 @@ class Run:
 
     def rows(self, *, history: bool = False) -> Figures:
         """The rows since the last call, thinned; with `history` all that the tap still has."""
-        f = self.facts
-        assert f is not None
         rows, lost = self._tap.ticks.read(0 if history else self._n)
         self._n = self._tap.ticks.written if history else self._n + lost + len(rows)
+        return self._shown(rows, history)
+
+    def latest(self) -> Figures:
+        """The last rows, for whoever looks now and then."""
+        rows, _ = self._tap.ticks.read(max(0, self.n_rows - RECENT))
+        return self._shown(rows, history=False)
+
+    def _shown(self, rows: NDArray[np.void], history: bool) -> Figures:
+        f = self.facts
+        assert f is not None
         content: Figures = {
             "kind": "rows", "id": self.name, "age_s": round(self.age_s, 3),
             "state": self._tap.state, "over": self.is_over, "dead": self.is_dead, "n": len(rows),

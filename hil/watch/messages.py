@@ -230,7 +230,7 @@ class Watch:
             text = "the program ended without closing its run: it was killed, or it crashed; "
             text += f"boards and supplies switch off by themselves\n{_origin(run)}"
             yield self._message("died", "PROGRAM DIED", text)
-        stands = run.has_rows and not run.is_over and run.age_s > self.table.stalled_s
+        stands = run.n_rows > 0 and not run.is_over and run.age_s > self.table.stalled_s
         if stands and self._stalled != run.name:
             text = f"no row for {run.age_s:.0f} s, limit {self.table.stalled_s:g} s "
             text += f"(notify.stalled_s)\n{_origin(run)}"

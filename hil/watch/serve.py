@@ -36,6 +36,7 @@ from hil.errors import ConfigError
 from hil.platform import shared_memory
 from hil.platform.processes import PYTHON, STOP_SIGNALS, ask_to_stop, be_nice
 from hil.record.door import Address, refusal
+from hil.watch import metrics
 from hil.watch.bench import Bench, as_json, ending_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from hil.watch.messages import Post
 
 FRAME_S, LOOK_S, IDLE_S = 0.05, 0.5, 1.0
-LINGER_S = 12 * 3600.0  # a page is shown after the end of its command, until the next one
+# A page is shown after the end of its command, until the next one at its address: so for so long at
+# a chosen port, and at one that happened to be free.
+LINGER_S, LINGER_ANY_S = 12 * 3600.0, 600.0
 OUTCOME_S = 20.0  # in which a recorder finishes the file of a loop that was killed
 READERS_MAX, TRY_AGAIN = 24, 1013
 BACKLOG_B = 2**20  # that a slow reader has not yet taken: it is dropped
@@ -317,8 +320,8 @@ class Report:
 class Files:
     """What a browser can get beside the live rows: the page, and the report of the last run."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, bench: Bench, report: Report) -> None:
+        self._bench, self._report = bench, report
         self._text = (HERE / "page.html").read_text(encoding="utf-8")
         self._script = (HERE / "uPlot.iife.min.js").read_text(encoding="utf-8")
 
@@ -334,6 +337,10 @@ class Files:
             )
             return HTTPStatus.OK, "text/html; charset=utf-8", text.encode(), policy
         nothing = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+        if path == "/metrics":
+            if not metrics.is_installed():
+                return HTTPStatus.NOT_FOUND, "text/plain", metrics.MISSING.encode(), nothing
+            return HTTPStatus.OK, metrics.TYPE, metrics.metrics_of(self._bench), nothing
         endings = {"/picture.png": (".png", "image/png"),
                    "/report": (".html", "text/html; charset=utf-8")}  # fmt: skip
         if path not in endings:
@@ -408,7 +415,7 @@ async def served(page: Page, address: Address) -> AsyncIterator[str]:
 
     with tempfile.TemporaryDirectory(prefix="hil-page-") as folder:
         page.report = Report(Path(folder))
-        files = Files(page.report)
+        files = Files(page.bench, page.report)
         async with serve(
             watch, address.host, address.port, process_request=check, ssl=context,
             compression=None, max_size=ORDER_MAX_B, max_queue=4, server_header=None,
@@ -532,6 +539,7 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_end.set)
     over_s, next_look_s = 0.0, 0.0
+    linger_s = LINGER_S if page.job.port > 0 else LINGER_ANY_S
     while True:
         now_s = time.monotonic()
         if now_s >= next_look_s:
@@ -550,9 +558,11 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
                 return
             place.give_up()
         is_free = over_s or not page.bench.parent  # the loop handles signals until its end
-        if (is_free and asked_to_end.is_set()) or (over_s and now_s - over_s > LINGER_S):
+        if (is_free and asked_to_end.is_set()) or (
+            over_s and now_s - over_s > linger_s and not page.readers
+        ):
             return
-        await asyncio.sleep(FRAME_S if page.readers else IDLE_S / 4)
+        await asyncio.sleep(FRAME_S if page.readers else IDLE_S)
 
 
 def reason_of(error: OSError) -> str:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, DeviceError, StopError
 from hil.platform.processes import APART, PYTHON
 from hil.platform.terminal import say
 from hil.record.door import LOOPBACK, Address
@@ -22,6 +22,8 @@ from hil.watch.serve import Ending, Job, machine_file
 
 PORT = 8780
 READY_TIMEOUT_S = 60.0
+# Exit codes of errors, as `hil.__main__` has them.
+CODES = {ConfigError: 2, DeviceError: 4, KeyboardInterrupt: 130, StopError: 130}
 _GOING_ON: list[subprocess.Popen[str]] = []  # processes that outlive their command
 
 
@@ -94,7 +96,7 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
             yield ending
         except BaseException as error:
             ending.text = str(error) or type(error).__name__
-            ending.code = 130 if isinstance(error, KeyboardInterrupt) else 2
+            ending.code = next((code for kind, code in CODES.items() if isinstance(error, kind)), 1)
             raise
         finally:
             _tell(process, {"code": ending.code, "text": ending.text})

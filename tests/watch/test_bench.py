@@ -5,12 +5,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from hil.loop import tap as taps
 from hil.record.read import open_run
 from hil.runs.campaign.journal import progress_of
 from hil.watch import bench
 from hil.watch.bench import Bench, Limit, Run, ending_of, facts_of
+from hil.watch.metrics import metrics_of
 
 
 @pytest.fixture
@@ -184,3 +186,26 @@ def test_a_question_stands_in_the_journal_until_it_is_answered():
     assert progress_of(entries[:1]).asked == "Is it mounted?"
     assert progress_of(entries).asked == ""
     assert progress_of([entries[0], {"kind": "stop", "why": "interrupted"}]).asked == ""
+
+
+def test_metrics_are_what_prometheus_reads_and_what_the_page_shows(shown, all_on):
+    _, tap, rows = shown
+    tap.ticks.push_many(rows[:2000])
+    one = Bench(all_on.parent)
+    one.look()
+    families = {f.name: f for f in text_string_to_metric_families(metrics_of(one).decode())}
+    value = {name: family.samples[0].value for name, family in families.items()}
+    assert value["hil_running"] == 1.0
+    assert value["hil_rows"] == 2000.0
+    assert value["hil_faults"] == 0.0
+    assert value["hil_measured"] == pytest.approx(rows["force_measured_N"][1999], rel=1e-5)
+    assert value["hil_model"] == pytest.approx(rows["force_model_N"][1999], rel=1e-5)
+    assert families["hil_measured"].samples[0].labels == {"signal": "force", "unit": "N"}
+    used = {s.labels["limit"]: s.value for s in families["hil_limit_used_ratio"].samples}
+    assert used["force"] == pytest.approx(rows["force_measured_N"][1900:2000].max() / 9.0, rel=1e-5)
+    assert value["hil_disk_free_bytes"] > 0.0
+
+
+def test_metrics_of_a_bench_without_a_run_say_so(tmp_path):
+    families = text_string_to_metric_families(metrics_of(Bench(tmp_path)).decode())
+    assert {f.name: f.samples[0].value for f in families}["hil_running"] == 0.0

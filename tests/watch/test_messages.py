@@ -110,7 +110,7 @@ def run(faults=(), name="", state="off", age_s=0.0, is_dead=False, is_over=False
     facts = SimpleNamespace(title="miga6: <b>all on</b>", simulated="SIMULATED: board")
     return SimpleNamespace(
         facts=facts, faults=list(faults), name=name, state=state, age_s=age_s, is_dead=is_dead,
-        is_over=is_over, has_rows=True, recording="runs/one.h5",
+        is_over=is_over, n_rows=1, recording="runs/one.h5",
     )  # fmt: skip
 
 

@@ -5,9 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from urllib.parse import urlsplit
 
 import pytest
 
+from hil.watch.serve import take_over
 from watch.chromium import browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -25,7 +28,7 @@ def tab(tmp_path_factory):
 @pytest.fixture
 def started(configs, tmp_path):
     """Starts a run with a page; returns its process, address and code."""
-    running = []
+    running, ports = [], []
 
     def start(experiment, *words):
         command = [sys.executable, "-m", "hil", "run", str(configs / experiment), "--page", "0"]
@@ -33,7 +36,9 @@ def started(configs, tmp_path):
                     "--set", "loop.overruns_max=2000", *words]  # fmt: skip
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         running.append(process)
-        return process, *next(filter(None, map(WORDS.match, process.stderr))).groups()
+        url, code = next(filter(None, map(WORDS.match, process.stderr))).groups()
+        ports.append(urlsplit(url).port)
+        return process, url, code
 
     yield start
     for process in running:
@@ -41,6 +46,10 @@ def started(configs, tmp_path):
         process.send_signal(signal.SIGINT)
         process.wait()
         process.stderr.close()
+    deadline_s = time.monotonic() + 30.0  # until the pages know that their runs are over
+    while ports and time.monotonic() < deadline_s:
+        ports = [port for port in ports if not take_over(port)]
+        time.sleep(0.2)
 
 
 def test_a_run_is_shown_stops_with_its_code_and_leaves_its_report(tab, started):
