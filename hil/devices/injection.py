@@ -17,10 +17,11 @@ from hil.devices.board.native import Relay
 from hil.devices.board.port import Port
 from hil.devices.injection_tables import FaultTable
 from hil.devices.sim.plant import ON_FROM_DUTY, Gates
-from hil.errors import DeviceError
+from hil.errors import ConfigError, DeviceError
 from hil.mechanics.sma.wire import SmaWires
-from hil.mechanics.system import Drive, System
+from hil.mechanics.system import Drive, Fails, System
 
+FAILING = frozenset({"cell_broken", "cell_weak"})
 K2 = 2.0  # value of the relay that the e-stop opens
 
 
@@ -107,11 +108,25 @@ class FaultySystem:
     """A plant with disturbed forces and a monitor.
 
     `force_offset` adds a force in N, `force_ramp` a ramp in N/s, `force_lost` sets forces to zero.
+    From its time on a cell of `cell_broken` carries no tension, whatever its wire does, and one of
+    `cell_weak` pulls with a share of its force. Both last.
+
+    Parameters
+    ----------
+    cell_of : index among the system's cells of the one that a fault names
     """
 
-    def __init__(self, inner: System, injection: Injection) -> None:
+    def __init__(
+        self, inner: System, injection: Injection, cell_of: Callable[[FaultTable], int]
+    ) -> None:
         self._inner = inner
         self._injection = injection
+        self._failing = [(f, cell_of(f)) for f in injection.faults if f.kind in FAILING]
+        if self._failing and not isinstance(inner, Fails):
+            raise ConfigError(
+                f"--inject: {self._failing[0][0].kind}: not on this kind of plant: only cells of "
+                "an array fail during a run"
+            )
         self._forces = np.array([name.endswith("_N") for name in inner.outputs])
         self._n = 0
         self.period_s = inner.period_s
@@ -140,6 +155,7 @@ class FaultySystem:
         if drive.any() or inputs.any():
             now.last_on_s = self._n * self.period_s
         now.advance(self._n * self.period_s)
+        self._fail()
         self.y[:] = self._inner.y
         if now.active("force_lost"):
             self.y[self._forces] = 0.0
@@ -147,6 +163,14 @@ class FaultySystem:
             self.y[self._forces] += fault.value
         if fault := now.active("force_ramp"):
             self.y[self._forces] += fault.value * (now.t_s - fault.at_s)
+
+    def _fail(self) -> None:
+        """Break or weaken the cells whose time has come."""
+        due = [one for one in self._failing if one[0].at_s <= self._injection.t_s + 1e-9]
+        for fault, cell in due:
+            self._failing.remove((fault, cell))
+            assert isinstance(self._inner, Fails)
+            self._inner.fail(cell, fault.value if fault.kind == "cell_weak" else 0.0)
 
 
 class Chip(Gates, Protocol):

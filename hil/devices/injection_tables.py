@@ -19,11 +19,12 @@ Kind = Literal[
     "supply_stays_on", "enable_stuck_low", "board_reset", "command_refused", "converter_dead",
     "limits_spoilt", "machine_sleeps", "gate_stuck_low", "address_stuck", "line_stuck",
     "program_spoilt", "current_gain", "relay_welded", "card_unplugged", "card_reserved",
-    "packets_late",
+    "packets_late", "cell_broken", "cell_weak",
 ]  # fmt: skip
 
 ON_A_CELL = frozenset(
     {"cell_current", "cell_leakage", "cell_temperature", "current_gain", "wire_open"}
+    | {"cell_broken", "cell_weak"}
 )
 ON_A_BOARD = ON_A_CELL | {
     "estop_open", "host_silent", "board_silent", "frame_torn", "link_slow", "port_unplugged",
@@ -38,7 +39,8 @@ OF_EMULATED_CARDS = frozenset({"card_unplugged", "card_reserved", "packets_late"
 class FaultTable(Table):
     """One fault; its kind determines where it acts: the plant, a pin, the serial line, a process.
 
-    `value` is in the unit of the kind: N, N/s, A, V, °C or s; of a gain it is 1 without a fault.
+    `value` is in the unit of the kind: N, N/s, A, V, °C or s; of a gain it is 1 without a fault. Of
+    `cell_weak` it is the share of the cell's force that is left.
     """
 
     kind: Kind

@@ -99,6 +99,10 @@ class LinearStepper:
         self.y: Array = discrete.C @ self.x + discrete.D @ np.asarray(u0, dtype=float)
         self._next = np.empty_like(self.x)
 
+    def becomes(self, discrete: Discrete) -> None:
+        """Go on from the present state as another model with the same states."""
+        self.discrete, self._columns = discrete, discrete.columns
+
     def step(self, u0: Array, u1: Array) -> None:
         """Advance one period with the input linear from u0 to u1."""
         advanced(self._columns, self.x, self._next, u0, u1, self.y)

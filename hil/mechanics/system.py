@@ -1,7 +1,7 @@
 """Interface that a rig's plant and twin share: the physics of one period."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,4 +45,13 @@ class System(Protocol):
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
         """Advance one period with a duty (0 to 1) per cell and a value per input."""
+        ...
+
+
+@runtime_checkable
+class Fails(Protocol):
+    """A plant whose cells may break or weaken during a run."""
+
+    def fail(self, cell: int, share: float) -> None:
+        """Leave a cell (from 0) this share of its force; with 0 it carries no tension."""
         ...

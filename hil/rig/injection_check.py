@@ -41,6 +41,10 @@ def refuse_absent(
         why = _why_absent(fault, devices, backends, clock)
         if fault.at_s >= duration_s:
             why = why or f"at_s = {fault.at_s:g}: the run ends at {duration_s:g} s"
+        elif fault.kind == "cell_weak" and not 0.0 < fault.value < 1.0:
+            why = (
+                why or f"value = {fault.value:g}: give the share of the force that is left, 0 to 1"
+            )
         elif fault.kind == "board_reset":
             why = why or _why_unanswered(fault, devices, n_ticks, period_s)
         if why:

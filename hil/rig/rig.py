@@ -15,6 +15,7 @@ from hil.devices.base import Device, PowerSource, Sampler
 from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
 from hil.devices.injection import FaultySystem, Injection
+from hil.devices.injection_tables import FaultTable
 from hil.devices.nidaq import plant_card
 from hil.devices.nidaq.emulated import EmulatedBench
 from hil.devices.rate_divider import RateDivider
@@ -33,7 +34,7 @@ from hil.plugins.descriptors import loaded
 from hil.record.raw_samples import RawSamples
 from hil.rig.calibrated import cards_of
 from hil.rig.cards import build_plant_card
-from hil.rig.instruments import layout_of
+from hil.rig.instruments import boards_of, layout_of
 from hil.rig.kinds import DeviceInputs, device_kind, keeping_alive
 from hil.rig.run_tables import RigConfig, RigTables
 
@@ -585,7 +586,14 @@ def build_rig(
 
     system = plant_system or config.system(plant=True)
     if injection is not None:
-        system = FaultySystem(system, injection)
+        boards = boards_of(tables.devices)
+        names = list(system.cell_names)
+
+        def cell_of(fault: FaultTable) -> int:
+            board = boards[fault.device or next(iter(boards))]
+            return names.index(board.cells[fault.cell - 1])
+
+        system = FaultySystem(system, injection, cell_of)
     kinds = backends or {}
     behind_card = kinds.get(plant_card.NAME) == "realtime"
     plant = SimPlant(plant_card.Loads(system) if behind_card else system, period_s, CURRENT_ON_A)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import hil
@@ -13,6 +14,7 @@ from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.replay import replay
 from hil.runs.session import run
+from hil.runs.simulate import simulate
 
 RUN_S = 0.05
 ABSENT = {
@@ -20,6 +22,8 @@ ABSENT = {
         "cell = 7: the cells of a board are numbered 1 to 6"
     ),
     'kind = "board_reset"\nat_s = 0.0\ndevice = "bored"': "'bored': no board of this rig: choose b",
+    'kind = "cell_broken"\nat_s = 0.0\ncell = 7': "the cells of a board are numbered 1 to 6",
+    'kind = "cell_weak"\nat_s = 0.0\nvalue = 1.0': "give the share of the force that is left",
     'kind = "supply_mute"\nat_s = 0.0': "the rig has no supply",
     'kind = "enable_stuck_low"\nat_s = 0.0': "the rig has no enable line",
     'kind = "card_estop_open"\nat_s = 0.0': "the rig has no card with an e-stop line",
@@ -172,3 +176,15 @@ def test_what_becomes_of_a_card_is_one_line_with_its_name(
     assert main(words) == code
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
+
+
+def test_a_cell_that_breaks_in_a_run_is_felt_from_then_on_and_trips_as_a_jump(configs):
+    config = load(configs / "miga6/all_on.toml", ["experiment.duration_s=2.2"])
+    faults = Injection([FaultTable(kind="cell_broken", at_s=2.0, cell=6)])
+    whole, broken = (simulate(config, injection=of) for of in (None, faults))
+    n = int(np.argmax(broken.t_s.values >= 2.0))
+    now_N, then_N = broken.force_measured_N.values, whole.force_measured_N.values
+    assert np.array_equal(now_N[:n], then_N[:n])
+    assert now_N[n + 1] < then_N[n + 1] - 0.1  # a cell has 0.17 N of 1.8
+    assert broken.attrs["outcome"] == "tripped"
+    assert any("force_jump: force" in str(text) for text in broken.event_text.values)

@@ -17,8 +17,8 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.commission import load_commission
-from hil.runs.campaign.plants import drawn_plants, extremes_of, in_tables, opened_wires
-from hil.runs.campaign.tables import PLANTS_MAX, TAKEN, CampaignTables
+from hil.runs.campaign.plants import drawn_plants, extremes_of, failing_cells, in_tables
+from hil.runs.campaign.tables import FAILING, PLANTS_MAX, TAKEN, CampaignTables
 from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
 
 Drawn = Mapping[str, Sequence[Mapping[str, object]]]
@@ -99,18 +99,24 @@ class Campaign:
         return self.plants[trial.experiment][trial.plant - 1] if trial.plant else {}
 
     def faults(self, trial: Trial) -> list[FaultTable]:
-        """The wires that open in the trial, as on every trial with its plant."""
-        table, head = self.tables.wires_open, self.tables.campaign
-        if table is None:
-            return []
+        """The cells that fail in the trial, as on every trial with its plant."""
+        return [fault for of in self._failing(trial).values() for fault in of]
+
+    def _failing(self, trial: Trial) -> dict[str, list[FaultTable]]:
+        plant = self.tables.campaign.seed, trial.plant
         devices = self.configs[trial.combination].tables.devices
-        return opened_wires(table, head.seed, trial.plant, devices)
+        return {
+            key: failing_cells(key, table, plant, devices)
+            for key, table in self.tables.failing.items()
+        }
 
     def listed(self, trial: Trial) -> dict[str, object]:
-        """What the trial's plant draws, with its wires that open, for a row of a table."""
-        opened = [f"{one.device} {one.cell}: {one.at_s:.3f} s" for one in self.faults(trial)]
-        wires = {} if self.tables.wires_open is None else {"wires_open": ", ".join(opened)}
-        return {**self.drawn(trial), **wires}
+        """What the trial's plant draws, with its cells that fail, for a row of a table."""
+        failing = {
+            key: ", ".join(f"{one.device} {one.cell}: {one.at_s:.3f} s" for one in faults)
+            for key, faults in self._failing(trial).items()
+        }
+        return {**self.drawn(trial), **failing}
 
     def sets(self, trial: Trial) -> list[str]:
         """The changes of a trial to its experiment, in the form of `--set`."""
@@ -190,7 +196,7 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
-    for key in ("commission", "wires_open"):
+    for key in ("commission", *FAILING):
         if getattr(tables, key) is not None and not tables.spread:
             raise ConfigError(f"{path}: {key}: no plant is drawn: add [spread], or leave it out")
     _refuse_taken_names(path, tables)

@@ -14,7 +14,7 @@ from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, remedy
 from hil.experiment.loaded import Experiment
 from hil.rig.instruments import boards_of
-from hil.runs.campaign.tables import CampaignTables, OpenedTable, SpreadTable
+from hil.runs.campaign.tables import FAILING, CampaignTables, FailingTable, SpreadTable
 
 PLANT, SIM = "plant.", ".sim."
 WORST_SHOWN = 5
@@ -96,18 +96,27 @@ def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[A
     return value * n if len(value) == 1 else value
 
 
-def opened_wires(
-    table: OpenedTable, seed: int, number: int, devices: Mapping[str, Any]
+def failing_cells(
+    key: str, table: FailingTable, plant: tuple[int, int], devices: Mapping[str, Any]
 ) -> list[FaultTable]:
-    """The wires that open on the plant with this number, as faults of a run."""
-    rng = np.random.default_rng([seed, number, *b"wires_open"])
-    opened = []
+    """The cells that fail on a plant, as faults of a run.
+
+    Parameters
+    ----------
+    key : of FAILING
+    plant : seed of the campaign and number of the plant
+    """
+    rng = np.random.default_rng([*plant, *key.encode()])
+    kind, left = FAILING[key], getattr(table, "left", 0.0)
+    failing = []
     for name, board in boards_of(devices).items():
         for cell in range(1, len(board.cells) + 1):
             chance, at_s = rng.random(), rng.uniform(table.from_s, table.to_s)
             if chance < table.probability:
-                opened.append(FaultTable(kind="wire_open", at_s=at_s, cell=cell, device=name))
-    return opened
+                failing.append(
+                    FaultTable(kind=kind, at_s=at_s, cell=cell, device=name, value=left)  # type: ignore[arg-type]
+                )
+    return failing
 
 
 def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from math import isfinite
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -13,6 +13,8 @@ from hil.experiment.expectations import MISSED, MeasureTable
 from hil.runs.campaign.tune_tables import TuneTable
 
 PLANTS_MAX = 10_000
+FAILING = {"wires_open": "wire_open", "cells_break": "cell_broken", "cells_weaken": "cell_weak"}
+"""Tables of cells that fail during a run, and the faults that they draw."""
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
          "started_utc", "file", "faults", "error", "level", MISSED)  # fmt: skip
 """Columns of the table of all trials; a factor, question or measure may not have these names."""
@@ -253,11 +255,13 @@ class SpreadTable(Table):
         return self
 
 
-class OpenedTable(Table):
-    """Wires that open: each cell's with this probability, at a time that is drawn evenly.
+class FailingTable(Table):
+    """Cells that fail during a run: each with this probability, at a time that is drawn evenly.
 
-    A cell whose wire is open is electrically dead. One that is dead or broken from the start is a
-    choice of `plant.arrays.NAME.dead_cells` or `broken_cells` in `[spread]`.
+    With `[wires_open]` a cell's wire opens: it is electrically dead. With `[cells_break]` it
+    carries no tension, whatever its wire does; with `[cells_weaken]` it keeps the share `left` of
+    its force. One that is dead or broken from the start is a choice of
+    `plant.arrays.NAME.dead_cells` or `broken_cells` in `[spread]`.
     """
 
     probability: Annotated[float, Field(gt=0.0, le=1.0)]
@@ -265,10 +269,16 @@ class OpenedTable(Table):
     to_s: NotNegative
 
     @model_validator(mode="after")
-    def _ends_after_start(self) -> "OpenedTable":
+    def _ends_after_start(self) -> Self:
         if self.to_s < self.from_s:
             raise ValueError(f"to_s = {self.to_s:g} is before from_s = {self.from_s:g}")
         return self
+
+
+class WeakenedTable(FailingTable):
+    """Cells that weaken during a run, to the share `left` of their force; as `[cells_break]`."""
+
+    left: Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class CommissionTable(Table):
@@ -299,7 +309,15 @@ class CampaignTables(Table):
     measures: dict[Name, MeasureTable] = {}
     tune: TuneTable | None = None
     commission: CommissionTable | None = None
-    wires_open: OpenedTable | None = None
+    wires_open: FailingTable | None = None
+    cells_break: FailingTable | None = None
+    cells_weaken: WeakenedTable | None = None
+
+    @property
+    def failing(self) -> dict[str, FailingTable]:
+        """The tables of cells that fail during a run, by key."""
+        tables = {key: getattr(self, key) for key in FAILING}
+        return {key: table for key, table in tables.items() if table is not None}
 
     def weights(self, levels: Mapping[str, object]) -> dict[str, Any]:
         """The levels of a trial that are weights of the cost."""

@@ -33,9 +33,9 @@ from hil.systems.array.build_recruitment import check as check_recruitment
 from hil.systems.array.checks import can_be_run, check_motion, check_order, check_schedule
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.modulation import BREAK_AT, Modulation, command_periods
-from hil.systems.array.recruitment.control import OnTimeBreaks, Recruitment
+from hil.systems.array.recruitment.control import Recruitment
 from hil.systems.array.recruitment.diagnosis import Diagnosis
-from hil.systems.array.recruitment.stage import ForceControl, MovingControl
+from hil.systems.array.recruitment.stage import ForceControl, MovingControl, OnTimeBreaks
 from hil.systems.array.tables_recruitment import (
     BroadcastTable,
     GroupsTable,
@@ -142,7 +142,7 @@ def _build_recruitment(inputs: ControlInputs) -> Recruitment:
 def _breaks(inputs: ControlInputs) -> OnTimeBreaks:
     """Return breaks of one command, before the guard's limit of the on-time."""
     turns = [board.every for board in boards_of(inputs.tables.devices).values()]
-    most_ticks = BREAK_AT * (inputs.tables.guard.cell_on_max_s or inf) / inputs.period_s
+    most_ticks = np.floor(BREAK_AT * (inputs.tables.guard.cell_on_max_s or inf) / inputs.period_s)
     ticks = command_periods(inputs.period_s, inputs.period_s, turns)
     return OnTimeBreaks(inputs.model.n_cells, most_ticks, ticks)
 

@@ -31,7 +31,7 @@ from hil.control.steering import Steerable
 from hil.loop.frame import Column
 from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.model.system import ArraySystem
-from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage
+from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage, OnTimeBreaks
 from hil.systems.array.recruitment.wire_duties import WireDuties
 
 BREAK_AT = 0.9
@@ -162,8 +162,8 @@ class Modulation(CellStage):
         self._force_law, self._duties, self._sharing = law, duties, sharing
         self._channel, self._output, self._twin, self._usable = sensed
         self._period_s, self._every, on_max_s = timing
-        self._on_max = max(1.0, BREAK_AT * on_max_s / (self._every * self._period_s))
-        self._on_for = np.zeros(len(sensed.usable), dtype=np.int64)  # commands without a break
+        most = max(1.0, BREAK_AT * on_max_s / (self._every * self._period_s))
+        self._breaks = OnTimeBreaks(len(sensed.usable), most)
         self._duty = np.zeros(len(sensed.usable))
         self._demand_N = float("nan")
         self.restart()
@@ -172,7 +172,7 @@ class Modulation(CellStage):
         """Forget the integral, and command at the next step."""
         self._force_law.integral_N = 0.0
         self._duties.restart()
-        self._on_for[:] = 0
+        self._breaks.restart()
         self._last = -1
         self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
 
@@ -212,8 +212,7 @@ class Modulation(CellStage):
             self._demand_N = self._force_law.demand_N(reference_N, force_N, for_s)
         surplus_N = 0.0 if missing else surplus_N
         wanted, measured = self._sharing.fractions(self._demand_N, surplus_N, able)
-        self._on_for = np.where(self._duty > 0.0, self._on_for + n_commands, 0)
-        runs = able & (self._on_for < self._on_max) & asked
+        runs = able & ~self._breaks.due(self._duty > 0.0, n_commands) & asked
         self._duty[:] = self._duties.step(wanted, measured, runs, self._twin, n_commands)
         high, low = self._sharing.at_ends(self._duties, able)
         self._force_law.saturated(high=high, low=low)

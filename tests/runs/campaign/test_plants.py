@@ -325,6 +325,28 @@ def test_wires_open_at_random_times_on_the_same_plants_for_every_controller(writ
     assert 0.14 < max(times) <= 0.15
 
 
+def test_cells_break_and_weaken_independently_of_wires_that_open(write):
+    more = "".join(
+        OPENS.replace("wires_open", key) + rest
+        for key, rest in (("wires_open", ""), ("cells_break", ""), ("cells_weaken", "left = 0.3\n"))
+    )
+    campaign = load_campaign(write(of(FORCE, "relative = 0.05"), more=more, plants=40))
+    alone = load_campaign(write(of(FORCE, "relative = 0.05"), more=OPENS, plants=40))
+    drawn = {kind: [] for kind in ("wire_open", "cell_broken", "cell_weak")}
+    for trial, same in zip(campaign.trials, alone.trials, strict=True):
+        faults = campaign.faults(trial)
+        assert faults[: len(alone.faults(same))] == alone.faults(same)
+        for kind, of_kind in drawn.items():
+            cells = {fault.cell for fault in faults if fault.kind == kind}
+            of_kind += [cell in cells for cell in range(1, 7)]
+        assert all(fault.value == 0.3 for fault in faults if fault.kind == "cell_weak")
+    # 240 cells of 40 plants: a correlation of none has a standard deviation of 0.065
+    between = np.corrcoef([values[: len(values) // 2] for values in drawn.values()])
+    assert np.abs(between[np.triu_indices(3, 1)]).max() < 4 * 0.065
+    listed = campaign.listed(campaign.trials[0])
+    assert {"wires_open", "cells_break", "cells_weaken"} <= set(listed)
+
+
 def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp_path):
     """The board latches the current that is missing, so that the run trips."""
     always = OPENS.replace("0.5", "1.0").replace("0.15", "0.05")
@@ -349,9 +371,11 @@ def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp
     [
         (OPENS.replace("0.15", "0.01"), "to_s = 0.01 is before from_s = 0.05"),
         (OPENS.replace("0.5", "1.5"), "wires_open.probability = 1.5"),
+        (OPENS.replace("wires_open", "cells_break") + "left = 0.5\n", "cells_break.left"),
+        (OPENS.replace("wires_open", "cells_weaken") + "left = 1.0\n", "cells_weaken.left = 1.0"),
     ],
 )
-def test_wires_that_cannot_open_so_are_refused(write, text, line):
+def test_cells_that_cannot_fail_so_are_refused(write, text, line):
     with pytest.raises(ConfigError, match=line):
         load_campaign(write(of(FORCE, "relative = 0.05"), more=text))
 

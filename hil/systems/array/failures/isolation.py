@@ -37,7 +37,7 @@ Kass & Raftery 1995 (Bayes factors).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,13 +109,7 @@ def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], outpu
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
     for n in range(model.n_cells):
-        arrays, first = {}, 0
-        for name, array in model.arrays.items():
-            size = array.topology.n_cells
-            inside = first <= n < first + size
-            arrays[name] = replace(array, broken=array.broken | {n - first}) if inside else array
-            first += size
-        rows[n] = static_gains_N(CellArray(model.points, arrays), F_N, output)
+        rows[n] = static_gains_N(model.with_broken(n), F_N, output)
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,16 @@ class CellArray:
         driven = np.flatnonzero(self.nodes.driven)
         columns = np.stack((driven, n + driven), axis=1).ravel()
         return np.concatenate(picks), columns
+
+    def with_broken(self, cell: int) -> CellArray:
+        """The same with one more cell, from 0, that is mechanically broken."""
+        arrays, first = {}, 0
+        for name, array in self.arrays.items():
+            n_cells = array.topology.n_cells
+            if first <= cell < first + n_cells:
+                array = replace(array, broken=array.broken | {cell - first})
+            arrays[name], first = array, first + n_cells
+        return CellArray(self.points, arrays)
 
     @property
     def state_order(self) -> NDArray[np.int64]:

@@ -42,6 +42,7 @@ from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_step import (
     AREA_AT,
+    GAIN_AT,
     IMPLICIT_AT,
     K_AE_AT,
     N_LOADS,
@@ -139,6 +140,13 @@ class LoadedWires:
         )
         self.tension_N = self.kernel.loads[:, TENSION]
         self.tension_N[:] = own[:, PULL_AT]
+
+    def feel(self, model: CellArray, stepper: LinearStepper) -> None:
+        """Take the stretches of the same wires in an array that has changed."""
+        kernel = self.kernel
+        per = stretch_per(stepper.discrete, model.n_cells, self._at)
+        self._own_m_per_N = taken_own(per, kernel.at[0])
+        kernel.stretch_per[:], kernel.own[:, GAIN_AT] = per, self._own_m_per_N
 
     def hold(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """Set the forces of these wires (N,) before a step to those after the last one."""

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from hil.control.controller import ArrayEstimate
 from hil.control.steering import Steerable
 from hil.loop.frame import Column, Commands
-from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
 from hil.systems.array.recruitment.broadcast import Broadcaster
 from hil.systems.array.recruitment.diagnosis import Diagnosis
 from hil.systems.array.recruitment.groups import SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal
-from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage
+from hil.systems.array.recruitment.stage import FORCE_COLUMNS, CellStage, OnTimeBreaks
 from hil.systems.array.recruitment.wire_optimal import WireOptimal
 
 Error = Literal["measured", "commanded"]
@@ -45,27 +44,6 @@ def commanded_cells(commands: Commands) -> Drive:
     return commands.duty if len(commands.duty) else commands.cells
 
 
-class OnTimeBreaks:
-    """Breaks of one command in which the on-time limits of cells restart (docs/modulation.md).
-
-    Parameters
-    ----------
-    most_ticks : number of ticks on after which a cell gets a break
-    break_ticks : its length
-    """
-
-    def __init__(self, n_cells: int, most_ticks: float, break_ticks: int) -> None:
-        self._most, self._until = most_ticks, most_ticks + break_ticks
-        self._on_for = np.zeros(n_cells)
-
-    def step(self, duty: Array) -> None:
-        """Set the duties of cells in a break to 0; one call a tick."""
-        on_for = self._on_for
-        on_for[:] = np.where((duty > 0.0) | (on_for > self._most), on_for + 1.0, 0.0)
-        duty[on_for > self._most] = 0.0
-        on_for[on_for >= self._until] = 0.0
-
-
 class Recruitment(CellStage):
     """Control stage: a set point and a recruiter. The observer provides integral action.
 
@@ -85,8 +63,14 @@ class Recruitment(CellStage):
         breaks: OnTimeBreaks | None = None,
     ) -> None:
         super().__init__(reference, [*FORCE_COLUMNS, *recruiter.columns])
-        self._breaks = breaks
+        self._breaks, self._were_on = breaks, np.zeros(len(estimate.usable), dtype=np.bool_)
         self.recruiter, self._estimate, self._diagnosis = recruiter, estimate, diagnosis
+
+    def restart(self) -> None:
+        super().restart()
+        self._were_on[:] = False
+        if self._breaks is not None:
+            self._breaks.restart()
 
     def step(self, t_s: float) -> None:
         reference_N = self.reference.at(t_s)
@@ -96,7 +80,9 @@ class Recruitment(CellStage):
             commanded = commanded_cells(self._commands)
             self._diagnosis.step(t_s, estimate.suspicion, estimate.usable, commanded)
         if self._breaks is not None:
-            self._breaks.step(self._commands.duty)
+            duty = self._commands.duty
+            duty[self._breaks.due(self._were_on)] = 0.0
+            self._were_on = duty > 0.0
         self._values[0] = reference_N
         self._values[1] = self.recruiter.demand_N
         self.recruiter.write(self._values[2:])

@@ -52,6 +52,34 @@ class CellStage:
         self._measured, self._commands = measured, commands
 
 
+class OnTimeBreaks:
+    """Breaks in which the on-time limits of cells restart (docs/modulation.md), counted in turns.
+
+    Parameters
+    ----------
+    most : number of turns on after which a cell gets a break
+    length : turns of a break
+    """
+
+    def __init__(self, n_cells: int, most: float, length: int = 1) -> None:
+        self._most, self._length = most, length
+        self._on_for = np.zeros(n_cells)
+        self._rests_for = np.zeros(n_cells)
+
+    def restart(self) -> None:
+        """All cells were off."""
+        self._on_for[:] = self._rests_for[:] = 0.0
+
+    def due(self, were_on: NDArray[np.bool_], n: int = 1) -> NDArray[np.bool_]:
+        """The cells (N,) that must be off in the next turn, given those on for the last n turns."""
+        on_for, rests_for = self._on_for, self._rests_for
+        on_for[:] = np.where(were_on, on_for + n, 0.0)
+        rests_for[:] = np.maximum(rests_for - n, 0.0)
+        rests_for[on_for >= self._most] = self._length
+        resting: NDArray[np.bool_] = rests_for > 0.0
+        return resting
+
+
 class ForceControl(CellStage):
     """A reference and a controller of cells with force feedback.
 

@@ -1,10 +1,13 @@
 """Discrete steps against exact solutions and SciPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.signal
 
 from hil.errors import ModelError
+from hil.experiment.load import load_rig
 from hil.mechanics.discrete import LinearStepper, discretise
 from hil.systems.array.model import cells
 from hil.systems.array.model.activation import Activation, CellActivation
@@ -135,3 +138,47 @@ def test_step_and_sigmoid_cells_stand_side_by_side():
 def test_as_many_activations_as_cells_are_needed(miga6):
     with pytest.raises(ModelError, match="5 activations for 6 cells"):
         ArraySystem(miga6, [CellActivation(1.0)] * 5, 0.001)
+
+
+def settled(system, n=4000):
+    on = np.ones(len(system.cells))
+    for _ in range(n):
+        system.step(on)
+    return system.y.copy()
+
+
+@pytest.fixture(params=["step", "wires under stress"])
+def pulled(request, miga6, configs):
+    """An array, its cells, and a period."""
+    if request.param == "step":
+        return miga6, [CellActivation(1.0)] * 6
+    rig = load_rig(configs / "wires4/rig.toml")
+    return rig.models[0], list(rig.activation())
+
+
+def test_a_cell_that_breaks_during_a_run_leaves_the_statics_of_the_array_without_it(pulled):
+    """The new equilibrium is the static solution, at the forces that the cells have by then."""
+    array, cells_of = pulled
+    system, whole = (ArraySystem(array, cells_of, 0.01) for _ in range(2))
+    assert np.array_equal(settled(system, 700), settled(whole, 700))
+    system.fail(1, 0.0)
+    settled(system)
+    broken = array.with_broken(1)
+    tension_N = broken.solve_statics(system.activation.F_N).tension_N
+    assert tension_N[1] == pytest.approx(0.0, abs=1e-12)
+    right = next(name for name in system.outputs if name.endswith("right_N"))
+    now_N, before_N = (one.y[one.outputs.index(right)] for one in (system, whole))
+    assert now_N == pytest.approx(broken.force_at(right, tension_N), rel=1e-6)
+    assert now_N < 0.9 * before_N
+
+
+def test_a_cell_that_weakens_pulls_with_the_share_that_is_left(pulled):
+    """It settles where an array settles whose cell was as weak from the start."""
+    array, cells_of = pulled
+    system = ArraySystem(array, cells_of, 0.01)
+    settled(system, 700)
+    system.fail(2, 0.4)
+    cells_of[2] = replace(cells_of[2], force_on_N=0.4 * cells_of[2].force_on_N)
+    other = ArraySystem(array, cells_of, 0.01)
+    # under stress the wire has been loaded more before: a branch keeps up to a per cent of it
+    assert settled(system) == pytest.approx(settled(other), rel=0.01, abs=1e-9)
