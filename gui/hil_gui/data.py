@@ -6,6 +6,7 @@ Slow imports are inside the functions that use them, so that the first frame app
 from __future__ import annotations
 
 import contextlib
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -133,6 +134,7 @@ class File:
                 figure=drawn(settings),
                 sha256=attrs.get("configuration_sha256", ""),
                 untold=attrs.get("untold", ""),
+                levels_N=tuple(json.loads(attrs.get("force_levels_N", "[]"))),
             )
 
     @contextlib.contextmanager

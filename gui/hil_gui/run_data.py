@@ -66,6 +66,8 @@ class About:
         What is drawn of the system (`hil.experiment.figure`); None before it is known.
     sha256 : str
         Hash of the configuration, its calibrations and code; empty in older recordings.
+    levels_N : tuple of float
+        Forces that cells on or off can hold; empty if power is modulated, or they are many.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class About:
     figure: Any = None
     sha256: str = ""
     untold: str = ""
+    levels_N: tuple[float, ...] = ()
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

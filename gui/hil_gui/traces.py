@@ -125,6 +125,10 @@ class Traces(pg.GraphicsLayoutWidget):
                 quantity, units = data.signal.quantity, data.signal.units
                 signal = self._add("signal", quantity.replace("_", " "), units, 5)
                 self._bands = {"signal": self._add_band(signal)}
+                for level_N in data.about.levels_N if quantity == "force" else ():
+                    level = pg.InfiniteLine(level_N, angle=0, pen=theme.line)
+                    level.setZValue(-10)
+                    signal.plot.addItem(level, ignoreBounds=True)
                 for kind in KINDS:
                     if kind in data.signal.columns:
                         signal.curve(kind, theme.colour(kind), dashed=kind == "reference")

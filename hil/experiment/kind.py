@@ -296,6 +296,8 @@ class SystemKind:
     description : `ModelAsked` -> `Description` for `hil model`
     identified : (experiment, `Fitting`) -> None, which refuses what cannot be fitted, and the same
         -> `Fitted`
+    levels_N : (tables, model) -> the controlled forces that cells on or off can hold; empty if they
+        are too many to draw
     untold : (model's table, plant's table) -> what disturbs the simulated plant and the twin is not
         told of, in words
     """
@@ -327,6 +329,7 @@ class SystemKind:
     figure: Lazy | None = None
     description: Lazy | None = None
     identified: tuple[Lazy, Lazy] | None = None
+    levels_N: Callable[[RunTables, Any], list[float]] = no_lines
     untold: Callable[[Any, Any], list[str]] = no_lines
 
     def new_system(self, table: KindOfTable, model: Model, period_s: float) -> System:

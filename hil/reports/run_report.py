@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from hil.config.values import Attributes, Figures
 from hil.errors import writing
@@ -173,6 +174,20 @@ def _draw_forces(axis: Axes, run: xr.Dataset, band: Band) -> None:
         )
     _legend_above(axis)
     axis.margins(x=0.01, y=0.12)
+    _draw_levels(axis, json.loads(run.attrs.get("force_levels_N", "[]")))
+
+
+def _draw_levels(axis: Axes, levels_N: Sequence[float]) -> None:
+    """Lines at the forces that cells on or off can hold, as far as the axis reaches."""
+    low_N, high_N = axis.get_ylim()
+    across = axis.get_yaxis_transform()
+    shown_N = [level_N for level_N in levels_N if low_N < level_N < high_N]
+    for level_N in shown_N:
+        line = Line2D([0.0, 1.0], [level_N] * 2, transform=across, color="0.82", lw=0.7, zorder=0.5)
+        axis.add_artist(line)
+    if shown_N:
+        axis.text(0.998, shown_N[-1], "attainable levels", transform=across, ha="right",
+                  va="bottom", fontsize=7, color="0.5")  # fmt: skip
 
 
 def _fill_band(axis: Axes, run: xr.Dataset, band: Band, model: str) -> None:

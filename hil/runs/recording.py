@@ -132,6 +132,9 @@ def contents_of(
         known["injected"] = json.dumps(faults)
     if config.force_signal:
         known["force_signal"] = config.force_signal
+        followed = tables.reference is not None and not config.modulates
+        if followed and (levels_N := config.kind.levels_N(tables, config.model)):
+            known["force_levels_N"] = json.dumps(levels_N)
     return layout.Contents(
         pipeline.frame.columns,
         known,

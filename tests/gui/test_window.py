@@ -1,6 +1,9 @@
 """The window draws what the recording holds."""
 
+import json
+
 import numpy as np
+import pyqtgraph as pg
 import pytest
 
 import hil
@@ -220,3 +223,11 @@ def test_a_cell_that_its_board_set_apart_is_crossed_out_from_then_on(opened, con
             )
         )
     assert crossed[0] == 0 < crossed[1]
+
+
+def test_levels_that_cells_can_hold_are_lines_behind_the_curves(opened, pid_run):
+    levels_N = json.loads(hil.open_run(pid_run).attrs["force_levels_N"])
+    plot = opened(pid_run).traces.strips["signal"].plot
+    lines = [item.value() for item in plot.items if isinstance(item, pg.InfiniteLine)]
+    assert set(levels_N) <= set(lines)
+    assert levels_N

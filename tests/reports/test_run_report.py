@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 import shutil
@@ -11,8 +12,10 @@ from matplotlib.text import Text
 import hil
 from hil.__main__ import main
 from hil.loop.channels import known_before
+from hil.pages.style import styled_figure
 from hil.record import summary
 from hil.record.layout import LIBVER
+from hil.reports import run_report
 from hil.runs import session
 from hil.runs.figures import figures_of
 from hil.runs.plan import Plan
@@ -180,3 +183,23 @@ def test_cells_are_drawn_on_between_the_answers_of_a_board_that_is_asked_every_f
     cells = np.array([[0, 255], [255, 1], [1, 255], [255, 0]], dtype=np.uint8)
     expected = [[0, 255], [0, 1], [1, 1], [1, 0]]
     np.testing.assert_array_equal(known_before(cells), expected)
+
+
+def test_the_levels_that_cells_can_hold_are_drawn_where_a_set_point_is_followed(configs, all_on):
+    """Of miga6's cells there are 22 levels; without a set point none is drawn."""
+    run = hil.simulate(str(configs / "miga6/broadcast.toml"), sets=("experiment.duration_s=4.0",))
+    config = hil.load(configs / "miga6/broadcast.toml")
+    model, forces_N = config.model, np.array([one.force_on_N for one in config.activation()])
+    levels_N = json.loads(run.attrs["force_levels_N"])
+    subsets = [
+        model.force_at("muscle.right_N", model.solve_statics(forces_N * on).tension_N)
+        for on in itertools.product((0.0, 1.0), repeat=6)
+    ]
+    assert levels_N == pytest.approx(sorted({round(level, 9) for level in subsets}), abs=1e-8)
+    with styled_figure(4.0, 3.0) as figure:
+        axis = figure.subplots()
+        axis.set_ylim(-0.1, 1.0)
+        run_report._draw_levels(axis, levels_N)
+        assert len(axis.lines) == sum(level < 1.0 for level in levels_N)
+        assert axis.get_ylim() == (-0.1, 1.0)
+    assert "force_levels_N" not in hil.open_run(all_on).attrs

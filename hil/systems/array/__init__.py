@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hil.config.values import Attributes
+from hil.errors import ModelError
 from hil.experiment.kind import SystemKind
 from hil.rig.instruments import AMBIENT
 from hil.rig.run_tables import RunTables
@@ -12,9 +13,12 @@ from hil.systems.array.build_force import force_signal, right_end
 from hil.systems.array.checks import check_reference, check_rig, check_run
 from hil.systems.array.controllers import CONTROLLERS, looks_at_wires_s
 from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.force_levels import force_levels_N
 from hil.systems.array.model.names import wire_signal
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable, ObserverTable
+
+LEVELS_DRAWN = 40  # more lines would hide the curves
 
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
@@ -51,6 +55,15 @@ def _supply_V(table: ModelTable) -> list[tuple[str, float]]:
     ]
 
 
+def _levels_N(tables: RunTables, model: CellArray) -> list[float]:
+    forces_on_N = [cell.force_on_N for cell in build_activation(tables.model)]
+    try:
+        levels = force_levels_N(model, forces_on_N, force_signal(tables, model))
+    except ModelError:  # too many to list
+        return []
+    return [float(level) for level in levels] if len(levels) <= LEVELS_DRAWN else []
+
+
 def _recorded(table: ModelTable, model: CellArray) -> Attributes:
     return {
         "A": model.A,
@@ -83,6 +96,7 @@ SYSTEM = SystemKind(
     wires=wires_of,
     supply_V=_supply_V,
     recorded=_recorded,
+    levels_N=_levels_N,
     figure="hil.systems.array.topology.schematic:figure",
     description="hil.systems.array.description:describe",
     identified=(

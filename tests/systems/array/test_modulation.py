@@ -13,7 +13,6 @@ from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly, rehearsal
 from hil.runs.plan import Plan
-from hil.systems.array.recruitment.stage import OnTimeBreaks
 
 SUPPLY_10V = [
     "model.arrays.muscle.activation.supply_V=10.0",
@@ -182,27 +181,3 @@ def test_cells_without_wires_cannot_be_modulated(tmp_path, capsys):
     assert main(["check", str(path)]) == 2
     [line] = capsys.readouterr().err.strip().splitlines()
     assert "controller.kind = 'modulate': 'muscle.1' has no wire whose heat could be" in line
-
-
-@pytest.mark.parametrize(("most", "length"), [(3, 1), (5, 2)])
-def test_breaks_come_after_as_many_turns_on_and_last_as_long_as_said(most, length):
-    breaks, on, seen = OnTimeBreaks(2, most, length), np.zeros(2, dtype=bool), []
-    for turn in range(20):
-        rests = breaks.due(on)
-        on = np.array([True, turn % 2 == 0]) & ~rests  # one cell would stay on for ever
-        seen.append(on.tolist())
-    first, second = map(list, zip(*seen, strict=True))
-    assert (
-        first
-        == ([True] * most + [False] * length) * (20 // (most + length))
-        + first[20 // (most + length) * (most + length) :]
-    )
-    assert second == [turn % 2 == 0 for turn in range(20)]
-
-
-def test_turns_that_were_missed_count_and_a_restart_forgets_them():
-    breaks, on = OnTimeBreaks(1, 4.0), np.array([True])
-    assert not breaks.due(on, 3)
-    breaks.restart()
-    assert not breaks.due(on, 3)
-    assert breaks.due(on, 3)

@@ -14,7 +14,7 @@ from hil.experiment.load import load
 from hil.runs import assembly
 from hil.runs.plan import Plan
 from hil.runs.replay import replay
-from hil.systems.array.recruitment.control import OnTimeBreaks
+from hil.systems.array.recruitment.stage import OnTimeBreaks
 
 SHORT = "experiment.duration_s=2.5"
 
@@ -48,24 +48,30 @@ def drawn(run, seed, gate_of):
 
 
 def test_a_cell_that_is_on_for_long_gets_a_break_of_one_command():
-    breaks, commanded = OnTimeBreaks(2, most_ticks=10, break_ticks=4), []
+    breaks, commanded = OnTimeBreaks(2, most=10, length=4), [[False, False]]
     for k in range(40):
-        duty = np.array([0.5, 0.5 * (k % 8 != 0)])  # the other is off by itself now and then
-        breaks.step(duty)
-        commanded.append(duty)
-    first, other = np.array(commanded).T
+        wanted = np.array([True, k % 8 != 0])  # the other is off by itself now and then
+        commanded.append(wanted & ~breaks.due(np.array(commanded[-1])))
+    first, other = np.array(commanded[1:]).T
     assert np.flatnonzero(first == 0.0).tolist() == [10, 11, 12, 13, 24, 25, 26, 27, 38, 39]
     assert np.flatnonzero(other == 0.0).tolist() == [0, 8, 16, 24, 32]
 
 
 def test_a_break_lasts_a_whole_command_also_of_a_cell_that_was_not_wanted_meanwhile():
     """Otherwise the board, which looks once a command, would not see it off."""
-    breaks, commanded = OnTimeBreaks(1, most_ticks=10, break_ticks=4), []
+    breaks, on, commanded = OnTimeBreaks(1, most=10, length=4), np.array([False]), []
     for tick in range(1, 17):
-        duty = np.array([0.0 if tick == 12 else 1.0])
-        breaks.step(duty)
-        commanded.append(duty[0])
-    assert commanded == [1.0] * 10 + [0.0] * 4 + [1.0] * 2
+        on = np.array([tick != 12]) & ~breaks.due(on)
+        commanded.append(bool(on[0]))
+    assert commanded == [True] * 10 + [False] * 4 + [True] * 2
+
+
+def test_commands_that_were_missed_count_for_a_break_and_a_restart_forgets_them():
+    breaks, on = OnTimeBreaks(1, 4.0), np.array([True])
+    assert not breaks.due(on, 3)
+    breaks.restart()
+    assert not breaks.due(on, 3)
+    assert breaks.due(on, 3)
 
 
 @pytest.mark.parametrize(("name", "n_cells"), [("miga6", 6), ("array14", 14)])
