@@ -60,7 +60,7 @@ ROOT: Mapping[str, Kind] = {
                      "experiment_name", "force_signal", "operator", "outcome", "simulated",
                      "software", "summary", "recalibrated", "ambient_from", "imported", "untold",
                      "configuration_sha256", "model_sha256", "plant_sha256", "campaign", "injected",
-                     "article"), TEXT),
+                     "article", "force_levels_N"), TEXT),
     "created_utc": TIME,
     "seed": SEED,
     "ambient_C": NUMBER,
@@ -69,7 +69,7 @@ ROOT: Mapping[str, Kind] = {
 REQUIRED = ("created_utc", "experiment_file", "experiment_name", "clock", "seed", "software")
 JSON = {"software": shapes.SOFTWARE, "summary": shapes.SUMMARY, "recalibrated": shapes.RECALIBRATED,
         "imported": shapes.IMPORTED, "campaign": shapes.CAMPAIGN,
-        "injected": shapes.INJECTED}  # fmt: skip
+        "injected": shapes.INJECTED, "force_levels_N": shapes.LEVELS}  # fmt: skip
 COLUMN = dict.fromkeys(("units", "role", "description", "source"), TEXT) | {
     "place": WHOLE, "flags": TEXTS, "missing": WHOLE,
 }  # fmt: skip

@@ -71,6 +71,7 @@ IMPORTED = Table(
 )
 _HISTORY = dict.fromkeys(("from", "sha256", "channel", "was", "with"), TEXT)
 CAMPAIGN = Table({"name": TEXT, "trial": NUMBER})
+LEVELS = List(NUMBER)
 INJECTED = List(Table({"kind": TEXT, "device": TEXT}, ("kind", "at_s"), NUMBER))
 RECALIBRATED = List(Table(_HISTORY | {"software": SOFTWARE}, ("from", "channel", "was", "with")))
 

@@ -195,8 +195,10 @@ class _Track:
         elif swap == "knowledge":
             change["model"] = self._learned
         elif swap == "price":
-            prices = (key for key in FREE if getattr(self._planner, key))
-            change["controller"] = dict.fromkeys(prices, 0.0) | {"wear_price_s": 0.0}
+            free = dict.fromkeys((key for key in FREE if getattr(self._planner, key)), 0.0)
+            # by its default wear has a price on wires, and a switch of other cells
+            free["wear_price_s" if self.arrays.has_wires else "price"] = 0.0
+            change["controller"] = free
         elif swap == "search":
             steps = min(STEPS_MOST, MORE * self._planner.levels_per_tick)
             change["controller"] = {"levels_per_tick": steps}

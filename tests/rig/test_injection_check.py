@@ -93,7 +93,7 @@ def test_a_machine_that_stands_still_between_two_ticks_is_felt_in_the_next(
 
 def test_a_force_beyond_all_measure_is_a_reading_at_the_rail(configs, tmp_path):
     config = load(configs / "miga6/all_on.toml", [f"experiment.duration_s={RUN_S}"])
-    fault = FaultTable(kind="force_offset", at_s=0.02, value=1e308)
+    fault = FaultTable(kind="force_offset", at_s=0.02, value=1e299)
     result = run(Plan(config, injection=Injection([fault])), Output(out=tmp_path / "run.h5"))
     assert result.summary["first_fault"] == ["channel_untrue"]
 
