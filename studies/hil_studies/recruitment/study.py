@@ -124,20 +124,25 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     figures += [
         saved(out, f"traces{one.n_cells}.png", _draw_traces(one), _CAPTION_TRACES) for one in sizes
     ]
+    tables = [
+        *(table for one in sizes for table in (errors(one), settings(one))),
+        *([named(found)] if len(found) else []),
+    ]
+    return made(
+        "Recruitment: controllers on commissioned plants that differ", figures, tables,
+        full_N={str(one.n_cells): one.full_N for one in sizes},
+        trials={str(one.n_cells): plain_of(one.trials) for one in sizes},
+        failures=plain_of(found),
+    )  # fmt: skip
+
+
+def made(title: str, figures: list[Any], tables: list[Any], **more: Any) -> dict[str, Any]:
+    """Results of a study of recruitment, as written to results.json."""
     return {
-        "title": "Recruitment: controllers on commissioned plants that differ",
-        "made_by": software(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "figures": figures,
-        "tables": [
-            *(table for one in sizes for table in (errors(one), settings(one))),
-            *([named(found)] if len(found) else []),
-        ],
-        "notes": list(_NOTES),
-        "full_N": {str(one.n_cells): one.full_N for one in sizes},
-        "trials": {str(one.n_cells): _plain(one.trials) for one in sizes},
-        "failures": _plain(found),
-    }
+        "title": title, "made_by": software(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"), "figures": figures,
+        "tables": tables, "notes": list(_NOTES), **more,
+    }  # fmt: skip
 
 
 def tables_of(values: Values, n_cells: int, name: str = "controllers") -> Tables:
@@ -162,12 +167,12 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
     """Run the campaign of one size, and the planner on its plants without commissioning."""
     tables = tables_of(values, n_cells)
     folder = out / SIZES[n_cells]
-    trials = _complete(_run(tables, folder / "controllers", values))
+    trials = complete_of(campaign_of(tables, folder / "controllers", values.workers))
     full_N = full_force_N(n_cells)
     once = {**tables, "campaign": {**tables["campaign"], "plants": 1, "keep": "all"}}
     once["factors"] = {**tables["factors"], "controller": {"levels": _tuned(tables, trials)}}
     del once["tune"]
-    kept = _run(once, folder / "traces", values)
+    kept = campaign_of(once, folder / "traces", values.workers)
     traced = {
         (str(row.controller), str(row.set_point)): hil.open_run(folder / "traces" / str(row.file))
         for row in kept.itertuples()
@@ -176,14 +181,14 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
         untold = {**tables, "factors": {**tables["factors"], "controller": {
             "levels": {BEST: _tuned(tables, trials)[BEST]}}}}  # fmt: skip
         del untold["tune"], untold["commission"]
-        more = _complete(_run(untold, folder / "not_commissioned", values))
+        more = complete_of(campaign_of(untold, folder / "not_commissioned", values.workers))
         trials = pd.concat([trials, more.assign(controller=UNTOLD)], ignore_index=True)
     return Size(n_cells, full_N, trials, traced)
 
 
-def _run(tables: Tables, folder: Path, values: Values) -> pd.DataFrame:
+def campaign_of(tables: Tables, folder: Path, workers: int | None) -> pd.DataFrame:
     """Run a campaign; the table of its trials that have figures."""
-    table = hil.campaign(tables, folder, jobs=values.workers, progress=True)
+    table = hil.campaign(tables, folder, jobs=workers, progress=True)
     frame = table.to_dataframe().reset_index()
     ran = frame[frame.outcome.isin(["complete", "tripped"])]
     if ran.empty:
@@ -191,7 +196,7 @@ def _run(tables: Tables, folder: Path, values: Values) -> pd.DataFrame:
     return ran
 
 
-def _complete(trials: pd.DataFrame) -> pd.DataFrame:
+def complete_of(trials: pd.DataFrame) -> pd.DataFrame:
     """The trials of plants on which none of their combinations tripped: comparisons are paired."""
     tripped = set(trials[trials.outcome != "complete"].plant)
     return trials[~trials.plant.isin(tripped)]
@@ -232,9 +237,9 @@ def errors(one: Size) -> dict[str, Any]:
         share = 100.0 / one.full_N
         energy_J = 8.0 * 20.0 * of.supply_A
         rows.append([
-            str(name), _mean(share * by_plant.error_N.mean()),
-            *[_mean(share * of[of.set_point == point].error_N) for point in points],
-            _mean(share * by_plant.from_rest_N.mean()), f"{of.wear_per_h.mean():.0f}",
+            str(name), mean_of(share * by_plant.error_N.mean()),
+            *[mean_of(share * of[of.set_point == point].error_N) for point in points],
+            mean_of(share * by_plant.from_rest_N.mean()), f"{of.wear_per_h.mean():.0f}",
             f"{energy_J.mean():.0f}",
         ])  # fmt: skip
     n_plants = one.trials.plant.nunique()
@@ -245,7 +250,8 @@ def errors(one: Size) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _mean(x: Iterable[float]) -> str:
+def mean_of(x: Iterable[float]) -> str:
+    """A mean with its 95 % interval by Student's t."""
     values = np.array(list(x))
     if len(values) < 2:
         return f"{values.mean():.2f}"
@@ -277,7 +283,7 @@ def failures(out: Path, values: Values) -> pd.DataFrame:
     folder = out / "six" / "failures"
     boards = load_rig(FOLDER / "six" / "rig.toml").tables.devices
     rows = []
-    for trial in _run(tables, folder, values).itertuples():
+    for trial in campaign_of(tables, folder, values.workers).itertuples():
         run = hil.open_run(folder / str(trial.file))
         opened = {}
         for text in filter(None, str(trial.wires_open).split(", ")):
@@ -318,7 +324,8 @@ def named(found: pd.DataFrame) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def plain_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, for JSON."""
     return [
         {str(k): v for k, v in row.items() if v == v and v != ""}
         for row in frame.to_dict("records")
