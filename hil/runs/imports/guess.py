@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from hil.errors import ConfigError, writing
+from hil.errors import ConfigError, one_line, writing
 from hil.experiment.load import load_with
 from hil.loop.channels import RigLayout
 from hil.platform.whole_files import write_whole
@@ -53,7 +54,7 @@ def _named(sources: Sequence[Source]) -> dict[str, Source]:
     """Sources by the first word of their file's name."""
     by_name: dict[str, Source] = {}
     for i, source in enumerate(sources, start=1):
-        word = re.match(r"[A-Za-z]\w*?(?=_|\b)", source.path.stem)
+        word = re.match(r"[A-Za-z]\w*?(?=_|\b)", source.path.stem, re.ASCII)
         name = word[0] if word and word[0] not in by_name else f"file{i}"
         by_name[name] = source
     return by_name
@@ -73,7 +74,7 @@ def _head(out: Path, sources: Mapping[str, Source], layout: RigLayout | None) ->
             yield 'align = {by = "offset", offset_s = 0.0}   # or by event, correlation, clock'
         yield "# columns, with their units:"
         for rest in source.left:
-            yield f"# left out: {rest}"
+            yield one_line(f"# left out: {rest}")
         for header, series in source.columns.items():
             yield f"#   {_quoted(header)} {series.unit or '(no unit)'}{_range(series)}"
 
@@ -131,11 +132,13 @@ def _channels(sources: Mapping[str, Source], layout: RigLayout | None) -> Iterat
     if layout is None:
         yield ""
         yield "# Without --rig, the channels' names are guesses too."
+        words: set[str] = set()
         for source_name, source in sources.items():
             for header, series in source.columns.items():
                 if (source_name, header) in taken or series.values.dtype.kind not in "fiub":
                     continue
-                yield from _entry("channels", _word(header), header, source_name, several, series)
+                name = _word(header, words)
+                yield from _entry("channels", name, header, source_name, several, series)
         return
     for channel in layout.channels:
         best = _best(channel.name, channel.units, sources, taken)
@@ -189,8 +192,17 @@ def _entry(
         yield '# unit = ""   # the file does not say'
 
 
-def _word(header: str) -> str:
-    return re.sub(r"\W+", "_", split_header(header)[0].strip().lower()).strip("_") or "column"
+def _word(header: str, taken: set[str]) -> str:
+    """A header as a name that TOML takes without quotes, and that no other column has."""
+    plain = (
+        unicodedata.normalize("NFKD", split_header(header)[0]).encode("ascii", "ignore").decode()
+    )
+    word = re.sub(r"\W+", "_", plain.strip().lower()).strip("_") or "column"
+    free, n = word, 2
+    while free in taken:
+        free, n = f"{word}_{n}", n + 1
+    taken.add(free)
+    return free
 
 
 def _quoted(text: str) -> str:

@@ -19,6 +19,7 @@ from hil.identification.runs import read_run
 from hil.identification.wire_loops import loops
 from hil.record.repair import faults_of
 from hil.runs.assembly import build
+from hil.runs.imports.guess import guess
 from hil.runs.imports.importing import import_files
 from hil.runs.imports.twin import model_columns
 from hil.runs.plan import Plan
@@ -362,6 +363,17 @@ def test_two_columns_of_date_and_time_are_guessed_and_what_is_not_taken_is_said(
     assert "lab.csv: columns that are not taken: Note\n" in capsys.readouterr().out
     again = hil.open_run(lab.with_name("guessed.h5"))
     np.testing.assert_allclose(again.force_measured_N, run.force_measured_N, atol=1e-12)
+
+
+def test_a_map_is_guessed_from_headers_of_any_language_and_of_one_name(tmp_path):
+    path = tmp_path / "données.csv"
+    rows = "".join(f"{0.1 * k:.1f};{k};{2 * k};{3 * k}\n" for k in range(9))
+    path.write_text(f"Zeit [s];Pressão ABS. (MPa);Kraft [N];Kraft [N]\n{rows}", encoding="utf-8")
+    guess([path], None, out := tmp_path / "map.toml")
+    table = tomllib.loads(out.read_text(encoding="utf-8"))
+    columns = {name: column["column"] for name, column in table["channels"].items()}
+    assert columns == {"pressao_abs": "Pressão ABS. (MPa)", "kraft": "Kraft [N]",
+                       "kraft_n_2": "Kraft [N] (2)"}  # fmt: skip
 
 
 def test_columns_of_two_rates_in_one_file_are_two_sources_of_it(tmp_path):
