@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -46,9 +47,11 @@ from hil.record.summary import (
     untold_lines,
 )
 from hil.reports.cells import draw_cells
+from hil.reports.plots import marks, plots_json, vendored
 from hil.validation.band import Band, band_of
 
 OUTPUTS_APART = 6  # more outputs share one panel
+LEAST_P = 0.001  # a smaller probability says no more
 WIDE = 5.0  # band over largest residual, above which the residual's panel does not show all of it
 
 
@@ -364,16 +367,19 @@ def page(
         ],
         untold=untold_lines(summary),
         png=png,
+        curves=Markup(plots_json(run, band)),
+        marks=[f"{m['t_s']:.3f} s: {m['text']}" for m in marks(run) if m["level"] == "warning"],
+        vendored={key: Markup(text) for key, text in vendored().items()},
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {}), _band_rows(run, band))
         if "force_measured_N" in run
         else [],
         responses=[_response_row(r) for r in summary.get("responses", [])],
-        clocks=_clock_rows(summary.get("clocks", {})),
+        clocks=_clock_rows(summary.get("clocks", {})) if _in_real_time(summary) else [],
         timing=[
             *_timing_rows(summary.get("timing", {})),
-            *_exchange_rows(summary.get("exchanges", {})),
+            *(_exchange_rows(summary.get("exchanges", {})) if _in_real_time(summary) else ()),
         ],
         events=[
             (f"{t:.3f} s", level, source, text)
@@ -426,6 +432,29 @@ def _number(value: float | None, unit: str = "", scale: float = 1.0, digits: int
     return "–" if value is None else f"{scale * value:.{digits}g}{unit and ' ' + unit}"
 
 
+def _in_real_time(summary: Figures) -> bool:
+    """Whether clocks ran; on a virtual clock nothing is late, and answers take no time."""
+    return bool(summary.get("timing", {}).get("clock") != "virtual")
+
+
+def _p(value: float | None) -> str:
+    """A probability, without the digits that mean nothing."""
+    if value is None:
+        return "–"
+    return f"p < {LEAST_P:g}" if value < LEAST_P else f"{value:.3g}"
+
+
+def _duration(value_s: float | None) -> str:
+    """A time with the unit that suits it, such as 14.8 ms."""
+    if value_s is None or not np.isfinite(value_s):
+        return "–"
+    size = abs(value_s)
+    for least_s, scale, unit in ((1.0, 1.0, "s"), (1e-3, 1e3, "ms")):
+        if size >= least_s:
+            return f"{scale * value_s:.3g} {unit}"
+    return f"{1e6 * value_s:.3g} µs"
+
+
 def _band_rows(run: xr.Dataset, band: Band) -> list[tuple[str, str]]:
     """The band and the noise alone; why there is only the noise."""
     if band.column != "force_measured_N":
@@ -452,8 +481,8 @@ def _force_rows(force: Figures, band: list[tuple[str, str]]) -> list[tuple[str, 
         ),
         ("VAF", _vaf(force)),
         ("residual is", white),
-        ("Ljung-Box p (20 lags)", _number(force["p_uncorrelated"])),
-        ("zero-mean p", _number(force["p_zero_mean"])),
+        ("Ljung-Box p (20 lags)", _p(force["p_uncorrelated"])),
+        ("zero-mean p", _p(force["p_zero_mean"])),
     ]
     if "tracking_rms_N" in force:
         rows.append(("RMS of measured − reference", _number(force["tracking_rms_N"], "N")))
@@ -493,12 +522,13 @@ def _timing_rows(timing: Figures) -> list[tuple[str, str]]:
     rows = [("verdict", str(timing.get("verdict", "the run did not end")))]
     for key, value in timing.items():
         if key.endswith("_s") and key != "started_monotonic_s":
-            rows.append((key[:-2].replace("_", " "), _number(value, "µs", 1e6)))
+            if value or _in_real_time({"timing": timing}):
+                rows.append((key[:-2].replace("_", " "), _duration(value)))
         elif not key.endswith("_s") and key not in ("verdict", "clock", "kernel"):
             rows.append((key.replace("_", " "), str(value)))
     for key, value in timing.get("kernel", {}).items():
         in_s = key.endswith("_s")
-        said = _number(value, "ms", 1e3) if in_s else _number(value)
+        said = _duration(value) if in_s else _number(value)
         rows.append((f"kernel: {key.removesuffix('_s').replace('_', ' ')}", said))
     return rows
 
@@ -508,9 +538,9 @@ def _clock_rows(clocks: dict[str, Figures]) -> list[list[str]]:
     return [
         [
             name,
-            _number(clock["offset_s"], "ms", 1e3),
+            _duration(clock["offset_s"]),
             f"{clock['drift_ppm']:.2f} ± {clock['drift_ppm_standard_error']:.2g} ppm",
-            _number(clock["residual_rms_s"], "µs", 1e6, 3),
+            _duration(clock["residual_rms_s"]),
         ]
         for name, clock in clocks.items()
         if clock
@@ -523,7 +553,7 @@ def _exchange_rows(exchanges: dict[str, Figures]) -> list[tuple[str, str]]:
     for board, figures in exchanges.items():
         for key, value in figures.items():
             what = f"{board}: {key.removesuffix('_s').replace('_', ' ')}"
-            text = _number(value, "µs", 1e6) if key.endswith("_s") else str(value)
+            text = _duration(value) if key.endswith("_s") else str(value)
             rows.append((what, text))
     return rows
 
