@@ -78,8 +78,8 @@ def add_to(group: Group) -> None:
         "write a recording as CSV, MATLAB, MCAP, MDF, Parquet, RO-Crate",
         "hil export runs/done.h5 --to csv",
     )
-    c.path("run", "RUN.h5", "a recording; with --to crate also the folder of a campaign")
-    kinds = ("csv", "mat", "mcap", "mdf", "parquet", "crate")
+    c.path("run", "RUN.h5", "a recording; with --to crate or eln also the folder of a campaign")
+    kinds = ("csv", "mat", "mcap", "mdf", "parquet", "crate", "eln")
     c.add_argument("--to", choices=kinds, default="csv")
     c.path("--out", "FILE", "default: beside the recording")
     c.path("--citation", "CITATION.cff", "authors and licence of the data in a crate")
@@ -221,14 +221,14 @@ def _show_code(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    if args.to == "crate":
+    if args.to in ("crate", "eln"):
         from hil.reports.crate import write_crate
 
-        path = write_crate(args.run, args.out, args.citation)
+        path = write_crate(args.run, args.out, args.citation, eln=args.to == "eln")
     elif args.citation is not None:
         from hil.errors import ConfigError
 
-        raise ConfigError(f"--citation: not with --to {args.to}: use --to crate")
+        raise ConfigError(f"--citation: not with --to {args.to}: use --to crate, or eln")
     else:
         from hil.record.export import export as write
 

@@ -4,13 +4,18 @@ It follows the profile for process runs: each run is an action of hil with its c
 calibrations as objects and its recording as result. `datacite.json` and `zenodo.json` have the
 metadata for a DOI.
 
-Source: RO-Crate Metadata Specification 1.1; Process Run Crate 0.5; package rocrate.
+As an ELN file (`.eln`) for electronic laboratory notebooks the same crate lies in one folder of the
+ZIP file's name, and each run is a dataset of its own.
+
+Source: RO-Crate Metadata Specification 1.1; Process Run Crate 0.5; package rocrate; The ELN
+Consortium, TheELNFileFormat, specification 1.1.
 """
 
 import hashlib
 import json
 import re
 import tempfile
+import zipfile
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rocrate.rocrate import ROCrate
 
-ENDING = ".crate.zip"
+ENDING, ELN = ".crate.zip", ".eln"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 COMPLETED = "http://schema.org/CompletedActionStatus"
 FAILED = "http://schema.org/FailedActionStatus"
@@ -41,12 +46,15 @@ TYPES = {
 }  # fmt: skip
 
 
-def write_crate(source: Path, out: Path | None = None, citation: Path | None = None) -> Path:
+def write_crate(
+    source: Path, out: Path | None = None, citation: Path | None = None, *, eln: bool = False
+) -> Path:
     """Write the crate of a recording, or of the campaign in a folder; returns its path.
 
     Parameters
     ----------
     citation : a CITATION.cff that describes the data; by default the operators are the authors
+    eln : whether it is an ELN file
 
     Raises
     ------
@@ -60,16 +68,20 @@ def write_crate(source: Path, out: Path | None = None, citation: Path | None = N
         raise missing_extra("a crate", "crate") from None
     about = None if citation is None else citations.read_citation(citation)
     runs, results, operator = _campaign(source) if source.is_dir() else ([source], [], "")
-    target = source.with_name(f"{source.stem}{ENDING}") if out is None else out
+    target = source.with_name(f"{source.stem}{ELN if eln else ENDING}") if out is None else out
+    if eln and target.suffix != ELN:
+        raise ConfigError(f"{target}: an ELN file ends in {ELN}: choose another --out")
     with tempfile.TemporaryDirectory() as folder:
         crate = _Crate(ROCrate(version="1.1"), Path(folder), operator)
         for file in results:
             crate.add(file, file.name, f"{file.name} of the campaign")
         for path in runs:
-            crate.add_run(path, f"{path.stem}/" if results else "")
+            crate.add_run(path, f"{path.stem}/" if results or eln else "")
         crate.describe(source, about)
+        if eln:
+            crate.make_entries()
         with writing(target), whole(target) as part:
-            crate.write(part)
+            crate.write(part, target.stem if eln else "")
     return target
 
 
@@ -159,7 +171,7 @@ class _Crate:
             "mentions", self._crate.add_jsonld({"@id": number, **action})
         )
         self._runs.append({"title": title, "text": _of_run(attrs, summary), "operator": operator,
-                           "created": created.date().isoformat()})  # fmt: skip
+                           "created": created.date().isoformat(), "where": where})  # fmt: skip
 
     def _calibration(self, where: str, kept: Attributes) -> list[object]:
         if not kept.get("record"):  # of the first versions, or a value that is typed in the rig
@@ -256,9 +268,33 @@ class _Crate:
             description=f"Licence {about.licence} of the SPDX list",
         )  # fmt: skip
 
-    def write(self, part: Path) -> None:
-        """Write the ZIP file."""
-        self._crate.write_zip(part)
+    def make_entries(self) -> None:
+        """Make each run an entry of a notebook: a dataset with its files; name the publisher."""
+        files = {entity.id: entity for entity in self._crate.data_entities}
+        for run in self._runs:
+            where = run["where"]
+            own = [file for name, file in files.items() if name.startswith(where)]
+            entry = self._crate.add_dataset(dest_path=where, properties={
+                "name": run["title"], "text": run["text"], "genre": "experiment",
+                "author": {"@id": self._person(Author(run["operator"]))},
+                "dateCreated": run["created"], "dateModified": run["created"],
+            })  # fmt: skip
+            entry["hasPart"] = own
+        publisher = self._entity("#hil-arrays", "Organization", name="hil-arrays")
+        self._crate.metadata["sdPublisher"] = publisher
+        self._crate.metadata["version"] = "1.0"
+
+    def write(self, part: Path, folder: str) -> None:
+        """Write the ZIP file, below a folder if one is named."""
+        if not folder:
+            self._crate.write_zip(part)
+            return
+        root = self._folder / "written"
+        self._crate.write(root)
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as file:
+            for path in sorted(root.rglob("*")):
+                if path.is_file():
+                    file.write(path, f"{folder}/{path.relative_to(root)}")
 
 
 def _local(kind: str, name: str) -> str:

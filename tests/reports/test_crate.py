@@ -73,6 +73,41 @@ def crate(all_on, tmp_path_factory):
     return Read(out)
 
 
+class ElnRead(Read):
+    """An ELN file, whose members lie in the one folder that has the file's name."""
+
+    def __init__(self, path) -> None:
+        with zipfile.ZipFile(path) as file:
+            names = file.namelist()
+            assert {name.partition("/")[0] for name in names} == {path.stem}
+            inner = path.with_suffix(".zip")
+            with zipfile.ZipFile(inner, "w") as flat:
+                for name in names:
+                    flat.writestr(name.partition("/")[2], file.read(name))
+        super().__init__(inner)
+
+
+def test_an_eln_file_has_one_folder_and_each_run_as_an_entry(all_on, tmp_path):
+    """Source: The ELN Consortium, TheELNFileFormat, specification 1.1."""
+    out = tmp_path / "notebook.eln"
+    assert main(["export", str(all_on), "--to", "eln", "--out", str(out)]) == 0
+    eln = ElnRead(out)
+    descriptor = eln.entities["ro-crate-metadata.json"]
+    assert descriptor["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    assert eln.entities[descriptor["sdPublisher"]["@id"]]["@type"] == "Organization"
+    entry = eln.entities["all_on/"]
+    assert entry["@type"] == "Dataset"
+    assert "all_on/" in ids(eln.root["hasPart"])
+    parts = {unquote(name) for name in ids(entry["hasPart"])}
+    assert {"all_on/all_on.h5", "all_on/experiment.toml", "all_on/all_on.html"} <= parts
+    for name in ids(entry["hasPart"]):
+        content = eln.members[unquote(name)]
+        assert eln.entities[name]["sha256"] == hashlib.sha256(content).hexdigest()
+    assert eln.members["all_on/all_on.h5"] == all_on.read_bytes()
+    assert eln.entities[entry["author"]["@id"]]["@type"] == "Person"
+    assert main(["export", str(all_on), "--to", "eln", "--out", str(tmp_path / "a.zip")]) == 2
+
+
 def check_rules(crate):
     """Root, descriptor, links and files. Source: RO-Crate 1.1, root-data-entity, data-entities."""
     descriptor = crate.entities["ro-crate-metadata.json"]
