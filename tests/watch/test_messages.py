@@ -4,7 +4,6 @@ import contextlib
 import http.server
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from hil.__main__ import main
@@ -297,8 +297,9 @@ def running(machine, receiver, configs, tmp_path):
         deadline_s = time.monotonic() + WAIT_S
         while not (pids := recorders(out)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
+        assert pids, "no recorder was started"
         time.sleep(3.0)
-        return process, pids[0] if pids else 0
+        return process, pids[0]
 
     yield start
     for process in processes:
@@ -310,9 +311,8 @@ def running(machine, receiver, configs, tmp_path):
 
 def recorders(out):
     """Recorder processes of this file."""
-    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
-    lines = [line for line in found.stdout.splitlines() if re.search(rf"recorder .*{out}", line)]
-    return [int(line.split()[0]) for line in lines]
+    words = [(one.pid, one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
+    return [pid for pid, line in words if {"hil.record.recorder", str(out)} <= set(line)]
 
 
 @pytest.mark.slow
