@@ -45,7 +45,7 @@ def chosen(names: Iterable[str]) -> Iterator[str]:
         The lock has no such package.
     """
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    entries = {}
+    entries: dict[str, list[str]] = {}
     for entry in re.findall(r"^[^ #\n].*\n(?: .*\n)*", text, re.M):
         entries.setdefault(_plain(entry.partition("==")[0]), []).append(entry)
     brought_by = {

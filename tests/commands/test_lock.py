@@ -28,7 +28,7 @@ def project(tmp_path):
         ("pyproject.toml", '"h5py>=3.11"', '"h5py>=3.12"', "is not of today's pyproject.toml"),
         ("pyproject.toml", '"pytest-qt>=4.5"', '"pytest-qt>=4.6"', "is not of today's pyproject"),
         (lock.LOCK, "SHA-256", "SHA", "is not of today's pyproject.toml: scripts/lock"),
-        (lock.LOCK, "scipy==", "unhashed==1.0\nscipy==", "unhashed==1.0 has no hash: scripts/lock"),
+        (lock.LOCK, "h5py==", "unhashed==1.0\nh5py==", "unhashed==1.0 has no hash: scripts/lock"),
     ],
 )
 def test_a_lock_that_is_not_current_is_one_line(project, file, old, new, said):
