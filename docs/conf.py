@@ -25,7 +25,7 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
-exclude_patterns = ["slow-tests/*", "decisions/*"]
+exclude_patterns = ["slow-tests/*", "decisions/*", "paper/*"]
 suppress_warnings = ["myst.xref_missing"]  # links out of docs/ are to files of the repository
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
