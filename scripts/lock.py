@@ -59,8 +59,9 @@ def main() -> int:
         print(f"scripts/lock: uv: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return 1
     path = ROOT / LOCK
-    path.write_text(HEAD.format(digest=digest(ROOT)) + path.read_text(encoding="utf-8"), "utf-8")
-    print(f"{LOCK}: {len(re.findall('==', path.read_text(encoding='utf-8')))} packages")
+    text = HEAD.format(digest=digest(ROOT)) + path.read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    print(f"{LOCK}: {len(re.findall('^[^ #].*==', text, re.M))} packages")
     return 0
 
 
