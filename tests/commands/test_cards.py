@@ -276,9 +276,9 @@ def test_a_card_at_its_rail_before_the_run_leaves_nothing_behind(configs, tmp_pa
     ("sets", "words"),
     [
         (["devices.daq.card='Dev7'"], None),
-        (["devices.daq.channels.force.terminal='ai77'"], "no analogue input 'Dev1/ai77'"),
+        (["devices.daq.channels.force.terminal='ai77'"], "'ai77': no card has this analog input"),
         (["devices.daq.rate_Hz=10e6"], "is beyond PCIe-6363"),
-        (["devices.daq.sim.product='PCIe-1'"], "devices.daq.sim.product: card 'PCIe-1' is not"),
+        (["devices.daq.sim.product='PCIe-1'"], "'PCIe-1': unknown: did you mean 'PCIe-6361'?"),
     ],
 )
 def test_bad_cards_are_one_line_and_leave_nothing(sets, words, configs, tmp_path, capsys):
