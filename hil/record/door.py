@@ -8,11 +8,17 @@ needs the token that the address has. See decision record 0018.
 import hmac
 import ipaddress
 import re
+from asyncio import BaseTransport
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import ServerConnection
 
 LOOPBACK = "127.0.0.1"
+CONNECTIONS_MAX = 100  # at a time, with those that have asked for nothing yet
+OPEN_S = 5.0  # in which a connection must say what it wants
 HOST = re.compile(r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
 
 
@@ -71,10 +77,38 @@ def refusal(
         if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
             return "give the address as it was printed"
         return ""
-    request_token = parse_qs(urlsplit(path).query).get("token", [""])[0]
+    request_token = parse_qs(path.partition("?")[2]).get("token", [""])[0]
     if not hmac.compare_digest(request_token.encode(), token.encode()):
         return "the token is missing or wrong: give the address as it was printed"
     return ""
+
+
+def limited_connection() -> "type[ServerConnection]":
+    """A class of connections of which CONNECTIONS_MAX are open at a time.
+
+    One more cuts the oldest that has not yet said what it wants. Without a limit, whoever reaches
+    the port takes every file descriptor of the process.
+    """
+    from websockets.asyncio.server import ServerConnection
+    from websockets.protocol import State
+
+    connected: dict[ServerConnection, None] = {}
+
+    class Limited(ServerConnection):
+        def connection_made(self, transport: BaseTransport) -> None:
+            super().connection_made(transport)
+            connected[self] = None
+            if len(connected) > CONNECTIONS_MAX:
+                silent = (c for c in connected if c.protocol.state is State.CONNECTING)
+                oldest = next(silent)
+                del connected[oldest]
+                oldest.transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            connected.pop(self, None)
+            super().connection_lost(exc)
+
+    return Limited
 
 
 def is_page_of_this_computer(origin: str) -> bool:

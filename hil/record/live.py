@@ -35,7 +35,13 @@ from hil.loop import tap as taps
 from hil.loop.frame import Column
 from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
-from hil.record.door import Address, is_page_of_this_computer, refusal
+from hil.record.door import (
+    OPEN_S,
+    Address,
+    is_page_of_this_computer,
+    limited_connection,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
@@ -296,7 +302,8 @@ async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -
     async with serve(
         watch, address.host, address.port, process_request=check,
         subprotocols=[Subprotocol(name) for name in SUBPROTOCOLS],
-        compression=None, max_size=ORDER_MAX_B,
+        compression=None, max_size=ORDER_MAX_B, create_connection=limited_connection(),
+        open_timeout=OPEN_S,
     ) as server:  # fmt: skip
         port = next(iter(server.sockets)).getsockname()[1]
         query = "" if address.is_loopback else f"/?token={token}"

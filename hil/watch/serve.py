@@ -35,7 +35,7 @@ from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.platform import shared_memory
 from hil.platform.processes import PYTHON, STOP_SIGNALS, ask_to_stop, be_nice
-from hil.record.door import Address, refusal
+from hil.record.door import OPEN_S, Address, limited_connection, refusal
 from hil.watch import metrics
 from hil.watch.bench import Bench, as_json, ending_of
 
@@ -390,7 +390,7 @@ async def served(page: Page, address: Address) -> AsyncIterator[str]:
             return refuse(HTTPStatus.METHOD_NOT_ALLOWED, "this page is for watching")
         if not bucket.take():
             return refuse(HTTPStatus.TOO_MANY_REQUESTS, "too many requests: wait a second")
-        path = urlsplit(request.path).path
+        path = request.path.partition("?")[0]
         if path == "/live":
             return None
         from_elsewhere = request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
@@ -419,6 +419,8 @@ async def served(page: Page, address: Address) -> AsyncIterator[str]:
         async with serve(
             watch, address.host, address.port, process_request=check, ssl=context,
             compression=None, max_size=ORDER_MAX_B, max_queue=4, server_header=None,
+            create_connection=limited_connection(), open_timeout=OPEN_S,
+            ssl_handshake_timeout=None if context is None else OPEN_S,
         ) as server:  # fmt: skip
             port = next(iter(server.sockets)).getsockname()[1]
             query = "" if address.is_loopback else f"?token={token}"
@@ -544,9 +546,10 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
         now_s = time.monotonic()
         if now_s >= next_look_s:
             next_look_s = now_s + (LOOK_S if page.readers else IDLE_S)
-            page.look()
-            if post is not None and not over_s:
-                post.look(page.bench)
+            with contextlib.suppress(OSError):  # too many files are open: the next look will do
+                page.look()
+                if post is not None and not over_s:
+                    post.look(page.bench)
         page.frame()
         if ending.is_over and not over_s:
             over_s = now_s

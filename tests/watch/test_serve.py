@@ -20,6 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from hil.__main__ import main
+from hil.record.door import CONNECTIONS_MAX
 from hil.record.read import open_run
 from hil.watch import serve
 from hil.watch.serve import Bucket, StopCode
@@ -145,7 +146,8 @@ def test_only_get_is_understood(served):
 
 
 @pytest.mark.parametrize(
-    "path", ["/../pyproject.toml", "/etc/passwd", "/%2e%2e/x", "/report/../x", "//report", "/x"]
+    "path",
+    ["/../pyproject.toml", "/etc/passwd", "/%2e%2e/x", "/report/../x", "//report", "/x", "//[x/"],
 )
 def test_a_path_outside_gives_nothing(path, served):
     assert get(served, path)[0] == 404
@@ -198,9 +200,13 @@ def test_the_number_of_readers_is_bounded(served):
 def test_connections_that_say_nothing_keep_nobody_out(served):
     port = urlsplit(served).port
     with contextlib.ExitStack() as links:
-        for _ in range(200):
-            links.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT_S))
+        silent = [links.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
+                  for _ in range(2 * CONNECTIONS_MAX)]  # fmt: skip
         assert get(served)[0] == 200
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""  # so that they do not use up the files of the process
+        silent[-1].sendall(f"GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+        assert silent[-1].recv(12) == b"HTTP/1.1 200"
 
 
 @pytest.mark.parametrize(
