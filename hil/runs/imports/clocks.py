@@ -43,8 +43,9 @@ EPOCHS = (  # that of Unix for the years 2001 to 2049, that of LabVIEW (1904) fo
     (3.0e9, 4.2e9, datetime(1904, 1, 1, tzinfo=UTC)),
 )
 ISO = "ISO8601"  # pandas' name of it
-DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%d-%b-%Y",
-         "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y")  # fmt: skip
+DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
+         "%d-%b-%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%y/%m/%d")  # fmt: skip
+UNUSUAL = ("%m-%d-%Y", "%y/%m/%d")  # compared with the others only where the date changes
 CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%f", "%H:%M", "%I:%M:%S %p",
           "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S")  # fmt: skip
 FORMATS = tuple(f"{d}{between}{c}" for d in DATES for c in CLOCKS for between in " T_") + CLOCKS
@@ -199,7 +200,8 @@ def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime
     texts = parts[0] if len(parts) == 1 else parts[0].str.strip() + " " + parts[1].str.strip()
     form = time.format or date_format(texts.dropna().tolist(), f"{source.path.name}: {key}", where)
     try:
-        stamps = pd.to_datetime(texts, format=form)
+        # Texts with a zone may have two of them, in summer and in winter.
+        stamps = pd.to_datetime(texts, format=form, utc=_has_zone(texts, form))
     except (ValueError, TypeError) as error:
         raise ConfigError(
             one_line(f"{where}.format = '{form}': {str(error).partition(',')[0][:160]}")
@@ -215,6 +217,13 @@ def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime
         since_s -= clock_s
         read_as += f", {nights} midnights passed" if nights else ""
     return since_s, first.to_pydatetime(warn=False), read_as
+
+
+def _has_zone(texts: Any, form: str) -> bool:
+    if form != ISO:
+        return "%z" in form
+    first = next(iter(texts.dropna()), "")
+    return _fits(first, ISO) and datetime.fromisoformat(first).tzinfo is not None
 
 
 def _as_texts(values: NDArray[Any]) -> NDArray[Any]:
@@ -242,10 +251,13 @@ def date_format(texts: Sequence[str], what: str, where: str) -> str:
                      "as in Python's strptime, such as '%d.%m.%Y %H:%M:%S,%f'")
         )  # fmt: skip
     meanings = {tuple(datetime.strptime(t, form) for t in looked_at): form for form in fitting}
+    usual = {times: form for times, form in meanings.items() if not form.startswith(UNUSUAL)}
+    if usual and all(len({t.date() for t in times}) == 1 for times in meanings):
+        meanings = usual
     if len(meanings) > 1:
         forms = " or ".join(f"'{form}'" for form in meanings.values())
         raise ConfigError(
-            f"{what}: '{looked_at[0]:.40}' may be read with day or month first: give "
+            f"{what}: '{looked_at[0]:.40}' may have year, month or day first: give "
             f"{where}.format, {forms}"
         )
     return next(iter(meanings.values()))

@@ -67,7 +67,7 @@ def read_text(path: Path, table: TextTable) -> Content:
 
 def read_table(path: Path, text: str, table: TextTable) -> tuple[dict[str, Series], list[str]]:
     """The columns of a text, and in words the lines that belong to none."""
-    text = _unwrapped(text)
+    text = _unwrapped(text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = text[:HEAD].splitlines()
     middle = len(text) // 2
     looked_at = [*lines[: LOOKED_AT // 2], *text[middle : middle + HEAD // 8].splitlines()[1:-1]]
@@ -195,8 +195,12 @@ def _with_header(
             break
         above.append(at)
     units = header = -1
-    rows = [_split(lines[at], form.delimiter) for at in above[:2]]
-    named = len(rows) > 1 and not any(_is_number(field, form.decimal) for field in rows[1])
+    rows = [_split(lines[at], form.delimiter) for at in above]
+    numbers = [[_is_number(field, form.decimal) for field in row] for row in rows[:2]]
+    named = len(rows) > 1 and not any(numbers[1])
+    if named and numbers[0][0] and table.data_line is None:  # a row with a text, below a header
+        first, above, rows = above[0], above[1:], rows[1:]
+        named = len(rows) > 1
     if named and _are_units(rows[0]):
         units, header = above[0], above[1]
     elif above:
@@ -289,16 +293,16 @@ def _ungrouped(column: pd.Series[Any], form: Form) -> pd.Series[Any]:
 
     1.234 alone is no such number: another number of the column must have the decimal sign.
     """
-    import pandas as pd
-
     texts = column.dropna().astype(str)
     number, grouped = NUMBER[form.decimal], GROUPED[form.decimal]
+    are_plain = texts.map(lambda text: number.fullmatch(text) is not None).all()  # beyond 64 bits
     known = texts.map(lambda text: bool(number.fullmatch(text) or grouped.fullmatch(text)))
-    if not known.all() or not texts.str.contains(form.decimal, regex=False).any():
+    has_decimal = texts.str.contains(form.decimal, regex=False).any()
+    if not known.all() or not (has_decimal or are_plain):
         return column
     group = "," if form.decimal == "." else "."
     plain = texts.str.replace(group, "", regex=False).str.replace(form.decimal, ".", regex=False)
-    return pd.to_numeric(plain).reindex(column.index)
+    return plain.astype(float).reindex(column.index)
 
 
 def _first_text(values: NDArray[Any], body: str, i: int, form: Form) -> str:

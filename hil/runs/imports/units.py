@@ -100,5 +100,10 @@ def converted(
         hint = "kgf for kilograms of force" if str(source) in ("kilogram", "gram") else (
             f"one that converts to {wanted}, and scale if it is a raw signal")  # fmt: skip
         raise ConfigError(f"{where}: unit '{unit}' does not fit '{wanted}': give unit, {hint}")
-    magnitudes: NDArray[np.float64] = _registry().Quantity(values, source).to(target).magnitude
+    try:
+        magnitudes: NDArray[np.float64] = _registry().Quantity(values, source).to(target).magnitude
+    except Exception:  # a difference of temperatures is no temperature
+        raise ConfigError(
+            f"{where}: unit '{unit}' cannot be converted to '{wanted}': give unit"
+        ) from None
     return magnitudes

@@ -154,6 +154,30 @@ def test_dates_that_may_have_day_or_month_first_are_refused_with_both_forms():
     assert times.start == datetime(2026, 4, 3, 10)
 
 
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [("%m-%d-%Y", "%d-%m-%Y"), ("%y/%m/%d", "%d/%m/%y")], ids=["with dashes", "year first"],
+)  # fmt: skip
+def test_a_midnight_is_no_month_or_year_of_a_date_that_is_read_in_another_order(form, other):
+    """A second passed; with day first it would be a month, or a year."""
+    stamps = [datetime(2026, 3, 4, 23, 59, 59), datetime(2026, 3, 5), datetime(2026, 3, 5, 0, 0, 1)]
+    days = texts(*(f"{stamp:{form} %H:%M:%S}" for stamp in stamps))
+    with pytest.raises(ConfigError, match=f"'{other} %H:%M:%S' or '{form} %H:%M:%S'"):
+        clock_of({"column": "Time"}, Time=days)
+    times = clock_of({"column": "Time", "format": f"{form} %H:%M:%S"}, Time=days)
+    np.testing.assert_allclose(times.t_s, [0.0, 1.0, 2.0])
+    assert clock_of({"column": "Time"}, Time=days[1:]).start == datetime.strptime(
+        days[1], f"{other} %H:%M:%S"
+    )
+
+
+def test_a_change_to_summer_time_passes_no_hour_where_the_zone_is_stated():
+    stamps = texts("2026-03-29T01:59:59+01:00", "2026-03-29T03:00:00+02:00")
+    times = clock_of({"column": "Time"}, Time=stamps)
+    np.testing.assert_allclose(times.t_s, [0.0, 1.0])
+    assert times.start == datetime(2026, 3, 29, 0, 59, 59, tzinfo=UTC)
+
+
 def test_times_with_seven_decimals_and_a_zone_as_bonsai_writes_them_are_read():
     stamps = [f"2026-11-28T10:00:{s}+01:00" for s in ("01.1234567", "01.2234567", "02.1234567")]
     times = clock_of({"column": "Timestamp"}, Timestamp=texts(*stamps))

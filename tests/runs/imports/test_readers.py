@@ -48,6 +48,7 @@ TEXTS = {
     "lines of an instrument above": (f"ACME 7\nRun,4\n\nTime (s),Force (N)\n\n{rows()}", "utf-8"),
     "its delimiter in the first line": (f"sep=;\nTime (s);Force (N)\n{rows(';')}", "utf-8"),
     "carriage returns": (f"Time (s),Force (N)\r\n{rows()}".replace("\n", "\r\n"), "utf-8"),
+    "carriage returns alone": (f"Time (s),Force (N)\n{rows()}".replace("\n", "\r"), "utf-8"),
     "every line in quotes": (
         "\n".join(f'"{line}"' for line in f"Time (s),Force (N)\n{rows()}".splitlines()), "utf-8",
     ),
@@ -195,6 +196,21 @@ def test_the_cell_that_is_no_number_is_named_and_not_a_good_one(tmp_path):
     path.write_text("sep=;\n\nt;F\n0,5;1,5\n1,0;2,5\n\n1,5;1,5 N\n2,0;2,5\n")
     with pytest.raises(ConfigError, match=r"lab\.csv: '1,5 N' in line 7, column 2 "):
         read_source(path, TextTable()).column("F", "key")
+
+
+def test_a_first_row_with_a_text_is_no_header(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text(f"t,F\n-0.02,OVERLOAD\n{rows()}")
+    np.testing.assert_allclose(read(path, missing=["OVERLOAD"])["t"].values, [-0.02, *T_S])
+    with pytest.raises(ConfigError, match="'OVERLOAD' in line 2, column 2"):
+        read_source(path, TextTable()).column("F", "key")
+
+
+@pytest.mark.parametrize("digits", ["9" * 21, "1" + "0" * 400], ids=["of 70 bits", "of 400 digits"])
+def test_an_integer_of_any_length_is_a_number(digits, tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text(f"t,F\n0,1\n1,2\n2,{digits}\n3,4\n")
+    assert read(path)["F"].values.tolist() == [1.0, 2.0, float(digits), 4.0]
 
 
 def test_what_a_text_holds_beyond_its_table_is_said(tmp_path):

@@ -87,3 +87,8 @@ def test_a_header_states_its_unit_in_each_usual_way(header):
 @pytest.mark.parametrize("header", ["dF/dt", "Dev0/ai0", "x_1", "muscle.1", "Load N"])
 def test_a_name_that_states_no_unit_has_none(header):
     assert split_header(header) == (header, "")
+
+
+def test_a_difference_of_temperatures_is_no_temperature():
+    with pytest.raises(ConfigError, match="'delta_degC' cannot be converted to 'degC'"):
+        converted(np.ones(1), "delta_degC", "degC", "key")
