@@ -10,7 +10,9 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
+import stat
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +44,9 @@ EVENTS: tuple[Event, ...] = (
     "ended", "tripped", "waiting", "stalled", "disk", "rule", "died", "back",
 )  # fmt: skip
 RETRY_S = 4.0
+# What an error of the file quotes of it: an address, and so perhaps a password.
+NO_TOML = re.compile(r"(: line \d+: not valid TOML).*", re.S)
+VALUE = re.compile(r"^(.*?: notify(?:\.urls[\w.]*)?) = .*: ", re.M)
 TRIPPED, RULE = 3, 5  # exit codes
 RECOVERED_SHARE = 1.1  # of the limit that must be free again before the disk is low once more
 
@@ -78,10 +83,17 @@ def notify_table() -> NotifyTable | None:
     path = machine_file()
     if path is None:
         return None
-    if not is_private(path.stat()) and path.stat().st_uid != 0:
+    status = path.stat()
+    is_of_root = status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not (is_private(status) or is_of_root):
         raise ConfigError(f"{path}: others may write it: chmod 600 {path}")
-    contents = read_toml(path)
-    table = validated(MachineTable, Merged(contents, [(str(path), contents)])).notify
+    try:
+        contents = read_toml(path)
+        table = validated(MachineTable, Merged(contents, [(str(path), contents)])).notify
+    except ConfigError as error:
+        raise ConfigError(
+            VALUE.sub(r"\1: ", NO_TOML.sub(r"\1: check its quotes", str(error)))
+        ) from None
     if table is None:
         return None
     if find_spec("apprise") is None:
@@ -293,6 +305,12 @@ class Marker:
             except OSError:
                 pass
 
+    def leave(self, pending: list[Message]) -> None:
+        """Note that the command is over, and what the next one has to send if this one cannot."""
+        self._facts["is_over"] = True
+        self._written = None
+        self.note(pending)
+
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
 
@@ -315,7 +333,8 @@ def cut_off() -> list[Message]:
                 if here and is_running(facts["pid"], facts["since"]):
                     continue
                 found += [Message(*one) for one in facts["pending"]]
-                found.append(_back(facts, here))
+                if not facts.get("is_over"):
+                    found.append(_back(facts, here))
             except (ValueError, KeyError, TypeError):
                 pass  # cut off while it was written
             path.unlink(missing_ok=True)
@@ -380,7 +399,7 @@ class Post:
         self.look(bench)
         for message in self._watch.at_end(code, text, bench):
             self._outbox.put(message)
-        self._marker.note(self._outbox.pending)
+        self._marker.leave(self._outbox.pending)
 
     @property
     def is_done(self) -> bool:
@@ -388,5 +407,8 @@ class Post:
         return not self._outbox.pending
 
     def close(self) -> None:
-        """Forget the command: it is over, and all is told."""
-        self._marker.remove()
+        """Forget the command, which is over, or leave what has not arrived to the next one."""
+        if self.is_done:
+            self._marker.remove()
+        else:
+            self._marker.leave(self._outbox.pending)

@@ -517,9 +517,12 @@ async def watch(job: Job, ending: Ending, say: Say) -> None:
         say(words)
         if place is not None or post is not None:
             await _until_over(page, ending, place, post)
-    while post is not None and not post.is_done:
-        await asyncio.sleep(IDLE_S)
     if post is not None:
+        with contextlib.suppress(NotImplementedError, ValueError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # it may end now
+        until_s = time.monotonic() + LINGER_S
+        while not post.is_done and time.monotonic() < until_s:
+            await asyncio.sleep(IDLE_S)
         post.close()
 
 

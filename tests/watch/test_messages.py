@@ -19,6 +19,7 @@ from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.platform.processes import started
 from hil.watch import messages
+from hil.watch.bench import Bench
 from hil.watch.messages import (
     EVENTS,
     Marker,
@@ -223,6 +224,18 @@ def test_a_command_that_a_restart_has_cut_off_is_told_once(machine, monkeypatch,
     assert cut_off() == []
 
 
+def test_messages_that_never_arrived_are_those_of_the_next_command_without_a_word_of_a_restart(
+    machine, monkeypatch, tmp_path
+):
+    unreachable = NotifyTable(urls=["json://127.0.0.1:1/"])
+    post = messages.Post("run", tmp_path, unreachable, lambda text: None)
+    post.end(0, "complete: 4 rows", Bench(tmp_path))
+    post.close()
+    monkeypatch.setattr(messages, "_boot", lambda: "after")
+    assert [m.title for m in cut_off()] == ["run: ended"]
+    assert cut_off() == []
+
+
 def test_a_watcher_that_was_killed_is_told_at_the_next_start(machine, monkeypatch, tmp_path):
     with subprocess.Popen(["sleep", "0"]) as ended:
         pid = ended.pid
@@ -247,6 +260,10 @@ def test_notify_test_says_which_address_was_reached(machine, receiver, capsys):
         ("[notify]\nurls = []\n", "notify.urls"),
         ("[notify]\nurls = ['nowhere']\n", "notify.urls.0: not an address that Apprise knows"),
         ("[notify]\nurls = ['zzz://user:secret@x']\n", "(zzz)"),
+        ("[notify]\nurls = 'json://user:secret@x'\n", "notify.urls: must be"),
+        ("[notify]\nurls = [['json://user:secret@x']]\n", "notify.urls.0: must be"),
+        ("[notify]\nurls = ['json://user:secret@x' 'b']\n", "line 2: not valid TOML"),
+        ("notify = 'json://user:secret@x'\n", "notify: must be"),
         ("[notify]\nurls = ['json://x']\nevents = ['trip']\n", "notify.events.0"),
         ("[notify]\nurls = ['json://x']\nurl = 1\n", "notify.url: unknown key"),
     ],
@@ -267,8 +284,6 @@ def test_a_file_of_this_machine_that_is_wrong_is_one_line(text, words, machine, 
 def test_a_file_that_others_may_write_is_refused(machine, receiver):
     path = machine(webhook(receiver))
     path.chmod(0o666)
-    if os.geteuid() == 0:
-        os.chown(path, 1, -1)
     with pytest.raises(ConfigError, match="others may write it: chmod 600"):
         notify_table()
 
