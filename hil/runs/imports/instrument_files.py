@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +21,12 @@ from hil.runs.imports.text_files import decoded, read_table
 
 REPEATED_HEADER = re.compile(r"^(?=LabVIEW Measurement\s*$)", re.M)  # of a run that was appended
 
+NUMBERS = re.compile(
+    r"^[ \t,;]*[-+]?[.,]?\d", re.M
+)  # a line of a .lvm with them; others have words
+# Of a sheet, in the head of its file: `A1:C50`.
+DIMENSION = re.compile(rb'<dimension ref="[A-Z]+\d+:(([A-Z]+)(\d+))"')
+CELLS_MAX = 5e7  # of a sheet: calamine makes them all, the empty ones as well
 ROWS_MIN = 3  # of a sheet with a table: fewer are results
 
 
@@ -47,6 +54,9 @@ def read_lvm(path: Path, table: TextTable) -> Content:
     for part in REPEATED_HEADER.split(decoded(path, table.encoding)):
         if part.strip():
             lvm = lvm_read.read_str(part)
+            n_read = sum(len(lvm[k]["data"]) for k in range(lvm["Segments"]))
+            if (n_left := len(NUMBERS.findall(part)) - n_read) > 0:
+                left.append(f"{n_left} lines of numbers, after an empty line: remove it")
             for k in range(lvm["Segments"]):
                 segments.append(_segment(lvm, lvm[k]))
                 if comments := [c for c in lvm[k].get("comments", []) if c.strip()]:
@@ -138,6 +148,7 @@ def read_workbook(path: Path, table: TextTable) -> Content:
     calamine = package("python_calamine", f"{path}: a workbook")
     tables: dict[str, dict[str, Series]] = {}
     left: list[str] = []
+    _check_sizes(path)
     as_text = table.model_copy(update={"delimiter": "\t", "decimal": "."})
     workbook = calamine.CalamineWorkbook.from_path(str(path))
     for name in workbook.sheet_names:
@@ -158,6 +169,27 @@ def read_workbook(path: Path, table: TextTable) -> Content:
     items = ((f"{sheet}/{name}" if several else name, series)
              for sheet, columns in tables.items() for name, series in columns.items())  # fmt: skip
     return Content("workbook", by_full_name(items), left)
+
+
+def _check_sizes(path: Path) -> None:
+    """Refuse a workbook with a sheet whose last cell is too far from its first."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as parts:
+        for name in parts.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with parts.open(name) as part:
+                    found = DIMENSION.search(part.read(4096))
+                if found is None:
+                    continue
+                columns = 0
+                for letter in found[2]:
+                    columns = 26 * columns + letter - 64  # "A" is 65
+                if columns * int(found[3]) > CELLS_MAX:
+                    raise ConfigError(
+                        f"{path}: {name}: its last cell is {found[1].decode()}: delete the cells "
+                        "far from the table, or export it as CSV"
+                    )
 
 
 def _n_numbers(series: Series) -> int:

@@ -134,6 +134,11 @@ class Rows:
         where = f"{self._map}: {key}"
         opened = self._sources[table.source or next(iter(self._sources))]
         series = opened.source.column(table.column, f"{where}.column")
+        if not np.isfinite(series.values).any():
+            raise ConfigError(
+                f"{where}.column = '{table.column}': no number in {opened.source.path.name}: name "
+                "another column; formulas have values once a spreadsheet has saved them"
+            )
         times = opened.times_of(table.column, f"{where}.column")
         scale, offset = getattr(table, "scale", 1.0), getattr(table, "offset", 0.0)
         file_unit = table.unit or series.unit or ("1" if scale == 1.0 else unit)

@@ -233,7 +233,7 @@ def _table(text: str, form: Form) -> str:
         if len(_split(after, form.delimiter)) != form.n_fields:
             return text[: gap.start() + 1]
     last_at = text.rfind("\n", 0, len(text) - 1) + 1
-    whole = len(_split(text[last_at:].strip(), form.delimiter)) == form.n_fields
+    whole = len(_split(text[last_at:].strip("\n"), form.delimiter)) == form.n_fields
     return text if whole else text[:last_at]
 
 

@@ -245,6 +245,18 @@ def test_a_map_that_does_not_fit_is_refused_and_writes_nothing(name, lab):
     assert not list(lab.parent.glob("*.part*"))
 
 
+def test_a_column_without_any_number_is_not_called_badly_aligned(lab):
+    lab.write_text("t;F;Kraft [mN]\n" + "".join(f"{k};{k};\n" for k in range(50)))
+    channels = {"force": {"column": "Kraft [mN]"}}
+    mapped = MAP | {
+        "sources": {"lab": {"time": {"column": "t"}}},
+        "channels": channels,
+        "cells": {},
+    }
+    with pytest.raises(ConfigError, match=r"channels\.force\.column.*: no number in lab\.csv"):
+        imported(lab, mapped)
+
+
 def test_an_existing_recording_is_kept(lab):
     imported(lab)
     with pytest.raises(ConfigError, match="exists already"):

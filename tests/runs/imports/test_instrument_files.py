@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -138,3 +139,33 @@ def test_a_folder_of_another_kind_is_one_line(tmp_path):
         ConfigError, match=r"a folder without structure\.oebin.*name the files in it"
     ):
         read_source(tmp_path, TextTable())
+
+
+def test_rows_after_an_empty_line_of_an_lvm_are_not_lost_without_a_word(tmp_path):
+    path = tmp_path / "a.lvm"
+    head = "LabVIEW Measurement\nSeparator\tTab\nDecimal_Separator\t.\nX_Columns\tOne\n"
+    head += "***End_of_Header***\n\nChannels\t1\nSamples\t4\nX0\t0\nDelta_X\t1\n"
+    rows = "***End_of_Header***\nX_Value\tF\tComment\n0\t1\t\n1\t2\t\n\n2\t3\t\n3\t4\t\n"
+    path.write_text(head + rows)
+    read = read_source(path, TextTable())
+    assert len(read.columns["F"].values) == 2
+    assert read.left == ("2 lines of numbers, after an empty line: remove it",)
+
+
+def test_a_workbook_with_a_cell_far_from_its_table_is_one_line(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["t", "F"])
+    book.active.cell(row=1_000_000, column=100, value="x")
+    book.save(path := tmp_path / "stray.xlsx")
+    with pytest.raises(ConfigError, match=r"stray\.xlsx: .*its last cell is CV1000000: delete"):
+        read_source(path, TextTable())
+
+
+def test_the_last_row_of_a_sheet_counts_also_where_its_last_cell_is_empty(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["t", "F"], *([float(i), 0.5 * i] for i in range(5)), [5.0, None]):
+        book.active.append(row)
+    book.save(path := tmp_path / "a.xlsx")
+    read = read_source(path, TextTable())
+    assert read.columns["t"].values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert read.left == ()
