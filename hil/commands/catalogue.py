@@ -101,6 +101,7 @@ def runs(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"hil runs: '{args.words[0]}' is no action{remedy(args.words[0], ACTIONS)}"
         )
+    _refuse_unused(args)
     catalogue = Catalogue(args.folder, rebuild=args.rebuild)
     for line in catalogue.noticed.lines():
         say(f"{args.folder}: {line}", file=sys.stderr)
@@ -117,6 +118,21 @@ def runs(args: argparse.Namespace) -> int:
         return _look(args, answer)
     _print(args, answer)
     return DONE
+
+
+def _refuse_unused(args: argparse.Namespace) -> None:
+    """ConfigError for an option that would change nothing."""
+    filters = (*BY_NAME, "since", "until", "tag", "starred", "where", "columns", "limit")
+    for option, without in (
+        ("sql", (*filters, "trend")),
+        ("trend", ("columns", "limit", "csv", "parquet", "page", "open", "report")),
+    ):
+        used = [name for name in without if getattr(args, name) not in (None, "", False)]
+        if getattr(args, option) is not None and used:
+            raise ConfigError(f"--{option}: takes no --{used[0]}: leave one out")
+    for name in ("by", "out"):
+        if getattr(args, name) and args.trend is None:
+            raise ConfigError(f"--{name}: belongs to --trend: give --trend FIGURE")
 
 
 def _trend(args: argparse.Namespace, catalogue: Catalogue, wanted: Filter) -> int:

@@ -122,9 +122,9 @@ def path_of(text: str) -> Path:
 
 def count_of(text: str) -> int:
     """Convert an argument to an integer, 0 or more."""
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number, 0 or more")
     return number
 
 

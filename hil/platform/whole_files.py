@@ -9,6 +9,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from hil.errors import ConfigError, one_line
+
+HDF5 = b"\x89HDF\r\n\x1a\n"
+
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
@@ -16,6 +20,11 @@ def whole(path: Path) -> Iterator[Path]:
 
     If the block fails, nothing is left of it, and an older file is as it was. What is no regular
     file, such as a pipe, is written to directly.
+
+    Raises
+    ------
+    ConfigError
+        A recording would be replaced by what is none.
     """
     if path.exists() and not path.is_file():
         yield path
@@ -28,9 +37,18 @@ def whole(path: Path) -> Iterator[Path]:
         yield part
         with part.open("rb+") as file:
             os.fsync(file.fileno())
+        if _is_recording(target) and not _is_recording(part):
+            raise ConfigError(one_line(f"{path}: a recording, which stays: give another name"))
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _is_recording(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(HDF5)) == HDF5
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -83,7 +83,8 @@ def limits_of(values: NDArray[np.float64], n_base: int) -> Limits:
     """Centre and standard deviation by the moving range of the first values."""
     base = values[:n_base]
     sigma = float(np.mean(np.abs(np.diff(base)))) / D2
-    return Limits(float(np.mean(base)), sigma, len(base))
+    centre = float(np.mean(base)) if sigma else float(base[0])  # the mean of equals is rounded
+    return Limits(centre, sigma, len(base))
 
 
 def cumulative_sums(values: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
@@ -124,10 +125,12 @@ def trends(catalogue: Catalogue, wanted: Filter, figure: str, by: str = "") -> l
     ConfigError
         An unknown column, one that is no number, or too few runs.
     """
+    for column, option in ((figure, "--trend"), *(((by, "--by"),) if by else ())):
+        catalogue.refuse_unknown(column, option)
     columns = ("time_utc", "path", figure, "simulated", *((by,) if by else ()))
     answer: Answer = catalogue.find(Filter(**{**vars(wanted), "columns": columns, "limit": 0}))
     rows = [row for row in reversed(answer.rows) if row[2] is not None]
-    if any(isinstance(row[2], str | bool) for row in rows):
+    if any(isinstance(row[2], bool) or not isinstance(row[2], int | float) for row in rows):
         raise ConfigError(f"--trend {figure}: is no number: choose a figure")
 
     def group_of(row: tuple[Any, ...]) -> str:
@@ -162,8 +165,12 @@ def as_dict(found: Sequence[Trend], figure: str) -> Figures:
 
 def save(found: Sequence[Trend], figure: str, path: Path) -> None:
     """Write the figure; its ending is the format. ConfigError if it cannot be written."""
+    drawn = draw(found, figure)
+    known = drawn.canvas.get_supported_filetypes()
+    if (ending := path.suffix[1:].lower() or "png") not in known:
+        raise ConfigError(f"--out {path}: no figure can end so: give .png, .svg or .pdf")
     with writing(path), whole(path) as part:
-        draw(found, figure).savefig(part, format=path.suffix[1:] or "png", dpi=150)
+        drawn.savefig(part, format=ending, dpi=150)
 
 
 def draw(found: Sequence[Trend], name: str) -> Figure:

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import pytest
 
 from hil.__main__ import main
+from hil.errors import ConfigError
 from hil.platform.whole_files import whole, write_whole
 
 
@@ -21,6 +23,20 @@ def test_a_file_has_its_name_when_it_is_complete_and_not_before(tmp_path):
         part.write_bytes(b"new")
         assert path.read_bytes() == b"older"
     assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_recording_is_replaced_by_nothing_but_a_recording(tmp_path):
+    path = tmp_path / "a.h5"
+    for content in ("older", "newer"):
+        with h5py.File(tmp_path / "b.h5", "w") as file:
+            file.attrs["content"] = content
+        write_whole(path, (tmp_path / "b.h5").read_bytes())
+    (tmp_path / "b.h5").unlink()
+    with pytest.raises(ConfigError, match=r"a\.h5: a recording, which stays"):
+        write_whole(path, "a page")
+    with h5py.File(path) as file:
+        assert file.attrs["content"] == "newer"
     assert list(tmp_path.iterdir()) == [path]
 
 

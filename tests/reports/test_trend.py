@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hil.__main__ import main
+from hil.errors import ConfigError
 from hil.reports.trend import Limits, cumulative_sums, limits_of, save, trend_of
 
 # Montgomery, Introduction to Statistical Quality Control, 6th edition, table 9.1: twenty values of
@@ -50,6 +51,20 @@ def test_the_first_run_beyond_the_limits_and_a_shift_are_named():
     assert list(quiet.lines())[-1] == "  within the limits"
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 0.7])
+def test_equal_runs_are_within_their_limits_and_another_is_not(value):
+    """The mean of twenty equal numbers may differ from them by a rounding."""
+    equal = trend_of("x", rows([value] * 40))
+    assert (equal.first_beyond, equal.first_shift) == (-1, -1)
+    other = trend_of("x", rows([value] * 40 + [value * 1.01]))
+    assert (other.first_beyond, other.first_shift) == (40, 40)
+
+
+def test_a_figure_with_an_unknown_ending_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"x\.h5: no figure can end so: give \.png"):
+        save([trend_of("x", rows([1.0] * 12))], "x", tmp_path / "x.h5")
+
+
 def test_a_figure_is_written_for_a_figure_of_one_value(tmp_path):
     path = tmp_path / "trend.svg"
     save([trend_of("x", rows([1.0] * 12))], "x", path)
@@ -81,7 +96,7 @@ def test_the_command_groups_runs_and_refuses_what_is_no_figure(tmp_path, monkeyp
     for word, said in (
         ("rig", "--trend rig: is no number"),
         ("tracking_rms_N", "--trend tracking_rms_N: needs 5 runs"),
-        ("rsm_N", "--columns: no column 'rsm_N': did you mean 'rms_N'?"),
+        ("rsm_N", "--trend: no column 'rsm_N': did you mean 'rms_N'?"),
     ):
         assert main(["runs", "--trend", word]) == 2
         assert capsys.readouterr().err.startswith(said)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hil.config.values import Figures
-from hil.errors import ConfigError, one_line, remedy, writing
+from hil.errors import ConfigError, missing_extra, one_line, remedy, writing
 from hil.platform.whole_files import whole
 from hil.record.csv_text import as_line
 from hil.runs.catalogue import index
@@ -113,9 +114,7 @@ class Catalogue:
         try:
             import duckdb
         except ImportError:
-            raise ConfigError(
-                "hil runs needs an extra: pip install 'hil-arrays[catalogue]'"
-            ) from None
+            raise missing_extra("hil runs", "catalogue") from None
         self.folder = folder
         self.connection: DuckDBPyConnection = duckdb.connect()
         self.noticed = index.table_of(folder, self.connection, rebuild=rebuild)
@@ -232,7 +231,7 @@ class Catalogue:
         if wanted.where:
             terms.append(f"({self._expression(wanted.where)}\n)")
         for column in wanted.columns:
-            self._refuse_unknown(column, "--columns")
+            self.refuse_unknown(column, "--columns")
         shown = ", ".join(f'"{column}"' for column in wanted.columns) or "*"
         query = f"SELECT {shown} FROM runs"
         query += f" WHERE {' AND '.join(terms)}" if terms else ""
@@ -251,7 +250,8 @@ class Catalogue:
 
         return re.sub(r"'(?:[^']|'')*'|\"([^\"]*)\"", literal, text)
 
-    def _refuse_unknown(self, column: str, option: str) -> None:
+    def refuse_unknown(self, column: str, option: str) -> None:
+        """ConfigError if there is no such column."""
         if column.casefold() not in {known.casefold() for known in self.columns}:
             raise ConfigError(
                 one_line(f"{option}: no column '{column}'{_near(column, self.columns)}")
@@ -272,8 +272,12 @@ class Catalogue:
             return self.connection.execute(statements[0], list(values))
         except duckdb.BinderException as error:
             if unknown := re.search(r'column "([^"]+)" not found', str(error)):
-                self._refuse_unknown(unknown[1], option)
+                self.refuse_unknown(unknown[1], option)
             raise ConfigError(f"{option}: {_said(error)}") from None
+        except duckdb.PermissionException:
+            raise ConfigError(
+                f"{option}: reads the table 'runs' and no other file: leave the file out"
+            ) from None
         except duckdb.Error as error:
             raise ConfigError(f"{option}: {_said(error)}") from None
 
@@ -310,15 +314,22 @@ def _moment(text: str, *, end: bool) -> datetime:
         return now - timedelta(**{AGES[age[2]]: int(age[1])})
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        return moment + timedelta(days=1) if end and _is_date(text) else moment
+    except (ValueError, OverflowError):
         raise ConfigError(
             one_line(
                 f"'{text}': no time: give 2026-10-01, 2026-10-01T09:30, or an age: 12h, 7d, 2w"
             )
         ) from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return moment + timedelta(days=1) if end and len(text) == len("2026-10-01") else moment
+
+
+def _is_date(text: str) -> bool:
+    """Whether a text is a date without a time."""
+    with contextlib.suppress(ValueError):
+        return bool(date.fromisoformat(text))
+    return False
 
 
 def as_lines(answer: Answer, width: int | None) -> Iterator[str]:

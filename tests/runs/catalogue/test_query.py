@@ -38,6 +38,7 @@ def test_filters_choose_newest_first(three):
     assert found(names={"specimen": "wire 3", "operator": "Bo"}) == ["b.h5"]
     assert found(since="2026-10-01", until="2026-10-31") == ["c.h5", "b.h5"]
     assert found(until="2026-09-30T10:00:01") == ["a.h5"]
+    assert found(until="20260930") == ["a.h5"]
     assert found(where='rms_N < 0.02 and controller_kind = "pid"') == ["b.h5", "a.h5"]
     assert found(where="operator = 'Ada' -- and more") == ["c.h5", "a.h5"]
     assert found(limit=1) == ["c.h5"]
@@ -65,10 +66,24 @@ def test_an_age_counts_from_now(make):
     (["--sql", "select rsm_N from runs"], "--sql: no column 'rsm_N': did you mean 'rms_N'?"),
     (["--sql", "drop view runs"], "--sql: give one expression, or with --sql one SELECT"),
     (["--sql", "copy runs to 'x.csv'"], "--sql: give one expression, or with --sql one SELECT"),
-    (["--sql", "select * from read_csv('/etc/passwd')"], "--sql: Cannot access file"),
-    (["--sql", "select * from read_text('runs/a.h5')"], "--sql: Cannot access file"),
+    (["--sql", "select * from read_csv('/etc/passwd')"], "--sql: reads the table 'runs' and no other file"),
+    (["--sql", "select * from read_text('runs/a.h5')"], "--sql: reads the table 'runs' and no other file"),
     (["--sql", "select * from '/etc/passwd'"], "--sql: "),
-    (["--sql", "select * from glob('*')"], "--sql: Cannot access file"),
+    (["--sql", "select * from glob('*')"], "--sql: reads the table 'runs' and no other file"),
+    (["--sql", "select * from runs", "--rig", "a"], "--sql: takes no --rig"),
+    (["--sql", "select * from runs", "--starred"], "--sql: takes no --starred"),
+    (["--trend", "rms_N", "--sql", "select 1"], "--sql: takes no --trend"),
+    (["--trend", "rms_N", "--limit", "2"], "--trend: takes no --limit"),
+    (["--trend", "rsm_N"], "--trend: no column 'rsm_N': did you mean 'rms_N'?"),
+    (["--trend", "rms_N", "--by", "rgi"], "--by: no column 'rgi': did you mean 'rig'?"),
+    (["--trend", "time_utc"], "--trend time_utc: is no number"),
+    (["--by", "rig"], "--by: belongs to --trend"),
+    (["--out", "x.png"], "--out: belongs to --trend"),
+    (["--until", "9999-12-31"], "'9999-12-31': no time: "),
+    (["--since", "0001-01-01T00:00+14:00"], "'0001-01-01T00:00+14:00': no time: "),
+    (["--csv", "runs/a.h5"], "runs/a.h5: a recording, which stays: "),
+    (["--parquet", "runs/a.h5"], "runs/a.h5: a recording, which stays: "),
+    (["--page", "runs/a.h5"], "runs/a.h5: a recording, which stays: "),
     (["--folder", "rums"], "rums: "),
     (["--csv", "none/x.csv"], "none/x.csv: cannot be written"),
     (["--page", "none/x.html"], "none/x.html: cannot be written"),
@@ -85,6 +100,14 @@ def test_bad_input_is_one_line(three, capsys, words, said):
     assert err.startswith(said)
     assert err.count("\n") == 1
     assert not Path("x.csv").exists()
+
+
+@pytest.mark.parametrize("count", ["-1", "1.5", "many", "99999999999999999999"])
+def test_a_limit_that_is_no_count_says_what_one_is(capsys, count):
+    with pytest.raises(SystemExit, match="2"):
+        main(["runs", "--limit", count])
+    said = capsys.readouterr().err
+    assert f"--limit: '{count}': give a whole number, 0 or more" in said
 
 
 def test_a_question_changes_no_setting(three):
