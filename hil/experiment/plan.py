@@ -1,6 +1,8 @@
 """Energise plan: what a run would switch on, without running it."""
 
 from collections.abc import Iterator, Sequence
+from math import exp, log
+from sys import float_info
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,14 +86,8 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
         most_ms = (protocol.default_limits() | board.limits)["on_time_max_ms"]
         key = f"devices.{name}.limits.on_time_max_ms = {most_ms}"
         limits.append((key, 1e-3 * most_ms, "cell_on_too_long", board.cells))
-    for one in config.protections:
-        for cell, held_s in one.held_s().items():
-            key = f"devices.{one.name}.limits.heat_max_cA2ms = {one.limits['heat_max_cA2ms']}"
-            limits.append((key, held_s, "cell_energy_high", [cell]))
-    for loop in config.loop_protections:
-        for cell, budget in loop.budgets.items():
-            key = f"devices.{loop.name}.switches"
-            limits.append((key, budget.held_for_s(), "cell_energy_high", [cell]))
+    for key, held_s, _, cell in _heat_limits(config):
+        limits.append((key, held_s, "cell_energy_high", [cell]))
     found: dict[str, str] = {}
     for key, most_s, fault, cells in limits:
         for cell in cells:
@@ -102,6 +98,44 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
                     f"run would trip ({fault}) after {most_s:.3g} s: switch it off sooner, or "
                     "raise the limit"
                 ))  # fmt: skip
+    return list(found.items())
+
+
+def _heat_limits(config: Experiment) -> Iterator[tuple[str, float, float, str]]:
+    """Key of each heat budget, time on until it trips from cold, its time constant, its cell."""
+    for one in config.protections:
+        key = f"devices.{one.name}.limits.heat_max_cA2ms = {one.limits['heat_max_cA2ms']}"
+        for cell, held_s in one.held_s().items():
+            yield key, held_s, 1e-3 * one.limits["heat_time_constant_ms"], cell
+    for loop in config.loop_protections:
+        for cell, budget in loop.budgets.items():
+            key = f"devices.{loop.name}.switches"
+            yield key, budget.held_for_s(), budget.time_constant_s, cell
+
+
+def _too_often(config: Experiment, states: States) -> list[tuple[str, str]]:
+    """For each heat budget, the first cell that is on again before it is cold, for too long.
+
+    What of a budget is free goes as exp(-t/tau) while a cell is on, and what is filled so while it
+    is off. With a share u free, the time until it trips is shorter by -tau ln u than from cold.
+    """
+    names = list(config.run.model.cell_names)
+    found: dict[str, str] = {}
+    for key, held_s, leak_s, cell in _heat_limits(config):
+        free, off_s = 1.0, 0.0
+        for on_s, from_s in _times_on(states, names.index(cell), config.run.duration_s):
+            if on_s > held_s:
+                break  # `_too_long` has it
+            free = 1.0 - (1.0 - free) * exp((off_s - from_s) / leak_s)
+            lasts_s = max(0.0, held_s + leak_s * log(free or float_info.min))
+            if lasts_s < on_s:
+                found.setdefault(key, (
+                    f"controller.steps has '{cell}' on again from t_s = {from_s:g}, still warm, "
+                    f"for {on_s:g} s: the run may trip (cell_energy_high) after {lasts_s:.3g} s: "
+                    "let it cool for longer, or switch it off sooner"
+                ))  # fmt: skip
+                break
+            free, off_s = free * exp(-on_s / leak_s), from_s + on_s
     return list(found.items())
 
 
@@ -126,11 +160,18 @@ def unusual(rig: LoadedRig) -> list[str]:
 
 
 def _may_trip(config: Experiment) -> list[tuple[str, str]]:
+    """(key, text) of each heat budget and force limit that the plan of a schedule may meet."""
+    if any(one.outcome == "tripped" for one in config.tables.expect):
+        return []
+    switches = config.controller.switches
+    hot = [] if switches is None else _too_often(config, list(switches(config.run)))
+    return [*hot, *_settles_above(config)]
+
+
+def _settles_above(config: Experiment) -> list[tuple[str, str]]:
     """(key, text) of a force limit that the plan of a schedule settles above."""
     settles, most_N = config.controller.settles, config.tables.guard.force_max_N
     if settles is None or most_N is None:
-        return []
-    if any(one.outcome == "tripped" for one in config.tables.expect):
         return []
     worst_N, t_s = max(((abs(force_N), t_s) for t_s, force_N in settles(config.run)),
                        default=(0.0, 0.0))  # fmt: skip

@@ -281,6 +281,8 @@ def _write_rig(rig: Path, bench: "_Bench") -> None:
             return
     if bench.answers.supply_V is not None:
         why += " (without --supply-V hil chooses the voltage)"
+    if why.startswith(f"{rig}: "):  # the rig itself is refused
+        raise ConfigError(why)
     raise ConfigError(f"{rig.parent}: no limits protect this wire and let it contract: {why}")
 
 

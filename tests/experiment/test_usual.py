@@ -84,6 +84,38 @@ def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
         assert any("heat_max_cA2ms" in key for key, _ in trips(run)) is found
 
 
+def test_a_cell_that_a_plan_has_on_again_while_it_is_warm_is_said(configs):
+    rig, heat = configs / "isotonic/rig.toml", ["devices.board.limits.heat_max_cA2ms=100000"]
+    (board,) = load_rig(rig, heat).protections
+    held_s, tau_s = board.held_s()["wire.1"], 1e-3 * board.limits["heat_time_constant_ms"]
+    on_s = 0.7 * held_s
+    # The heat of a cold cell at its trip, and the time to it, by Euler steps of dh/dt = on - h/tau.
+    step_s = 1e-4 * held_s
+    trips_at, heat_s, again_s = 0.0, 0.0, 0.0
+    for _ in range(10_000):
+        trips_at += step_s * (1.0 - trips_at / tau_s)
+    for i in range(8_000):  # 0.7 of the time on, 0.1 of it off
+        heat_s += step_s * ((i < 7_000) - heat_s / tau_s)
+    while heat_s < trips_at:
+        heat_s, again_s = heat_s + step_s * (1.0 - heat_s / tau_s), again_s + step_s
+
+    def said(off_s):
+        times = (0.0, on_s, on_s + off_s, 2.0 * on_s + off_s)
+        plan = steps(1.0) | {"experiment": {"name": "again", "duration_s": times[-1] + 1.0}}
+        plan["controller"]["steps"] = [
+            {"t_s": round(t_s, 6)} | ({"off": "all"} if i % 2 else {"on": ["wire.1"]})
+            for i, t_s in enumerate(times)
+        ]
+        run = load_with(rig, plan, "test", heat)
+        assert not trips(run)
+        return [line for line in unusual(run) if "on again" in line]
+
+    (line,) = said(0.1 * held_s)
+    assert "heat_max_cA2ms = 100000" in line
+    assert float(line.split("after ")[1].split(" s")[0]) == pytest.approx(again_s, rel=0.01)
+    assert not said(10.0 * tau_s)
+
+
 def test_a_plan_that_settles_above_the_force_limit_is_said(configs):
     file = configs / "miga6/all_on.toml"
     assert not unusual(load(file))

@@ -75,7 +75,9 @@ def test_the_limits_of_a_new_rig_are_those_that_hil_board_limits_prints(tmp_path
      ({"measures": "USB-6090"}, "measures = 'USB-6090': unknown: did you mean 'USB-6009'?"),
      ({"measures": "labjack-U3"}, "choose labjack-T4, labjack-T7, labjack-T8"),
      ({"wire": "flexinol_100_TH"}, "wire = 'flexinol_100_TH': unknown: did you mean"),
-     ({"supply_V": 12.0}, "no limits protect this wire and let it contract: ")],
+     ({"supply_V": 12.0}, "no limits protect this wire and let it contract: "),
+     ({"against": "weight", "mass_kg": 1000.0},
+      "mine/rig.toml: model.arrays.muscle.activation: its wires would carry ")],
 )  # fmt: skip
 def test_a_bench_that_cannot_be_safe_is_one_line_with_what_is_missing(change, line, tmp_path):
     with pytest.raises(ConfigError) as error:
