@@ -108,8 +108,8 @@ def changes_of(book: Book, rule: str) -> Changes | None:
     spread = np.geomspace(width, n_cycles - width, POINTS).astype(int)
     first = np.unique(spread // width * width)  # windows do not overlap
     y = np.array([mean(values[a : a + width]) for a in first]) / level - 1.0
-    steps = np.abs(np.diff(values / level))
-    noise = 1.4826 * float(np.median(steps[np.isfinite(steps)])) / np.sqrt(2.0) + 1e-9
+    steps = np.abs(np.diff(values[np.isfinite(values)] / level))
+    noise = 1.4826 * float(np.median(steps)) / np.sqrt(2.0) + 1e-9
     y, n = y[np.isfinite(y)], first[np.isfinite(y)] + 0.5 * width
     if len(y) < 3:
         return None

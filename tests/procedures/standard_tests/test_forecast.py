@@ -73,10 +73,12 @@ def test_siblings_make_the_interval_narrower(tmp_path):
     assert with_siblings < alone
 
 
-def test_without_noise_the_forecast_is_the_exact_life(tmp_path):
+@pytest.mark.parametrize("every", [1, 2], ids=["every cycle", "every other cycle is measured"])
+def test_without_noise_the_forecast_is_the_exact_life(every, tmp_path):
     """y(n) = L ((n / N)^b - (c / N)^b) = L at n = N (1 + (c / N)^b)^(1 / b)."""
     n, N, b = np.arange(1, 20_000), 10_000.0, 0.7
     stroke = 4e-3 * (1.0 - LIMIT * ((n / N) ** b - (10.0 / N) ** b))
+    stroke[n % every > 0] = np.nan
     (found,) = forecasts(life(tmp_path / "one", 5000, stroke))
     exact = BLOCK * np.ceil(N * (1.0 + (10.0 / N) ** b) ** (1.0 / b) / BLOCK) - 5000
     assert found.rule == "stroke"
