@@ -9,6 +9,7 @@ missing, written twice, or written by two processes at once, and no writer waits
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import hashlib
 import json
@@ -313,19 +314,27 @@ def _compared(
     return noticed
 
 
+def _place(folder: Path) -> Path:
+    """The folder of the index, made if it is missing; OSError if it is a link to another place."""
+    place = folder / NAME
+    if place.is_symlink():
+        raise OSError(errno.ELOOP, f"{NAME} is a link: remove it")
+    place.mkdir(exist_ok=True)
+    return place
+
+
 def _write_rows(folder: Path, rows: Iterable[Figures]) -> None:
-    (folder / NAME).mkdir(exist_ok=True)
+    place = _place(folder)
     for row in rows:
         name = hashlib.sha256(repr(_key(row)).encode()).hexdigest()[:16]
-        write_whole(folder / NAME / f"{name}.json", json.dumps(row))
+        write_whole(place / f"{name}.json", json.dumps(row))
 
 
 def _consolidate(folder: Path, connection: DuckDBPyConnection, loose: Iterable[Path]) -> None:
     """Write all rows into the Parquet file, and remove the files of single rows; or leave that to
     the process that does it now.
     """
-    place = folder / NAME
-    place.mkdir(exist_ok=True)
+    place = _place(folder)
     with (place / "lock").open("ab") as lock:
         try:
             locks.acquire(lock)

@@ -153,6 +153,16 @@ def test_a_folder_that_may_not_be_written_answers_all_the_same(make, monkeypatch
     ]
 
 
+def test_an_index_that_is_a_link_is_not_written_through(make, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    many(make, 2)
+    (RUNS / NAME).symlink_to(elsewhere)
+    found, noticed = paths()
+    assert (len(found), list(elsewhere.iterdir())) == (2, [])
+    assert noticed.not_kept == f"runs cannot be written ({NAME} is a link: remove it)"
+
+
 def _add(folder, names):
     for name in names:
         index.add(Path(folder) / name)
