@@ -47,7 +47,7 @@ def plots_json(run: xr.Dataset, band: Band) -> str:
     texts = [_panel_json(panel, most) for panel in panels]
     times = _numbers(_times(t_s, most), digits=9)
     text = f'{{"t_s": {times}, "marks": {json.dumps(marks(run))}, "panels": [{", ".join(texts)}]}}'
-    return text.replace("</", "<\\/")
+    return text.replace("<", "\\u003c")  # no tag and no comment may begin in it
 
 
 def _panel_json(panel: Panel, most: int) -> str:

@@ -59,7 +59,7 @@ def test_help_lists_every_command_in_its_group_on_one_line_of_80_columns(capsys)
         (["export", "x.h5", "--to", "cvs"], "hil export: unknown --to 'cvs': did you mean 'csv'?"),
         (["board", "limit"], "hil board: unknown what 'limit': did you mean 'limits'?"),
         (["export", "x.h5", "--to", "zip"],
-         "hil export: unknown --to 'zip': choose csv, mat, mcap, mdf, parquet, crate: see hil "
+         "hil export: unknown --to 'zip': choose csv, mat, mcap, mdf, parquet, crate, eln: see hil "
          "export --help"),
         (["verify", "a.h5", "b.h5"],
          "hil verify: one argument too many: 'b.h5': see hil verify --help"),
