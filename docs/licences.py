@@ -16,7 +16,7 @@ INTRODUCTION = """\
 # Licences of the packages that hil uses
 
 hil is under Apache-2.0. It contains one other program, uPlot 1.6.32 (MIT), which draws the curves
-of the bench's page, in `hil/watch/`; whoever installs it gets these packages from their index. The
+of pages, in `hil/pages/vendor/`; whoever installs it gets these packages from their index. The
 wheel contains data of others, with their licences beside them:
 `hil/identification/wire_loops/data` and `hil/examples/examples/load_frame`.
 

@@ -1,7 +1,7 @@
 """Curves of a run for its page, where they can be zoomed and read: panels as JSON for uPlot."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -131,12 +131,3 @@ def _stretches(values: Values, most: int) -> Values:
 def _numbers(values: Values, digits: int = 5) -> str:
     shown = (f"{v:.{digits}g}" if np.isfinite(v) else "null" for v in values.tolist())
     return f"[{','.join(shown)}]"
-
-
-def vendored() -> Mapping[str, str]:
-    """Script and style of uPlot (MIT licence, beside them), which a page contains."""
-    from importlib.resources import files
-
-    folder = files("hil.pages") / "vendor" / "uPlot"
-    names = {"script": "uPlot.iife.min.js", "style": "uPlot.min.css"}
-    return {key: (folder / name).read_text(encoding="utf-8") for key, name in names.items()}

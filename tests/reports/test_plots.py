@@ -8,7 +8,8 @@ import pytest
 
 import hil
 from hil.pages.style import MEASURED
-from hil.reports.plots import plots_json, shortened, vendored
+from hil.pages.vendored import uplot
+from hil.reports.plots import plots_json, shortened
 from hil.reports.run_report import _duration, _p, write_report
 from hil.validation.band import band_of
 
@@ -56,7 +57,7 @@ def test_a_page_is_one_file_that_asks_nothing_of_the_network(recording):
     _, page = write_report(recording)
     text = page.read_text(encoding="utf-8")
     assert page.stat().st_size < 3e6
-    assert vendored()["script"] in text
+    assert uplot()["script"] in text
     assert not re.search(r"(?:src|href)\s*=\s*[\"']https?:", text)
     assert text.count("SIMULATED") == 1
     assert ">0 µs<" not in text
