@@ -37,7 +37,7 @@ from hil.pages.style import (
     mark_simulated,
     styled_figure,
 )
-from hil.pages.vendored import uplot
+from hil.pages.vendored import plotting
 from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import (
@@ -370,7 +370,7 @@ def page(
         png=png,
         curves=Markup(plots_json(run, band)),
         marks=[f"{m['t_s']:.3f} s: {m['text']}" for m in marks(run) if m["level"] == "warning"],
-        vendored={key: Markup(text) for key, text in uplot().items()},
+        vendored={key: Markup(text) for key, text in plotting().items()},
         sections=[(s, None if s.figure is None else embedded(s.figure)) for s in sections],
         signals=_signal_rows(summary.get("signals", {})),
         force=_force_rows(summary.get("force", {}), _band_rows(run, band))

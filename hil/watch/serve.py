@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 
 from hil.config.values import Figures
 from hil.errors import ConfigError
-from hil.pages.vendored import uplot
+from hil.pages.vendored import permitted, plotting
 from hil.platform import shared_memory
 from hil.platform.processes import PYTHON, STOP_SIGNALS, ask_to_stop, be_nice
 from hil.record.door import OPEN_S, Address, limited_connection, refusal
@@ -324,7 +324,7 @@ class Files:
     def __init__(self, bench: Bench, report: Report) -> None:
         self._bench, self._report = bench, report
         self._text = (HERE / "page.html").read_text(encoding="utf-8")
-        self._script = uplot()["script"]
+        self._script = plotting()["uplot"]
 
     def get(self, path: str) -> tuple[HTTPStatus, str, bytes, str]:
         """Status, content type, body and content security policy of a path."""
@@ -349,7 +349,8 @@ class Files:
         ending, kind = endings[path]
         if not self._report.is_made:
             return HTTPStatus.NOT_FOUND, "text/plain", b"there is no report yet\n", nothing
-        return HTTPStatus.OK, kind, self._report.file(ending).read_bytes(), nothing
+        policy = f"{nothing}; script-src {permitted()}" if path == "/report" else nothing
+        return HTTPStatus.OK, kind, self._report.file(ending).read_bytes(), policy
 
 
 @contextlib.asynccontextmanager

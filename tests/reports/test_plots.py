@@ -1,5 +1,7 @@
 """The curves of a run's page: what is shown, how much of it, and that the page is whole."""
 
+import base64
+import hashlib
 import json
 import re
 
@@ -8,7 +10,7 @@ import pytest
 
 import hil
 from hil.pages.style import MEASURED
-from hil.pages.vendored import uplot
+from hil.pages.vendored import permitted, plotting
 from hil.reports.plots import plots_json, shortened
 from hil.reports.run_report import _duration, _p, write_report
 from hil.validation.band import band_of
@@ -57,7 +59,7 @@ def test_a_page_is_one_file_that_asks_nothing_of_the_network(recording):
     _, page = write_report(recording)
     text = page.read_text(encoding="utf-8")
     assert page.stat().st_size < 3e6
-    assert uplot()["script"] in text
+    assert plotting()["uplot"] in text
     assert not re.search(r"(?:src|href)\s*=\s*[\"']https?:", text)
     assert text.count("SIMULATED") == 1
     assert ">0 µs<" not in text
@@ -75,3 +77,12 @@ def test_a_time_has_the_unit_that_suits_it(value_s, text):
 def test_a_probability_has_no_digits_that_mean_nothing():
     assert _p(1.937e-286) == "p < 0.001"
     assert _p(0.04321) == "0.0432"
+
+
+def test_a_server_may_permit_the_scripts_of_a_report_and_no_other(recording):
+    _, page = write_report(recording)
+    text = page.read_text(encoding="utf-8")
+    digests = [hashlib.sha256(one.encode()).digest()
+               for one in re.findall(r"<script>(.*?)</script>", text, re.DOTALL)]  # fmt: skip
+    shown = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+    assert permitted().split() == shown
