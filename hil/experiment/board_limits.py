@@ -133,6 +133,21 @@ class Protection:
             for cell in self.cells
         }  # fmt: skip
 
+    def trips_by_s(self) -> dict[str, float]:
+        """When the board has tripped at the latest for a cell held on from cold; or infinite.
+
+        With the least current of the described wire, read too low, and the supply at its lowest.
+        """
+        thermal, V = Thermal.of(self.limits), lowest_supply_V(self.cells, self.bench, self.limits)
+        read = 1.0 - self.bench.current_error
+        return {
+            cell.cell: held_for_s(
+                read * cell.least_A(V) if self.measures else thermal.assumed_A,
+                thermal, self.bench.scan_s, max,
+            )
+            for cell in self.cells
+        }  # fmt: skip
+
     def unnoticed(self) -> list[Unnoticed]:
         """How far too low each cell's current may be read; nothing if it reads none."""
         cells = self.cells if self.measures else ()

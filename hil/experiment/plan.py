@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import exp, log
 from sys import float_info
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,9 @@ def energise_plan(config: Experiment) -> list[str]:
 
 
 def trips(config: Experiment) -> list[tuple[str, str]]:
-    """(key, text) of each limit of guard and boards that the plan of a schedule would meet.
+    """(key, text) of each limit of guard and boards that the plan of a schedule certainly meets.
 
-    Nothing of a run that expects to trip.
+    Nothing of a run that expects to trip. `unusual` has what may trip, from the least time on.
     """
     switches = config.controller.switches
     if switches is None or any(one.outcome == "tripped" for one in config.tables.expect):
@@ -86,8 +87,8 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
         most_ms = (protocol.default_limits() | board.limits)["on_time_max_ms"]
         key = f"devices.{name}.limits.on_time_max_ms = {most_ms}"
         limits.append((key, 1e-3 * most_ms, "cell_on_too_long", board.cells))
-    for key, held_s, _, cell in _heat_limits(config):
-        limits.append((key, held_s, "cell_energy_high", [cell]))
+    for key, heat in _heat_limits(config):
+        limits.append((key, heat.trips_by_s, "cell_energy_high", [heat.cell]))
     found: dict[str, str] = {}
     for key, most_s, fault, cells in limits:
         for cell in cells:
@@ -101,38 +102,53 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _heat_limits(config: Experiment) -> Iterator[tuple[str, float, float, str]]:
-    """Key of each heat budget, time on until it trips from cold, its time constant, its cell."""
+class _Heat(NamedTuple):
+    """When a heat budget trips at the earliest and the latest from cold, and how it cools."""
+
+    cell: str
+    held_s: float
+    trips_by_s: float
+    time_constant_s: float
+
+
+def _heat_limits(config: Experiment) -> Iterator[tuple[str, _Heat]]:
+    """Every heat budget with its key."""
     for one in config.protections:
         key = f"devices.{one.name}.limits.heat_max_cA2ms = {one.limits['heat_max_cA2ms']}"
+        leak_s, by_s = 1e-3 * one.limits["heat_time_constant_ms"], one.trips_by_s()
         for cell, held_s in one.held_s().items():
-            yield key, held_s, 1e-3 * one.limits["heat_time_constant_ms"], cell
+            yield key, _Heat(cell, held_s, by_s[cell], leak_s)
+    late_s = loop_limits.LATE_TICKS * config.tables.loop.period_s
+    late_s += config.tables.guard.hold_s.get("cell_energy_high", 0.0)
     for loop in config.loop_protections:
         for cell, budget in loop.budgets.items():
-            key = f"devices.{loop.name}.switches"
-            yield key, budget.held_for_s(), budget.time_constant_s, cell
+            held_s = budget.held_for_s()
+            heat = _Heat(cell, held_s, held_s + late_s, budget.time_constant_s)
+            yield f"devices.{loop.name}.switches", heat
 
 
-def _too_often(config: Experiment, states: States) -> list[tuple[str, str]]:
-    """For each heat budget, the first cell that is on again before it is cold, for too long.
+def _too_hot(config: Experiment, states: States) -> list[tuple[str, str]]:
+    """For each heat budget, the first time that a cell may be on for too long, cold or warm.
 
     What of a budget is free goes as exp(-t/tau) while a cell is on, and what is filled so while it
     is off. With a share u free, the time until it trips is shorter by -tau ln u than from cold.
     """
     names = list(config.run.model.cell_names)
     found: dict[str, str] = {}
-    for key, held_s, leak_s, cell in _heat_limits(config):
+    for key, (cell, held_s, trips_by_s, leak_s) in _heat_limits(config):
         free, off_s = 1.0, 0.0
         for on_s, from_s in _times_on(states, names.index(cell), config.run.duration_s):
-            if on_s > held_s:
+            if on_s > trips_by_s:
                 break  # `_too_long` has it
             free = 1.0 - (1.0 - free) * exp((off_s - from_s) / leak_s)
             lasts_s = max(0.0, held_s + leak_s * log(free or float_info.min))
             if lasts_s < on_s:
+                warm = f"on again from t_s = {from_s:g}, still warm,"
+                again = f"on from t_s = {from_s:g}" if on_s > held_s else warm
                 found.setdefault(key, (
-                    f"controller.steps has '{cell}' on again from t_s = {from_s:g}, still warm, "
-                    f"for {on_s:g} s: the run may trip (cell_energy_high) after {lasts_s:.3g} s: "
-                    "let it cool for longer, or switch it off sooner"
+                    f"controller.steps has '{cell}' {again} for {on_s:g} s: the run may trip "
+                    f"(cell_energy_high) after {lasts_s:.3g} s: let it cool for longer, or switch "
+                    "it off sooner"
                 ))  # fmt: skip
                 break
             free, off_s = free * exp(-on_s / leak_s), from_s + on_s
@@ -154,8 +170,8 @@ def _times_on(states: States, cell: int, end_s: float) -> Iterator[tuple[float, 
 
 
 def unusual(rig: LoadedRig) -> list[str]:
-    """A line for each value that is possible but unusual, and for a plan that may meet a limit."""
-    plans = _may_trip(rig) if isinstance(rig, Experiment) else []
+    """A line for each value that is possible but unusual, and for a plan that meets a limit."""
+    plans = [*trips(rig), *_may_trip(rig)] if isinstance(rig, Experiment) else []
     return [*rig.unusual, *as_lines(rig.merged, plans)]
 
 
@@ -164,7 +180,7 @@ def _may_trip(config: Experiment) -> list[tuple[str, str]]:
     if any(one.outcome == "tripped" for one in config.tables.expect):
         return []
     switches = config.controller.switches
-    hot = [] if switches is None else _too_often(config, list(switches(config.run)))
+    hot = [] if switches is None else _too_hot(config, list(switches(config.run)))
     return [*hot, *_settles_above(config)]
 
 

@@ -9,6 +9,8 @@ from hil.devices.injection import Injection
 from hil.errors import ConfigError
 from hil.experiment import board_limits
 from hil.experiment.loaded import Experiment
+from hil.experiment.plan import trips
+from hil.experiment.source_checks import raise_all
 from hil.loop.clock import Clock, RealClock, StallingClock, VirtualClock
 from hil.mechanics.system import System
 from hil.platform import realtime
@@ -80,6 +82,7 @@ class Plan:
             raise ConfigError("\n".join(f"{line} (on the bench)" for line in excuses))
         boards = [board for board in self.config.protections if board.name in self.real]
         board_limits.refuse(self.config.path, boards)
+        raise_all(self.config.merged, trips(self.config))
 
     def _refuse_faults(self, injection: Injection) -> None:
         if self.real:

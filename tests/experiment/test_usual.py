@@ -12,6 +12,7 @@ from hil.experiment.load import load, load_rig, load_with
 from hil.experiment.plan import trips, unusual
 from hil.experiment.usual import ringing
 from hil.runs.plan import Plan
+from hil.runs.simulate import simulate
 
 SHIPPED = ("antagonist", "array14", "first_bench", "isotonic", "leg9", "miga1", "miga6",
            "miga6_lines", "silicone1", "silicone4", "spring_bias", "wires4")  # fmt: skip
@@ -78,10 +79,28 @@ def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
     rig = configs / "isotonic/rig.toml"
     heat = ["devices.board.limits.heat_max_cA2ms=100000"]
     (board,) = load_rig(rig, heat).protections
-    held_s = board.held_s()["wire.1"]
-    for on_s, found in ((0.9 * held_s, False), (1.1 * held_s, True)):
-        run = load_with(rig, steps(on_s, "wire.1"), "test", heat)
-        assert any("heat_max_cA2ms" in key for key, _ in trips(run)) is found
+    held_s, by_s = board.held_s()["wire.1"], board.trips_by_s()["wire.1"]
+    for on_s, refused, said in (
+        (0.99 * held_s, False, False),
+        (0.5 * (held_s + by_s), False, True),
+        (1.01 * by_s, True, True),
+    ):
+        run = load_with(rig, steps(round(on_s, 3), "wire.1"), "test", heat)
+        assert any("heat_max_cA2ms" in key for key, _ in trips(run)) is refused
+        lines = [line for line in unusual(run) if "heat_max_cA2ms" in line]
+        assert bool(lines) is said, lines
+        assert all("on again" not in line for line in lines)
+        result = simulate(run)
+        assert refused <= (result.attrs["outcome"] == "tripped") <= said
+    tripped_s = float(result.t_s[np.asarray(result.fault_bits) != 0][0]) - 0.5
+    assert held_s <= tripped_s <= by_s
+
+
+def test_a_bench_refuses_a_plan_that_certainly_trips(configs):
+    run = load_with(configs / "miga6/rig.toml", steps(14.5), "test")
+    assert any("the run would trip" in line for line in Plan(run).status.warnings(on_bench=False))
+    with pytest.raises(ConfigError, match=r"guard\.cell_on_max_s = 10: controller\.steps has"):
+        Plan(run, "board=bench,daq=sim", clock="real")
 
 
 def test_a_cell_that_a_plan_has_on_again_while_it_is_warm_is_said(configs):

@@ -54,7 +54,7 @@ Margins: the least cooling is COOLING_LEAST of the wire's convection, and a read
 `Bench.current_error` below its current.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 
@@ -289,10 +289,19 @@ def peak(cell: CellWire, thermal: Thermal, bench: Bench) -> Peak:
     return Peak(cell, cold_C, warm_C)
 
 
-def held_for_s(current_A: float, thermal: Thermal, scan_s: float) -> float:
+def held_for_s(
+    current_A: float,
+    thermal: Thermal,
+    scan_s: float,
+    counts_most: Callable[[Iterable[float]], float] = min,
+) -> float:
     """How long this current flows from an unused budget until it trips; infinite for ever.
 
-    Of the times between two readings that a board may have, `scan_s` at most, the worst counts.
+    Parameters
+    ----------
+    scan_s : longest time between two readings that a board may have
+    counts_most : of the shortest and the longest such time, `min` for the earliest trip, `max` for
+        the latest
     """
     law = HeatLaw(
         round(thermal.heat_max_A2s * CA2MS_PER_A2S),
@@ -301,7 +310,7 @@ def held_for_s(current_A: float, thermal: Thermal, scan_s: float) -> float:
     )
     longest_s = min(scan_s, thermal.scan_age_max_s)
     counts = law.counts(current_A)
-    return min(law.trips_after_s(counts, every_s) for every_s in (SCAN_LEAST_S, longest_s))
+    return counts_most(law.trips_after_s(counts, t_s) for t_s in (SCAN_LEAST_S, longest_s))
 
 
 def protecting(
