@@ -61,7 +61,8 @@ def test_what_it_asks_for_is_an_experiment_that_this_version_accepts(configs):
     config = load(configs / "miga6/pid.toml", sets)
     assert config.tables.loop.overrun == "skip"
     lines = load(configs / "miga6_lines/pid.toml", [s for s in sets if "board" not in s])
-    assert lines.tables.guard.reading_age_max_s == 10.0
+    assert lines.tables.guard.reading_age_max_s == 2.0
+    assert not lines.unusual
 
 
 def test_the_open_loop_of_the_paper_is_simulated_as_before(clone):
