@@ -4,7 +4,7 @@ from math import isnan, nan
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -92,12 +92,14 @@ def _measured(data: RunData) -> tuple[np.ndarray, np.ndarray] | None:
 class Compare(QWidget):
     """List of the overlaid runs and choice of the event that aligns them."""
 
+    changed = Signal(set)  # paths of the runs that are overlaid, or are being read for it
+
     def __init__(self, session: Session, traces: Traces) -> None:
         super().__init__()
         self._session = session
         self._traces = traces
         self._theme = LIGHT
-        self._runs: dict[str, RunData] = {}
+        self._runs: dict[Path, RunData] = {}
         self._waiting: list[Path] = []
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE // 2)
@@ -129,14 +131,15 @@ class Compare(QWidget):
         self.remove_button.clicked.connect(self.remove_selected)
         self.align.currentTextChanged.connect(self.refresh)
         self.differences.toggled.connect(self.refresh)
+        session.jobs.idle.connect(self._next)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self.refresh()
 
     @property
-    def names(self) -> list[str]:
-        """Paths of the overlaid recordings."""
+    def paths(self) -> list[Path]:
+        """The overlaid recordings."""
         return list(self._runs)
 
     def choose(self) -> None:
@@ -147,19 +150,18 @@ class Compare(QWidget):
 
     def add(self, paths: list[Path]) -> None:
         """Read recordings one after another and overlay them."""
-        self._waiting += paths
-        self._next(True)
+        self._waiting += [path.resolve() for path in paths]
+        self._next()
 
     def tick(self, path: Path, on: bool) -> None:
         """Overlay a recording, or take it away."""
         if on:
             self.add([path])
-        elif self._runs.pop(str(path), None) is not None:
+        elif self._runs.pop(path, None) is not None:
             self.refresh()
 
-    def _next(self, is_complete: bool) -> None:
-        if not is_complete:
-            self._waiting.clear()
+    def _next(self) -> None:
+        """Read the next one, unless something else is being read."""
         if not self._waiting or self._session.jobs.is_busy:
             self.refresh()
             return
@@ -168,22 +170,24 @@ class Compare(QWidget):
             feed = Feed(File(path))
         except ConfigError as error:
             self._session.complain("Not overlaid", str(error))
-            self._next(True)
+            self._next()
             return
 
         def done(is_complete: bool) -> None:
             if is_complete:
-                self._runs[str(path)] = feed.data
-            self._next(is_complete)
+                self._runs[path] = feed.data
+            else:
+                self._waiting.clear()
+                self.refresh()
 
         self._session.jobs.start(f"Reading {path.name}", feed.load(), done)
 
     def remove_selected(self) -> None:
         """Remove the selected runs; all of them if none is selected."""
         rows = sorted({index.row() for index in self.table.selectedIndexes()})
-        names = self.names
-        for name in [names[i] for i in rows] if rows else names:
-            del self._runs[name]
+        paths = self.paths
+        for path in [paths[i] for i in rows] if rows else paths:
+            del self._runs[path]
         self.refresh()
 
     def refresh(self) -> None:
@@ -193,26 +197,27 @@ class Compare(QWidget):
         main_s = event_time_s(main, event) if main is not None else 0.0
         overlays: dict[str, tuple[RunData, float, QColor]] = {}
         self.table.setRowCount(len(self._runs))
-        for i, (name, data) in enumerate(self._runs.items()):
+        for i, (path, data) in enumerate(self._runs.items()):
             if event == BEST_LAG:
                 shift_s = nan if main is None else best_lag_s(main, data)
             else:
                 shift_s = main_s - event_time_s(data, event)
             colour = QColor(self._theme.series[COLOURS[i % len(COLOURS)]])
             if not isnan(shift_s):
-                overlays[name] = (data, shift_s, colour)
+                overlays[str(path)] = (data, shift_s, colour)
             figures, _ = data.figures_at(data.last_s)
             moved = "event missing" if isnan(shift_s) else f"{shift_s:+.3f} s"
             units = data.signal.units if data.signal else ""
             vaf = "constant" if figures.held else f"{100 * figures.vaf:.2f} %"
-            texts = [Path(name).name, moved, si(figures.rms, units, 3),
+            texts = [path.name, moved, si(figures.rms, units, 3),
                      f"{100 * figures.nrmse:.2f} %", vaf]  # fmt: skip
             for j, text in enumerate(texts):
                 self.table.setItem(i, j, QTableWidgetItem(text))
             swatch = QPixmap(12, 12)
             swatch.fill(colour)
             self.table.item(i, 0).setIcon(QIcon(swatch))
-            self.table.item(i, 0).setData(Qt.ItemDataRole.ToolTipRole, name)
+            self.table.item(i, 0).setData(Qt.ItemDataRole.ToolTipRole, str(path))
         self._traces.overlays = overlays
         self._traces.differences = self.differences.isChecked()
         self._traces.touch()
+        self.changed.emit({*self._runs, *self._waiting})

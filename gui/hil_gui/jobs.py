@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from time import perf_counter
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QToolButton, QWidget
 
 from hil_gui.plain import Label
@@ -14,6 +14,8 @@ SLICE_S = 0.02
 
 class Jobs(QWidget):
     """Runs one job at a time; hidden while there is none."""
+
+    idle = Signal()  # a job has ended, and no other was started by its end
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,6 +76,8 @@ class Jobs(QWidget):
             except Exception:
                 self._end(False)
                 raise
+        if self._work is None:
+            self.idle.emit()
 
     def _end(self, is_complete: bool) -> None:
         self._timer.stop()

@@ -1,9 +1,18 @@
-"""List of the recordings of a folder: find, preview, open, and tick to overlay."""
+"""List of the recordings of a folder: find, preview, open, and tick or drag to overlay."""
 
 from pathlib import Path
 from threading import Thread
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QMimeData,
+    QModelIndex,
+    QPointF,
+    QSize,
+    Qt,
+    QUrl,
+    Signal,
+)
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap, QPolygonF
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -29,24 +38,40 @@ ROLE = Qt.ItemDataRole
 
 
 class RunTable(QAbstractTableModel):
-    """Rows of the index; the first column has a tick, which overlays the run."""
+    """Rows of the index; the first column has a tick, which overlays the run.
 
-    ticked = Signal(str, bool)
+    Attributes
+    ----------
+    shown_path, on : the open run and the overlaid ones, in full
+    """
+
+    ticked = Signal(Path, bool)
 
     def __init__(self) -> None:
         super().__init__()
+        self.folder = Path()
         self.columns: list[str] = []
         self.rows: list[tuple[object, ...]] = []
-        self.shown_path = ""
-        self.on: set[str] = set()
+        self.shown_path = Path()
+        self.on: set[Path] = set()
 
-    def fill(self, columns: list[str], rows: list[tuple[object, ...]]) -> None:
+    def fill(self, folder: Path, columns: list[str], rows: list[tuple[object, ...]]) -> None:
         self.beginResetModel()
-        self.columns, self.rows = columns, rows
+        self.folder, self.columns, self.rows = folder.resolve(), columns, rows
         self.endResetModel()
 
-    def path(self, row: int) -> str:
-        return str(self.rows[row][0])
+    def path(self, row: int) -> Path:
+        return self.folder / str(self.rows[row][0])
+
+    def mimeTypes(self) -> list[str]:
+        return ["text/uri-list"]
+
+    def mimeData(self, indexes: list[QModelIndex]) -> QMimeData:
+        """The recordings of these cells, as files: also for other programs."""
+        data = QMimeData()
+        paths = dict.fromkeys(self.path(index.row()) for index in indexes)
+        data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+        return data
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
         return len(self.rows)
@@ -60,9 +85,8 @@ class RunTable(QAbstractTableModel):
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        return super().flags(index) | (
-            Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else Qt.ItemFlag.NoItemFlags
-        )
+        tick = Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else Qt.ItemFlag.NoItemFlags
+        return super().flags(index) | tick | Qt.ItemFlag.ItemIsDragEnabled
 
     def data(self, index: QModelIndex, role: int = 0) -> object:
         value = self.rows[index.row()][index.column()]
@@ -83,17 +107,20 @@ class RunTable(QAbstractTableModel):
         if role != ROLE.CheckStateRole or index.column() != 0:
             return False
         path, on = self.path(index.row()), Qt.CheckState(value) == Qt.CheckState.Checked
-        (self.on.add if on else self.on.discard)(path)
-        self.dataChanged.emit(index, index)
         self.ticked.emit(path, on)
         return True
+
+    def show_overlaid(self, paths: set[Path]) -> None:
+        """Tick these runs and no others."""
+        self.on = paths
+        if self.rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, 0))
 
 
 class RunList(QWidget):
     """The panel: a filter, the runs of a folder, and the measured curve of the selected one."""
 
     chosen = Signal(Path)
-    overlaid = Signal(Path, bool)
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -123,7 +150,10 @@ class RunList(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setShowGrid(False)
         self.table.setTabKeyNavigation(False)
-        self.table.setToolTip("Double click or Enter: open; tick: overlay on the open run")
+        self.table.setDragEnabled(True)
+        self.table.setToolTip(
+            "Double click or Enter: open; tick, or drag onto the plots: overlay on the open run"
+        )
         self.table.verticalHeader().hide()
         self.table.verticalHeader().setDefaultSectionSize(ROW_PX)
         self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
@@ -146,7 +176,6 @@ class RunList(QWidget):
         self.folder_button.clicked.connect(self.choose_folder)
         self.table.activated.connect(self._activated)
         self.table.selectionModel().currentRowChanged.connect(self._preview)
-        self.model.ticked.connect(lambda path, on: self.overlaid.emit(self.folder / path, on))
 
     def showEvent(self, event: object) -> None:
         super().showEvent(event)
@@ -195,21 +224,18 @@ class RunList(QWidget):
             self.status.setText(str(error))
             return
         self.show_run()
-        self.model.fill(columns, rows)
+        self.model.fill(self.folder, columns, rows)
         self.table.resizeColumnsToContents()
         self.status.setText(f"{len(rows)} runs in {self.folder}")
 
     def show_run(self) -> None:
         """Mark the run that the window shows."""
         data = self._session.data
-        path = data.about.path.resolve() if data is not None else Path()
-        inside = self.folder.resolve()
-        known = path.is_relative_to(inside)
-        self.model.shown_path = path.relative_to(inside).as_posix() if known else ""
+        self.model.shown_path = data.about.path.resolve() if data is not None else Path()
         self.table.viewport().update()
 
     def _activated(self, index: QModelIndex) -> None:
-        self.chosen.emit(self.folder / self.model.path(index.row()))
+        self.chosen.emit(self.model.path(index.row()))
 
     def _preview(self, current: QModelIndex) -> None:
         """Draw the set point and the first signal of the selected run."""
@@ -217,7 +243,7 @@ class RunList(QWidget):
         picture.fill(Qt.GlobalColor.transparent)
         text = ""
         if current.isValid():
-            simulated, curves = small_curves(self.folder / self.model.path(current.row()))
+            simulated, curves = small_curves(self.model.path(current.row()))
             painter = QPainter(picture)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.scale(2.0, 2.0)
@@ -229,6 +255,6 @@ class RunList(QWidget):
                 painter.setPen(QColor("#CC3311"))
                 painter.drawText(4, self.picture.height() - 4, "SIMULATED")
             painter.end()
-            text = self.model.path(current.row())
+            text = str(self.model.path(current.row()))
         self.picture.setPixmap(picture)
         self.picture.setToolTip(tip(text))

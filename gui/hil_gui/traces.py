@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtGui import QColor, QDragEnterEvent, QDragMoveEvent, QDropEvent
 
 from hil_gui.plain import Label, markup
 from hil_gui.pyramid import Bins
@@ -31,6 +31,12 @@ WIDE = 5.0
 """Band over largest residual, above which the residual's plot does not reach around all of it."""
 
 
+def _files(data: QMimeData) -> list[Path]:
+    """Recordings and experiments among what is dragged."""
+    paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
+    return [path for path in paths if path.suffix in (".h5", ".toml")]
+
+
 class Traces(pg.GraphicsLayoutWidget):
     """Plots of one run and of overlaid runs.
 
@@ -45,6 +51,7 @@ class Traces(pg.GraphicsLayoutWidget):
     """
 
     cursors_moved = Signal()
+    dropped = Signal(list)  # paths of files
 
     def __init__(self, timeline: Timeline) -> None:
         super().__init__()
@@ -62,6 +69,7 @@ class Traces(pg.GraphicsLayoutWidget):
         self.ci.layout.setSpacing(4)
         self.setMinimumSize(360, 240)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAcceptDrops(True)
         self.setAccessibleName("Plots over time")
         self._n_marks = (-1, -1)
         self._dirty = True
@@ -79,6 +87,17 @@ class Traces(pg.GraphicsLayoutWidget):
         if hasattr(self, "hint"):  # Qt resizes during __init__, before the hint exists
             self.hint.setGeometry(self.rect().adjusted(24, 24, -24, -24))
         self._dirty = True
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.dropped.emit(_files(event.mimeData()))
 
     @property
     def colours(self) -> Theme:

@@ -77,7 +77,9 @@ class Window(QMainWindow):
         self.transport.cursors.connect(self._switch_cursors)
         self.log.chosen.connect(self.timeline.go)
         self.runs.chosen.connect(self.open)
-        self.runs.overlaid.connect(self.compare.tick)
+        self.runs.model.ticked.connect(self.compare.tick)
+        self.compare.changed.connect(self.runs.model.show_overlaid)
+        self.traces.dropped.connect(self.take)
         self.header.start.connect(self.bench.start)
         self.header.stop.connect(self.bench.stop)
         self.header.estop.connect(self.bench.estop)
@@ -131,6 +133,14 @@ class Window(QMainWindow):
             self.session.complain("Cannot be opened", str(error))
             return False
         return True
+
+    def take(self, paths: list[Path]) -> None:
+        """Overlay recordings on the open run; open what is no recording, or if there is none."""
+        first, *more = paths
+        if self.data is None or first.suffix == ".toml":
+            self.open(first)
+            paths = more
+        self.compare.add([path for path in paths if path.suffix == ".h5"])
 
     def load(self, path: Path) -> None:
         """Open an experiment or a recording.

@@ -63,7 +63,7 @@ def measure(folder: Path) -> dict[str, object]:
         "rows": catalogue.sql("SELECT count(*) FROM runs").rows[0][0],
         "rebuild_s": rebuild_s,
         "filter_s": _median_s(lambda: catalogue.find(wanted)),
-        "command_s": _median_s(lambda: _command(runs)),
+        "command_s": _command_s(runs, folder / "compiled"),
         "add_s": _median_s(lambda: index.add(runs / "0" / "0.h5")),
         **_in_the_window(runs),
     }
@@ -89,9 +89,17 @@ def _link(recording: Path, folder: Path) -> None:
         os.link(recording, folder / f"{i}.h5")
 
 
-def _command(folder: Path) -> object:
+def _command_s(folder: Path, compiled: Path) -> float:
+    """Time of `hil runs`, with modules that an earlier start has compiled."""
     words = [*PYTHON, "-m", "hil", "runs", "--folder", str(folder), "--limit", "40"]
-    return subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(compiled)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def command() -> None:
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=environment)
+
+    command()
+    return _median_s(command)
 
 
 def _median_s(action: Callable[[], object]) -> float:

@@ -31,11 +31,14 @@ EXTRAS = {
     "gym": "Gymnasium environments of simulated rigs",
     "import": "import of TDMS, LVM, MDF, Parquet, workbooks and more, conversion of units",
     "instruments": "instruments of FUTEK, LabJack and Phidgets",
+    "lsl": "samples for Lab Streaming Layer",
     "metrics": "metrics of a bench for Prometheus",
+    "mqtt": "measurements for an MQTT broker",
     "notify": "messages by mail, Slack, Matrix, ntfy and others",
     "ophyd": "plans of bluesky",
     "page": "page of a bench in a browser",
     "supply": "bench supplies",
+    "tiled": "runs for a Tiled server",
 }
 
 

@@ -169,6 +169,8 @@ def _filter(args: argparse.Namespace, catalogue: Catalogue) -> Filter:
     columns = () if args.columns == "*" or (data and args.columns is None) else SHOWN
     if args.columns not in (None, "*"):
         columns = tuple(name.strip() for name in args.columns.split(",") if name.strip())
+        if not columns:
+            raise ConfigError("--columns: names none: give A,B, or * for all, ? for a list")
     screen = 0 if data or args.report or args.page or not sys.stdout.isatty() else _screen()[1] - 4
     return Filter(
         names={name: text for name in BY_NAME if (text := getattr(args, name)) is not None},

@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 import resident as resident_module
 
 MARK = "--- end of command"
-FILE = re.compile(r"^# (\S+\.(?:toml|py|csv|cff))\n")
+FILE = re.compile(r"^# (\S+\.(?:toml|py|csv|cff|yml))\n")
 FOLDERS = ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 RUN, SHOWN = ("console", "python", "toml"), ("text", "mermaid", "bibtex")

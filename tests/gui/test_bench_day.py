@@ -135,7 +135,7 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
         o.click(window.compare.add_button)
         o.until(lambda: not window.jobs.is_busy)
     window.compare.align.setCurrentText("first cell on")
-    assert window.compare.names == [str(path) for path in window.bench.trials[:2]]
+    assert window.compare.paths == window.bench.trials[:2]
     main_s = float(tripped.t_s.values[(tripped.cells_reported.values == 1).any(axis=1)][0])
     for path, (_, shift_s, _) in zip(
         window.bench.trials[:2], window.traces.overlays.values(), strict=True

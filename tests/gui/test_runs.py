@@ -6,7 +6,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
 
 from hil_gui.compare import BEST_LAG, best_lag_s
 from hil_gui.data import File
@@ -35,20 +37,63 @@ def look(window, folder, qtbot):
     return window.runs
 
 
+def names(model):
+    return {model.path(i).name for i in range(model.rowCount())}
+
+
+def is_ticked(model, row):
+    return model.data(model.index(row, 0), Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
+
+
+def drop(plots, data):
+    """What the mouse does at the end of a drag: enter, move, let go; whether they took it."""
+    place, copy = QPointF(plots.rect().center()), Qt.DropAction.CopyAction
+    held = (data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    entered = QDragEnterEvent(place.toPoint(), copy, *held)
+    QApplication.sendEvent(plots.viewport(), entered)
+    if not entered.isAccepted():
+        return False
+    QApplication.sendEvent(plots.viewport(), QDragMoveEvent(place.toPoint(), copy, *held))
+    QApplication.sendEvent(plots.viewport(), QDropEvent(place, copy, *held))
+    return True
+
+
+def test_runs_dragged_onto_the_plots_are_overlaid_and_ticked(window, folder, qtbot, said):
+    runs = look(window, folder, qtbot)
+    model = runs.model
+    rows = {model.path(i).name: i for i in range(model.rowCount())}
+    dragged = {name: model.mimeData([model.index(row, 0)]) for name, row in rows.items()}
+    assert runs.table.dragEnabled()
+    assert drop(window.traces, dragged["a.h5"])  # nothing is open: it is opened
+    assert drop(window.traces, dragged["b.h5"])  # while that one is read
+    qtbot.waitUntil(lambda: bool(window.compare.paths) and not window.jobs.is_busy, timeout=300_000)
+    assert window.data.about.path == folder / "a.h5"
+    assert window.compare.paths == [folder / "b.h5"]
+    assert {name: is_ticked(model, row) for name, row in rows.items()} == {
+        "a.h5": False, "b.h5": True
+    }  # fmt: skip
+    window.compare.remove_selected()
+    assert not is_ticked(model, rows["b.h5"])
+    text = QMimeData()
+    text.setText("no file")
+    assert not drop(window.traces, text)
+    assert said == []
+
+
 def test_runs_are_found_ticked_and_compared(window, opened, folder, pid_run, qtbot, said):
     opened(folder / "a.h5")
     runs = look(window, folder, qtbot)
     model = runs.model
-    assert sorted(model.path(i) for i in range(model.rowCount())) == ["a.h5", "b.h5"]
-    assert model.shown_path == "a.h5"
+    assert names(model) == {"a.h5", "b.h5"}
+    assert model.shown_path == folder / "a.h5"
     runs.filter.setText("pid bo")
     runs.find()
-    assert [model.path(i) for i in range(model.rowCount())] == ["b.h5"]
+    assert names(model) == {"b.h5"}
     runs.table.setCurrentIndex(model.index(0, 0))
     assert not runs.picture.pixmap().toImage().isNull()
     assert model.setData(model.index(0, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
     qtbot.waitUntil(lambda: not window.jobs.is_busy, timeout=300_000)
-    assert [Path(name).name for name in window.compare.names] == ["b.h5"]
+    assert window.compare.paths == [folder / "b.h5"]
     window.compare.align.setCurrentText(BEST_LAG)
     shift_s = float(window.compare.table.item(0, 1).text().split()[0])
     assert shift_s == pytest.approx(-0.25, abs=0.002)
@@ -63,7 +108,7 @@ def test_runs_are_found_ticked_and_compared(window, opened, folder, pid_run, qtb
     noise_N = 0.002 * 0.95  # of the simulated channel; the curves are the same but for the shift
     assert np.abs(y[inside]).max() < 10.0 * noise_N
     model.setData(model.index(0, 0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
-    assert window.compare.names == []
+    assert window.compare.paths == []
     runs.filter.setText("rsm_N < 1")
     runs.find()
     assert "did you mean 'rms_N'?" in runs.status.text()
@@ -88,6 +133,6 @@ def test_the_lag_of_a_run_with_itself_is_none(pid_run):
 
 def test_texts_of_recordings_are_no_markup_in_the_list(qtbot):
     model = RunTable()
-    model.fill(["path", "operator"], [("a.h5", "<b>Bo</b>")])
+    model.fill(Path("runs"), ["path", "operator"], [("a.h5", "<b>Bo</b>")])
     assert model.data(model.index(0, 1), Qt.ItemDataRole.DisplayRole) == "<b>Bo</b>"  # a plain cell
     assert "<b>" not in model.data(model.index(0, 1), Qt.ItemDataRole.ToolTipRole)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hil.errors import ConfigError
-from hil.platform.provenance import user
 from hil.record.append_log import AppendLog, read_log
 
 FILE = "notes.jsonl"
@@ -54,6 +53,8 @@ def remark(folder: Path, identity: str, action: str, texts: Sequence[str]) -> No
     ConfigError
         An action without its text, a tag with a comma, or the file cannot be written.
     """
+    from hil.platform.provenance import user
+
     starred = action in ("star", "unstar")
     if starred == bool(texts):
         what = "takes no text" if starred else "needs a text"

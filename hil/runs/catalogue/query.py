@@ -18,7 +18,7 @@ from hil.runs.catalogue import index
 from hil.runs.catalogue.notes import remarks_in
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, Statement
 
 BY_NAME = ("rig", "experiment", "specimen", "operator", "outcome", "campaign")
 SHOWN = ("time_utc", "run", "rig", "experiment", "specimen", "outcome", "rms_N", "tracking_rms_N",
@@ -248,7 +248,10 @@ class Catalogue:
                 return found[0]
             return "'" + word.replace("'", "''") + "'"
 
-        return re.sub(r"'(?:[^']|'')*'|\"([^\"]*)\"", literal, text)
+        expression = re.sub(r"'(?:[^']|'')*'|\"([^\"]*)\"", literal, text)
+        # In brackets it is one expression, unless it closes them; that is none without them.
+        self._statement(f"SELECT {expression}\n", "--where")
+        return expression
 
     def refuse_unknown(self, column: str, option: str) -> None:
         """ConfigError if there is no such column."""
@@ -261,15 +264,25 @@ class Catalogue:
         asked = self._asked(query, values, option)
         return Answer([about[0] for about in asked.description or ()], asked.fetchall())
 
-    def _asked(self, query: str, values: Sequence[object], option: str) -> DuckDBPyConnection:
-        """The connection, which has executed a SELECT."""
+    def _statement(self, query: str, option: str) -> Statement:
+        """A query that is one SELECT."""
         import duckdb
 
         try:
             statements = self.connection.extract_statements(query)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise ConfigError(f"{option}: give one expression, or with --sql one SELECT")
-            return self.connection.execute(statements[0], list(values))
+        except duckdb.Error as error:
+            raise ConfigError(f"{option}: {_said(error)}") from None
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise ConfigError(f"{option}: give one expression, or with --sql one SELECT")
+        return statements[0]
+
+    def _asked(self, query: str, values: Sequence[object], option: str) -> DuckDBPyConnection:
+        """The connection, which has executed a SELECT."""
+        import duckdb
+
+        statement = self._statement(query, option)
+        try:
+            return self.connection.execute(statement, list(values))
         except duckdb.BinderException as error:
             if unknown := re.search(r'column "([^"]+)" not found', str(error)):
                 self.refuse_unknown(unknown[1], option)
