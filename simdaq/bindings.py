@@ -17,7 +17,7 @@ from simdaq.package_api import Argument, Attribute, Function
 from simdaq.pulse_bindings import PulseBindings
 from simdaq.run import Event
 from simdaq.sample_bindings import SampleBindings
-from simdaq.system import System
+from simdaq.system import LOOK_S, System
 from simdaq.waveforms import WaveformBindings
 
 CODES = {
@@ -276,7 +276,7 @@ def attach(ffi: Any, now_s: Callable[[], float], unix_s: float) -> None:
     def extern(name: str, handler: Handler) -> None:
         ffi.def_extern(name=name, onerror=m.escaped)(handler)
 
-    extern("simdaq_get", m.guarded(b.get))
+    extern("simdaq_get", m.guarded(b.get, LOOK_S))
     extern("simdaq_set", m.guarded(b.set))
     extern("simdaq_listed", m.guarded(b.listed))
     extern("simdaq_unsupported", m.variadic_unsupported)

@@ -260,7 +260,7 @@ class CounterInput(Channel):
         start_s = self._counted_s
         steering = [c for c in (self.gate[0] if self.gate else None, self._direction()) if c]
         changes = [c.changes(start_s, float(t_s[-1])) for c in steering]
-        points = np.unique(np.concatenate([t_s, *changes]))
+        points = np.unique(np.concatenate([t_s, *changes])) if changes else t_s
         points = points[points >= start_s]
         passed = np.diff(self._passed(points), prepend=self._heard)
         # The signs hold from the point before; levels without known edges change between steps.

@@ -20,7 +20,7 @@ from simdaq.catalog import AnalogOutputs
 from simdaq.channels import DigitalLines
 from simdaq.errors import DaqmxError
 from simdaq.system import System
-from simdaq.task import Task
+from simdaq.task import SLOWEST_Hz, Task
 from simdaq.teds import Teds
 
 DRIVER_VERSION = (25, 3, 0)
@@ -151,7 +151,9 @@ def _ai(card: Card) -> dict[str, Any]:
     return {
         "ai_max_single_chan_rate": ai.max_single_Hz,
         "ai_max_multi_chan_rate": ai.max_multi_Hz,
-        "ai_min_rate": ai.max_single_Hz / ai.delta_sigma if ai.delta_sigma else ai.min_Hz or 0.023,
+        "ai_min_rate": ai.max_single_Hz / ai.delta_sigma
+        if ai.delta_sigma
+        else ai.min_Hz or SLOWEST_Hz,
         "ai_simultaneous_sampling_supported": ai.simultaneous,
         "ai_meas_types": [u.value for u in ai.usages],
         "ai_voltage_rngs": [] if ai.ratiometric else ranges,
@@ -173,7 +175,7 @@ def _ao(card: Card) -> dict[str, Any]:
         return {"ao_output_types": [], "ao_samp_modes": [], "ao_samp_clk_supported": False}
     return {
         "ao_max_rate": ao.max_Hz,
-        "ao_min_rate": 0.023,
+        "ao_min_rate": SLOWEST_Hz,
         "ao_voltage_rngs": [0.0, ao.ranges[-1]] if ao.unipolar else _pairs(ao.ranges),
         "ao_current_rngs": _pairs(ao.current_ranges_A), "ao_gains": [],
         "ao_output_types": _output_types(ao),

@@ -44,6 +44,7 @@ BUFFER_NO_MULTIPLE = -200877
 PAUSE_WITH_REFERENCE = -200628
 PAUSE_ON_DEMAND = -200906
 CHANGE_DETECTION_FOREIGN = -200926
+CHANGE_DETECTION_OF_NOTHING = -200751
 ONBOARD_TOO_SMALL = -200341
 ONBOARD_WHILE_RUNNING = -200295
 NO_TRIGGER_LINE = -89125
@@ -146,6 +147,7 @@ TEXTS = {
     BUFFER_NO_MULTIPLE: "The buffer is no multiple of the interval of the Every N Samples event.",
     PAUSE_WITH_REFERENCE: "A task has a reference trigger or a pause trigger, not both.",
     PAUSE_ON_DEMAND: "The pause trigger does not go with this sample timing.",
+    CHANGE_DETECTION_OF_NOTHING: "Change detection needs at least one line, rising or falling.",
     CHANGE_DETECTION_FOREIGN: "Changes are detected on lines of the task alone.",
     ONBOARD_TOO_SMALL: "The card's own memory cannot hold so many samples.",
     ONBOARD_WHILE_RUNNING: "Samples in the card's own memory cannot be written while it runs.",

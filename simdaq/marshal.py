@@ -39,14 +39,17 @@ class Marshal:
 
     # Errors
 
-    def guarded(self, action: Action) -> Handler:
-        """The action under the system's lock, with exceptions as status codes."""
+    def guarded(self, action: Action, within_s: float = 0.0) -> Handler:
+        """The action under the system's lock, with exceptions as status codes.
+
+        On wall time the system is then in the present, or within so many seconds of it.
+        """
 
         def handler(*arguments: Any) -> int:
             try:
                 system = self.current()
                 with system.lock:
-                    system.catch_up()
+                    system.catch_up(within_s)
                     return action(*arguments) or 0
             except DaqmxError as error:
                 self._last.detail = error.detail

@@ -24,7 +24,7 @@ from simdaq.errors import DaqmxError
 from simdaq.package_api import Attribute
 from simdaq.scales import CustomScale
 from simdaq.system import System
-from simdaq.task import RUNNING, UNVERIFIED, Task
+from simdaq.task import RUNNING, UNVERIFIED, SLOW_TIMEBASE_Hz, Task
 from simdaq.timing import Timing, Trigger
 
 Getter = Callable[[Task], Any]
@@ -327,17 +327,23 @@ def _converter_Hz(task: Task) -> float:
     return ai.max_multi_Hz if len(task.channels) > 1 else ai.max_single_Hz
 
 
+def _master_Hz(task: Task) -> float:
+    return task.card.engines.model.timebase_Hz
+
+
 def _convert_divisor(task: Task) -> int:
     asked = task.properties.get(("timing", "ai_conv_timebase_div"))
-    return int(asked) if asked is not None else round(task.timebase_Hz / _convert_Hz(task))
+    return int(asked) if asked is not None else round(_master_Hz(task) / _convert_Hz(task))
 
 
 def _clock_divisor(task: Task) -> int:
     return round(task.timebase_Hz / task.rate_Hz)
 
 
-def _timebase_name(task: Task) -> str:
-    return f"{task.timebase_Hz / 1e6:.0f}MHzTimebase"
+def _timebase_name(task: Task, timebase_Hz: float) -> str:
+    slow = timebase_Hz <= SLOW_TIMEBASE_Hz
+    name = "100kHzTimebase" if slow else f"{timebase_Hz / 1e6:.0f}MHzTimebase"
+    return f"/{task.card.engines.name}/{name}"
 
 
 def _read_position(task: Task) -> int:
@@ -382,9 +388,9 @@ GETTERS: dict[tuple[str, str], Getter] = {
     ("timing", "ai_conv_timebase_div"): _convert_divisor,
     ("timing", "samp_clk_timebase_div"): _clock_divisor,
     ("timing", "samp_clk_timebase_rate"): lambda t: t.timebase_Hz,
-    ("timing", "samp_clk_timebase_src"): lambda t: f"/{t.card.engines.name}/{_timebase_name(t)}",
-    ("timing", "master_timebase_rate"): lambda t: t.timebase_Hz,
-    ("timing", "master_timebase_src"): lambda t: f"/{t.card.engines.name}/{_timebase_name(t)}",
+    ("timing", "samp_clk_timebase_src"): lambda t: _timebase_name(t, t.timebase_Hz),
+    ("timing", "master_timebase_rate"): _master_Hz,
+    ("timing", "master_timebase_src"): lambda t: _timebase_name(t, _master_Hz(t)),
     ("trig", "start_term"): lambda t: f"/{t.card.engines.name}/{t.kind}/StartTrigger",
     ("trig", "reference_term"): lambda t: f"/{t.card.engines.name}/{t.kind}/ReferenceTrigger",
     **{

@@ -42,15 +42,18 @@ def _pause(task: Task) -> None:
 
 
 def _change_detection(task: Task) -> None:
-    """The lines that are watched are lines of the task."""
+    """At least one line is watched, and all are lines of the task."""
     if task.timing.type != SampleTimingType.CHANGE_DETECTION.value:
         return
     mine = {line for c in task.channels for line in getattr(c, "lines", ())}
-    for key in ("rising", "falling"):
-        place = "timing", f"change_detect_di_{key}_edge_physical_chans"
-        for physical in names.unflatten(str(task.properties.get(place, ""))):
-            if not mine.issuperset(task.card.lines(names.split(physical)[1])):
-                raise DaqmxError(errors.CHANGE_DETECTION_FOREIGN, Physical_Channel_Name=physical)
+    places = [("timing", f"change_detect_di_{key}_edge_physical_chans")
+              for key in ("rising", "falling")]  # fmt: skip
+    watched = [p for place in places for p in names.unflatten(str(task.properties.get(place, "")))]
+    if not watched:
+        raise DaqmxError(errors.CHANGE_DETECTION_OF_NOTHING)
+    for physical in watched:
+        if not mine.issuperset(task.card.lines(names.split(physical)[1])):
+            raise DaqmxError(errors.CHANGE_DETECTION_FOREIGN, Physical_Channel_Name=physical)
 
 
 def _events(task: Task) -> None:

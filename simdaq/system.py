@@ -93,11 +93,13 @@ class System(Bench):
             if self.now_s >= t_s and not due:
                 return
 
-    def catch_up(self) -> None:
-        """Advance to the present, on wall time."""
+    def catch_up(self, within_s: float = 0.0) -> None:
+        """Advance to the present, on wall time, or to within so many seconds of it."""
         if self._wall_s is None:
             return
         present_s = self._wall_s()
+        if present_s - self.now_s < within_s:
+            return
         while any(t.state == RUNNING for t in self.tasks.values()) and (
             present_s - self.now_s > STEP_S
         ):

@@ -15,6 +15,10 @@ from simdaq.timing import Timing, Trigger
 
 LEAST_PRETRIGGER = 2
 LEAST_POSTTRIGGER = 2  # samples after a reference trigger
+# Of the sample clocks of M and X Series; NI, "What Sample Rates Is my DAQ Board Actually Capable of
+# Achieving?", 5 February 2024.
+SLOW_TIMEBASE_Hz, DIVISOR_MAX = 100e3, 2**32
+SLOWEST_Hz = SLOW_TIMEBASE_Hz / DIVISOR_MAX
 UNVERIFIED, VERIFIED, RESERVED, COMMITTED, RUNNING = range(5)
 
 
@@ -253,13 +257,14 @@ class Task:
         if self.kind == "ai" and ai is not None and ai.delta_sigma:
             highest = ai.max_single_Hz
             return highest / min(max(int(highest / rate_Hz + 1e-9), 1), ai.delta_sigma)
-        timebase_Hz = self.card.engines.model.timebase_Hz
+        timebase_Hz = self.timebase_Hz
         return timebase_Hz / max(int(timebase_Hz / rate_Hz + 1e-6), 1)
 
     @property
     def timebase_Hz(self) -> float:
-        """The timebase that the sample clock divides."""
-        return self.card.engines.model.timebase_Hz
+        """The timebase that the sample clock divides: the fast one, as far as its divisor goes."""
+        fast_Hz = self.card.engines.model.timebase_Hz
+        return fast_Hz if self.timing.rate_Hz >= fast_Hz / DIVISOR_MAX else SLOW_TIMEBASE_Hz
 
     def rates(self, card: Card) -> tuple[float, float, float]:
         """Highest and lowest clock of this task on a card, and the highest for one channel."""
@@ -267,22 +272,22 @@ class Task:
         mine = [c for c in self.channels if c.card is card]
         if self.kind == "ai" and model.ai is not None:
             ai = model.ai
-            alone = ai.max_single_Hz
+            alone, lowest = ai.max_single_Hz, ai.min_Hz or SLOWEST_Hz
             if len(mine) == 1:
-                return alone, ai.min_Hz, alone
+                return alone, lowest, alone
             shared = ai.max_multi_Hz if ai.simultaneous else ai.max_multi_Hz / len(mine)
-            return shared, ai.min_Hz, alone
+            return shared, lowest, alone
         if self.kind == "ao" and model.ao is not None:
-            return model.ao.max_Hz, 0.0, model.ao.max_Hz
+            return model.ao.max_Hz, SLOWEST_Hz, model.ao.max_Hz
         if self.kind in ("di", "do"):
             ports = {card.port_of(line) for c in mine
                      if isinstance(c, DigitalLines) for line in c.lines}  # fmt: skip
             highest = min(model.ports[p].max_Hz for p in ports)
-            return highest, 0.0, highest
+            return highest, SLOWEST_Hz, highest
         counters = model.counters
         if counters is None or not counters.buffered:
             return 0.0, 0.0, 0.0
-        return counters.timebase_Hz / 4.0, 0.0, counters.timebase_Hz / 4.0
+        return counters.timebase_Hz / 4.0, SLOWEST_Hz, counters.timebase_Hz / 4.0
 
     def resources(self) -> list[tuple[Card, str]]:
         """What the task reserves: its channels, and the timing engine where a clock drives it."""

@@ -93,12 +93,13 @@ class BoardResistanceTable(Table):
     `tolerance` is how far, relative to the described resistance, a sound wire and chain may be off
     together: beyond it `current_untrue` trips, unless the range is given here. `lead_Ohm` is in
     series with every wire. `u_relative` is the relative standard uncertainty of shunt, amplifier
-    and divider together.
+    and divider together, `noise_counts` the noise of the converter.
     """
 
     lead_Ohm: NotNegative = 0.0
     tolerance: Annotated[float, Field(ge=0.02, le=0.5)] = 0.1  # assumed
     u_relative: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02  # assumed: parts of 1 %
+    noise_counts: Annotated[NotNegative, Field(le=50.0)] = 0.5  # assumed
     min_Ohm: NotNegative | None = None
     max_Ohm: Positive | None = None
 

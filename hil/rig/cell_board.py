@@ -98,7 +98,7 @@ def _resistances(inputs: DeviceInputs, limits: dict[str, int]) -> Resistances | 
     if not measures(limits):
         return None
     table = inputs.table.resistance
-    chain = Chain.of(limits, table.lead_Ohm, table.u_relative)
+    chain = Chain.of(limits, table.lead_Ohm, table.u_relative, table.noise_counts)
     ranges = inputs.config.resistance_limits_Ohm(inputs.name)
     return Resistances(
         inputs.name, inputs.table.cells, chain, ranges, inputs.backend != "bench",

@@ -341,7 +341,7 @@ class Rig:
         return merged(troubles)
 
     def _card_troubles(self, name: str, bits: int) -> dict[str, list[str]]:
-        """A card's fault bits as text, such as `daq: force_at_rail (9.99 V)`."""
+        """A card's fault bits as text, such as `daq: force_frozen (0.12 V)`."""
         troubles: dict[str, list[str]] = {}
         for i, flag in enumerate(self._card_flags[name]):
             if not bits >> i & 1:
@@ -359,9 +359,13 @@ class Rig:
                 troubles.setdefault(fault, []).append(text)
                 continue
             raw = next((r for r in self._raw_at if flag.startswith(f"{r}_")), "")
-            volts = f" ({self._values[self._raw_at[raw]]:.4g} V)" if raw else ""
-            end = ", an end of the input's range" if flag.endswith("_at_rail") else ""
-            troubles.setdefault("channel_untrue", []).append(f"{name}: {flag}{volts}{end}")
+            volts = f"{self._values[self._raw_at[raw]]:.4g} V" if raw else ""
+            if flag.endswith("_at_rail"):  # of a period with one such sample this is the mean
+                end = f"a sample at an end of the input's range; their mean {volts}"
+                text = f"{flag} ({end})"
+            else:
+                text = f"{flag} ({volts})" if volts else flag
+            troubles.setdefault("channel_untrue", []).append(f"{name}: {text}")
         return troubles
 
     def tare(self, channel: str, newtons: float) -> None:

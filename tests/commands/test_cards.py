@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import tomllib
 from datetime import date
@@ -208,6 +209,22 @@ def test_a_channel_that_goes_to_its_rail_trips_and_is_named(configs, tmp_path, m
     run = hil.open_run(path)
     assert not run.cells_commanded.values[100:].any()
     assert not run.valid_bits.values[100] & 1
+
+
+def test_the_last_samples_of_a_period_at_the_rail_are_not_said_to_be_their_mean(
+    configs, tmp_path, monkeypatch, capsys
+):
+    """12 V at an input of 10 V for the last two of ten samples: 2 V was named as the rail."""
+
+    def step(system):
+        late_s = system.now_s + 0.00085
+        system.feed("Dev1/ai0", lambda t_s: np.where(np.asarray(t_s) > late_s, 12.0, 0.0))
+
+    Faulty(monkeypatch, 0.1, step)
+    words = ["--backend", "daq=emulated", "--out", str(tmp_path / "run.h5"), "--duration", "0.3"]
+    assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 3
+    mean = re.search(r"at an end of the input's range; their mean (\S+) V", capsys.readouterr().out)
+    assert float(mean[1]) == pytest.approx(2.0, abs=0.05)
 
 
 def test_a_dead_estop_loop_trips_within_the_tick(configs, tmp_path, monkeypatch):

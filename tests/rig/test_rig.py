@@ -356,7 +356,14 @@ def card_rig():
     [
         (0, {}),
         (1, {"estop_open": ["the e-stop loop that card reads is open"]}),
-        (4, {"channel_untrue": ["card: f_at_rail (9.99 V), an end of the input's range"]}),
+        (
+            4,
+            {
+                "channel_untrue": [
+                    "card: f_at_rail (a sample at an end of the input's range; their mean 9.99 V)"
+                ]
+            },
+        ),
         (8, {"channel_untrue": ["card: g_frozen"]}),
         (
             16,
@@ -373,7 +380,7 @@ def card_rig():
             {
                 "estop_open": ["the e-stop loop that card reads is open"],
                 "channel_untrue": [
-                    "card: f_at_rail (9.99 V), an end of the input's range",
+                    "card: f_at_rail (a sample at an end of the input's range; their mean 9.99 V)",
                     "card: g_frozen",
                 ],
                 "gate_stuck": ["card: m1 reads back another level than commanded"],

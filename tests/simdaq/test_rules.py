@@ -50,9 +50,14 @@ def pause_on_demand(task):
     task.start()
 
 
-def changes_of_foreign_lines(task):
+def changes_of(task, line):
     task.di_channels.add_di_chan("Dev1/port0/line0:3")
-    task.timing.cfg_change_detection_timing("Dev1/port0/line7", "", CONTINUOUS)
+    task.timing.cfg_change_detection_timing(line, "", CONTINUOUS)
+    task.start()
+
+
+def rate(task, rate_Hz):
+    inputs(task, rate_Hz=rate_Hz)
     task.start()
 
 
@@ -110,7 +115,11 @@ class Rule(NamedTuple):
 RULES = (
     Rule("reference and pause trigger in one task", -200628, pause_and_reference),
     Rule("a pause trigger on demand", -200906, pause_on_demand),
-    Rule("change detection on lines that are not in the task", -200926, changes_of_foreign_lines),
+    Rule("change detection on lines that are not in the task", -200926,
+         lambda t: changes_of(t, "Dev1/port0/line7"), lambda t: changes_of(t, "Dev1/port0/line3")),
+    Rule("change detection without a line", -200751, lambda t: changes_of(t, "")),
+    Rule("a sample clock below 100 kHz / 2^32 (23.3 uHz, X Series)", -200331,
+         lambda t: rate(t, 23.2e-6), lambda t: rate(t, 0.001)),
     Rule("Every N Samples on demand", -200848, lambda t: every_n(t, 10, rate_Hz=None)),
     Rule("a buffer set to no multiple of Every N", -200877, lambda t: every_n(t, 300),
          lambda t: every_n(t, 250)),

@@ -2,11 +2,11 @@
 
     R = (N_V / N_I) (V_full / I_full) - R_lead
 
-    u(R)^2 = (R + R_lead)^2 ((u_N / N_I)^2 + (u_N / N_V)^2 + u_cal^2),    u_N = 1 / sqrt(12)
+    u(R)^2 = (R + R_lead)^2 ((u_N / N_I)^2 + (u_N / N_V)^2 + u_cal^2),    u_N^2 = 1 / 12 + s^2
 
-u_N is the converter's resolution, a uniform distribution one count wide; u_cal the relative
-standard uncertainty of shunt, amplifier and divider together (GUM, JCGM 100:2008, 4.3.7 and 5.1).
-The converter's reference cancels.
+u_N is of the converter's resolution, a uniform distribution one count wide, and its noise s; u_cal
+the relative standard uncertainty of shunt, amplifier and divider together (GUM, JCGM 100:2008,
+4.3.7 and 5.1). The converter's reference cancels.
 
 A reading whose current or voltage is at the end of the scale, or too small, is not a value: NaN.
 It still bounds the resistance, from below if no current flows and from above if the sensor is
@@ -44,17 +44,26 @@ class Chain:
     ohm_per_ratio : V_full / I_full
     lead_Ohm : of what is in series with the wire: shunt, switch, leads
     u_relative : u_cal
+    noise_counts : s
     """
 
     ohm_per_ratio: float
     lead_Ohm: float
     u_relative: float
+    noise_counts: float = 0.0
 
     @classmethod
-    def of(cls, limits: Mapping[str, int], lead_Ohm: float, u_relative: float) -> "Chain":
+    def of(
+        cls, limits: Mapping[str, int], lead_Ohm: float, u_relative: float,
+        noise_counts: float = 0.0,
+    ) -> "Chain":  # fmt: skip
         """From a board's table of limits."""
         ratio = limits["supply_full_scale_mV"] / limits["current_full_scale_mA"]
-        return cls(ratio, lead_Ohm, u_relative)
+        return cls(ratio, lead_Ohm, u_relative, noise_counts)
+
+    @property
+    def _u_counts(self) -> float:
+        return math.hypot(RESOLUTION, self.noise_counts)
 
     def ohms(self, current_counts: int, supply_counts: int) -> tuple[float, float]:
         """Value and standard uncertainty; NaN if the counts give none."""
@@ -62,7 +71,7 @@ class Chain:
             return math.nan, math.nan
         whole = self.ohm_per_ratio * supply_counts / current_counts
         return whole - self.lead_Ohm, whole * math.hypot(
-            RESOLUTION / current_counts, RESOLUTION / supply_counts, self.u_relative
+            self._u_counts / current_counts, self._u_counts / supply_counts, self.u_relative
         )
 
     def bounds_Ohm(self, current_counts: int, supply_counts: int) -> tuple[float, float]:
@@ -79,7 +88,7 @@ class Chain:
             FULL_COUNTS * 1e3 * current_A / limits["current_full_scale_mA"],
             FULL_COUNTS * 1e3 * supply_V / limits["supply_full_scale_mV"],
         )
-        return math.hypot(*(RESOLUTION / n for n in counts))
+        return math.hypot(*(self._u_counts / n for n in counts))
 
 
 class Resistances:

@@ -36,6 +36,7 @@ from hil.runs.recording import Output
 
 NO_TIME_S = 1e-9  # no fault is injected: the run itself exceeds a limit
 AFTER_S = 0.2  # simulated time of the plant after the run
+SAID_BEFORE = {"config_mismatch": "limits", "device_failed": "held by another"}  # a run
 COLUMNS = ["row", "who", "fault", "tripped", "gates off after", "until due", "bound", "all off",
            "recording whole"]  # fmt: skip
 ALIGNED = ["---"] * 4 + ["---:"] * 3 + ["---"] * 2
@@ -151,7 +152,7 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
             tripped, board_faults, said = [], [], ended
             whole = not path.is_file() or not faults_of(path)
     if s.where == "connect":
-        noticed = ("limits" if s.row == "config_mismatch" else s.row) in ended
+        noticed = SAID_BEFORE.get(s.row, s.row) in ended
     elif s.kind == "recorder_killed":
         noticed = "recorder" in ended
     else:

@@ -202,7 +202,7 @@ def simulated(
     duty, hold_s, duration_s = drive
     board = {
         "limits": {"current_full_scale_mA": chain.full_scale_mA},
-        "resistance": {"u_relative": chain.u_relative},
+        "resistance": {"u_relative": chain.u_relative, "noise_counts": 0.0},
         "sim": {"noise_counts": chain.noise_counts},
     }
     config = hil.load(

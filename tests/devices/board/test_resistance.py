@@ -48,6 +48,17 @@ def test_a_simulated_converter_has_the_noise_that_its_table_says(configs):
     assert np.mean(R_Ohm) == pytest.approx(12.6, rel=4 * expected / np.sqrt(len(R_Ohm)))
 
 
+def test_the_noise_of_a_converter_is_in_the_uncertainty_of_a_resistance():
+    """A hundred thousand noisy readings of one wire, rounded: 95 % within 1.96 u."""
+    rng = np.random.default_rng(5)
+    currents, supplies = (np.rint(n + 3.0 * rng.standard_normal(100_000)).astype(int)
+                          for n in (410.3, 700.6))  # fmt: skip
+    chain = Chain.of(LIMITS, 0.2, 0.0, noise_counts=3.0)
+    told, u = np.array([chain.ohms(*n) for n in zip(currents, supplies, strict=True)]).T
+    true = chain.ohm_per_ratio * 700.6 / 410.3 - 0.2
+    assert np.mean(np.abs(told - true) < 1.96 * u) == pytest.approx(0.95, abs=0.003)
+
+
 @pytest.mark.parametrize("counts", [(1023, 800), (600, 1023), (0, 800), (7, 800), (600, 0), (0, 0)])
 def test_counts_at_an_end_of_the_scale_are_no_value(counts):
     assert all(math.isnan(x) for x in CHAIN.ohms(*counts))
