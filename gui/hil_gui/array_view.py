@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, degrees, hypot
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ REACH = 0.3
 """Largest drawn displacement, as a fraction of the distance between layers."""
 BESIDE_PX = 19.0
 """Distance between cells that join the same two masses, px."""
+MARGIN_PX, SPRING_PX = 34.0, 44.0
+"""Beside an end: to the edge, and what its bias spring takes more."""
 DETAILED_MAX = 60
 """An array with more cells is drawn with plain lines."""
 
@@ -120,9 +123,9 @@ class ArrayView(QWidget):
 
     def places(self, picture: ArrayPicture, area: QRectF) -> NDArray[np.float64]:
         """Positions of the masses in px, (M, 2), with displacements magnified by `scale` (px/m)."""
-        margin = 34.0
-        width, height = area.width() - 2 * margin, area.height() - 2 * 16.0
-        x = area.left() + margin + width * picture.x
+        left, right = (MARGIN_PX + SPRING_PX * sprung for sprung in picture.sprung)
+        width, height = area.width() - left - right, area.height() - 2 * 16.0
+        x = area.left() + left + width * picture.x
         off = picture.y - 0.5
         most = float(np.abs(off).max())
         y = area.top() + 16.0 + height * (0.5 + off * (0.34 / most if most > 0.0 else 1.0))
@@ -161,7 +164,8 @@ class ArrayView(QWidget):
     def _paint_array(self, painter: QPainter, picture: ArrayPicture, area: QRectF) -> None:
         theme, at = self._theme, self.places(picture, area)
         detailed = len(picture.left) <= DETAILED_MAX
-        for n, (a, b) in enumerate(self.attachments(picture, at, area)):
+        joints = self.attachments(picture, at, area)
+        for n, (a, b) in enumerate(joints):
             painter.setPen(QPen(QColor(theme.muted), 1.3))
             for end, mass in ((a, picture.left[n]), (b, picture.right[n])):
                 if mass not in (0, len(at) - 1):
@@ -173,7 +177,9 @@ class ArrayView(QWidget):
         radius = 6.0 if detailed else 3.0
         for m, (x, y) in enumerate(at):
             if m in (0, last):
-                self._paint_end(painter, x, y, area, picture, m == 0)
+                side, place = (picture.left, 0) if m == 0 else (picture.right, 1)
+                ys = [joint[place][1] for n, joint in enumerate(joints) if side[n] == m]
+                self._paint_end(painter, x, [y, *ys], area, picture, m == 0)
             else:
                 painter.drawEllipse(QPointF(x, y), radius, radius)
         painter.setPen(QColor(theme.muted))
@@ -186,17 +192,38 @@ class ArrayView(QWidget):
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, name)
 
     def _paint_end(
-        self, painter: QPainter, x: float, y: float, area: QRectF, picture: ArrayPicture, left: bool
+        self,
+        painter: QPainter,
+        x: float,
+        ys: Sequence[float],
+        area: QRectF,
+        picture: ArrayPicture,
+        left: bool,
     ) -> None:
-        """Draw a wall at a fixed end, a block at a free end."""
+        """Draw a wall at a fixed end; at a free end a block that its cells touch, its spring."""
         theme = self._theme
-        held = not picture.moves[0 if left else -1]
-        if not held:
-            painter.setBrush(QColor(theme.line))
-            painter.drawRect(QRectF(x - 9, y - 14, 18, 28))
-            painter.setBrush(QColor(theme.surface))
+        if not picture.moves[0 if left else -1]:
+            self._paint_wall(painter, x, area.top() + 10, area.bottom() - 20, left)
             return
-        top, bottom = area.top() + 10, area.bottom() - 20
+        low, high = min(ys) - 14.0, max(ys) + 14.0
+        if picture.sprung[0 if left else 1]:
+            middle, out = 0.5 * (low + high), -1.0 if left else 1.0
+            wall = x + out * (9.0 + SPRING_PX)
+            painter.save()
+            painter.setPen(QPen(QColor(theme.muted), 1.3))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.translate(min(x + 9.0 * out, wall), middle)
+            painter.drawPath(_spring(0.0, SPRING_PX))
+            painter.restore()
+            self._paint_wall(painter, wall, middle - 22.0, middle + 22.0, left)
+        painter.setBrush(QColor(theme.line))
+        painter.drawRect(QRectF(x - 9, low, 18, high - low))
+        painter.setBrush(QColor(theme.surface))
+
+    def _paint_wall(
+        self, painter: QPainter, x: float, top: float, bottom: float, left: bool
+    ) -> None:
+        theme = self._theme
         painter.setPen(QPen(QColor(theme.text), 2.0))
         painter.drawLine(QPointF(x, top), QPointF(x, bottom))
         painter.setPen(QPen(QColor(theme.muted), 1.0))

@@ -19,18 +19,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hil_gui.data import FOXGLOVE_PORT, ConfigError, load_settings, rig_limits
+from hil_gui.data import FOXGLOVE_PORT, ConfigError, load_settings, rig_limits, row_keys
 from hil_gui.fields import (
     LARGEST,
     NumberField,
     field_for,
     mark,
-    text_of,
     toml_text,
     unit_of,
     words_of,
 )
 from hil_gui.plain import Label, tip
+from hil_gui.rows_field import RowsField, columns_of
 from hil_gui.theme import SPACE
 
 SECTIONS = {
@@ -64,6 +64,7 @@ class Control(QWidget):
         self.sha256 = ""
         self.is_locked = False
         self._filed: dict[str, Any] = {}
+        self._filed_texts: dict[str, str] = {}
         self.fields: dict[str, QWidget] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
@@ -199,7 +200,7 @@ class Control(QWidget):
         while self.form.count():
             item = self.form.takeAt(0)
             _discard(item)
-        self.fields, self._filed = {}, {}
+        self.fields, self._filed, self._filed_texts = {}, {}, {}
         for section, title in SECTIONS.items():
             table = settings.get(section)
             if not table:
@@ -209,15 +210,36 @@ class Control(QWidget):
             form = _form()
             for path, value in _leaves(section, table):
                 high = limits.get(path.removeprefix("guard."), LARGEST)
-                field = field_for(path, value, high=high)
+                field = self._field(path, value, table, high)
                 field.setAccessibleName(path)
+                is_first = field not in self.fields.values()
                 self.fields[path], self._filed[path] = field, value
+                self._filed_texts[path] = text_of(field, value, path)
                 mark(field, False, self._tip(path, high))
+                if not is_first:  # a further column of the same rows
+                    continue
                 field.valueChanged.connect(self._edited)
                 if isinstance(field, NumberField):
                     field.editingFinished.connect(lambda p=path: self._finished(p))
-                form.addRow(_word(words_of(path)), field)
+                if isinstance(field, RowsField):
+                    form.addRow(field)
+                else:
+                    form.addRow(_word(words_of(path)), field)
             self.form.addLayout(form)
+
+    def _field(self, path: str, value: Any, table: Mapping[str, Any], high: float) -> QWidget:
+        """Entry field of a key; rows share one."""
+        above, _, key = path.rpartition(".")
+        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+            return RowsField(row_keys(self.path, path), value, path, is_list_of_tables=True)
+        columns = columns_of(table) if above.count(".") == 0 else {}
+        if key in columns:
+            known = (self.fields.get(f"{above}.{other}") for other in columns)
+            rows = [dict(zip(columns, row, strict=True))
+                    for row in zip(*(table[k] for k in columns), strict=True)]  # fmt: skip
+            found = next((field for field in known if field is not None), None)
+            return found or RowsField(columns, rows, above, is_list_of_tables=False)
+        return field_for(path, value, high=high)
 
     @staticmethod
     def _tip(path: str, high: float) -> str:
@@ -239,9 +261,8 @@ class Control(QWidget):
         """Keys whose fields differ from the file, with the field values as TOML."""
         changed = {}
         for path, field in self.fields.items():
-            filed = self._filed[path]
-            text = text_of(field, filed)
-            if text != toml_text(filed):
+            text = text_of(field, self._filed[path], path)
+            if text != self._filed_texts[path]:
                 changed[path] = text
         return changed
 
@@ -275,6 +296,15 @@ class Control(QWidget):
             field.setEnabled(gain or not locked)
         for widget in (self.open_button, self.simulate, self.bench, self.foxglove, self.port):
             widget.setEnabled(not locked)
+
+
+def text_of(field: QWidget, like: Any, path: str) -> str:
+    """Value of a key's field as TOML; an integer stays an integer."""
+    if isinstance(field, RowsField):
+        return field.text(path)
+    if isinstance(field, NumberField):
+        return str(round(field.value())) if isinstance(like, int) else repr(field.value())
+    return toml_text(field.text()) if isinstance(like, str) else field.text()
 
 
 def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

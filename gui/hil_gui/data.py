@@ -10,7 +10,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -407,6 +407,45 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> tuple[dict[str, Any], 
 
     config = load(path, [f"{key}={value}" for key, value in sets.items()])
     return tomllib.loads(config.to_toml()), config.sha256
+
+
+class Question(NamedTuple):
+    """A question of `hil new rig`; `is_open` where an answer need not be one of the choices."""
+
+    key: str
+    text: str
+    default: str
+    choices: tuple[str, ...]
+    is_open: bool
+
+
+def questions() -> list[Question]:
+    """What `hil new rig` asks."""
+    from hil.procedures.new_rig import Answers, choices, default
+    from hil.procedures.questions import QUESTIONS
+
+    return [
+        Question(key, text, default(key), choices(key), Answers.model_fields[key].annotation is str)
+        for key, text in QUESTIONS.items()
+    ]
+
+
+def sketch(answers: Mapping[str, str]) -> list[str]:
+    """The array of these answers as text; ConfigError says what is missing."""
+    from hil.procedures import new_rig
+
+    return new_rig.sketch(new_rig.asked(answers, None, str))
+
+
+def row_keys(path: Path, key: str) -> dict[str, bool]:
+    """Keys that a row of a list of tables may have; whether each is a list of names."""
+    from hil.experiment.load import load
+
+    value: Any = load(path).tables
+    for part in key.split("."):
+        value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+    fields = type(value[0]).model_fields
+    return {name: "list" in str(info) for name, info in fields.items()}
 
 
 def preview(path: Path, settings: Mapping[str, Any]) -> About:

@@ -123,13 +123,6 @@ def field_for(key: str, value: Any, *, high: float = LARGEST) -> QWidget:
     return TextField(value if isinstance(value, str) else toml_text(value))
 
 
-def text_of(field: QWidget, like: Any) -> str:
-    """Value of a field as TOML; an integer stays an integer."""
-    if isinstance(field, NumberField):
-        return str(round(field.value())) if isinstance(like, int) else repr(field.value())
-    return toml_text(field.text()) if isinstance(like, str) else field.text()
-
-
 def mark(field: QWidget, bad: bool, tip: str) -> None:
     """Show whether a field's value is invalid."""
     field.setToolTip(tip)

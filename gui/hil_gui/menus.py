@@ -15,6 +15,8 @@ class Commands(Protocol):
 
     def choose(self) -> None: ...
 
+    def new_rig(self) -> None: ...
+
     def open(self, path: Path) -> bool: ...
 
     def close(self) -> bool: ...
@@ -47,6 +49,7 @@ def build(
     """Fill the menu bar; returns the menu of recent files."""
     bar = parts.menu_bar
     file = bar.addMenu("&File")
+    file.addAction(_action(window, "&New rig …", "Ctrl+R", commands.new_rig))
     file.addAction(_action(window, "&Open …", "Ctrl+O", commands.choose))
     recent_menu = file.addMenu("Open &recent")
     fill_recent(recent_menu, parts.session.recent, commands.open)

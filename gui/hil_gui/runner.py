@@ -82,6 +82,11 @@ def recording_path(experiment: Path, folder: Path) -> Path:
     return folder / f"{experiment.resolve().parent.name}-{experiment.stem}-{stamp}.h5"
 
 
+def option_words(answers: Mapping[str, str]) -> list[str]:
+    """Options of a command, by key."""
+    return [word for k, v in answers.items() for word in (f"--{k.replace('_', '-')}", v)]
+
+
 def run_words(
     experiment: Path,
     out: Path,

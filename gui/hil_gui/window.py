@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from hil_gui import layout, menus, theme
 from hil_gui.data import ConfigError, DeviceError, File, Live, run_of
 from hil_gui.feed import Feed
+from hil_gui.new_rig import NewRig
 from hil_gui.parts import Parts
 from hil_gui.plain import tip
 from hil_gui.run_data import BAND, About, RunData
@@ -121,6 +122,12 @@ class Window(QMainWindow):
         )
         if name:
             self.open(Path(name))
+
+    def new_rig(self) -> None:
+        """Ask what is on a bench, and write a rig of it."""
+        dialog = NewRig(self, Path(self.session.folder()))
+        dialog.made.connect(self.open)
+        dialog.open()
 
     def open(self, path: Path) -> bool:
         """Open an experiment or a recording; returns whether it succeeded.

@@ -7,28 +7,11 @@ import sys
 from hil.commands.parser import ANSWER_NO, DONE, Group, need_serial, path_of, print_json, show
 from hil.errors import ConfigError
 from hil.platform.terminal import say
+from hil.procedures.questions import QUESTIONS
 
 BRING_UP = "bring-up"
 NOT_OF_BRING_UP = ("from_rig", "image", "programmer", "boot_loader", "fuses", "yes", "modules")
 OF_BRING_UP = ("by", "meter", "board", "load", "supply", "undo", "rehearse", "fault")
-
-# As `hil.procedures.new_rig.Answers` has them.
-ANSWERS = {
-    "wire": "the wire by name, such as flexinol_150_LT, or one of your wires.toml",
-    "cells": "number of cells that switch (default: 1)",
-    "wires_per_cell": "wires of one cell (default: 1)",
-    "length_m": "length of a wire, m (default: 0.1)",
-    "joined": "parallel (the default), series, antagonists, or a topology such as '-:2 | &3:-1'",
-    "against": "fixed (the default), spring or weight",
-    "mass_kg": "mass of the weight, or of the slide at the spring",
-    "spring_N_per_m": "stiffness of the spring",
-    "switches": "board, arduino, card (lines of an NI card) or device (your own)",
-    "measures": "an NI product such as USB-6009, labjack-T7, futek, phidget or indicator",
-    "capacity_N": "capacity of the force transducer, N (default: 10)",
-    "cut": "what cuts the power at a trip: supply (that hil commands), card, labjack or none",
-    "supply_V": "voltage of the cells' supply (default: chosen)",
-    "supply_current_max_A": "current limit of the supply, or its fuse, A (default: chosen)",
-}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +29,7 @@ def add_to(group: Group) -> None:
     c.add_argument("what", choices=("rig",))
     c.path("folder", "DIR", "folder of the rig, such as configs/mine")
     c.path("--answers", "FILE.toml", "take the answers from this file; options replace them")
-    for key, about in ANSWERS.items():
+    for key, about in QUESTIONS.items():
         c.value(f"--{key.replace('_', '-')}", "VALUE", about)
 
     c = group.add(devices, "list boards, cards, supplies and instruments", "hil devices --identify")
@@ -129,7 +112,7 @@ def add_to(group: Group) -> None:
 def new(args: argparse.Namespace) -> int:
     from hil.procedures.new_rig import asked, make
 
-    given = {key: text for key in ANSWERS if (text := getattr(args, key)) is not None}
+    given = {key: text for key in QUESTIONS if (text := getattr(args, key)) is not None}
     if not given and args.answers is None:
         say(f"{args.folder}: what is on the bench? Enter takes the value in [ ].", file=sys.stderr)
     try:

@@ -22,6 +22,7 @@ class ArrayPicture:
     x, y : (M,) arrays, positions of the masses at rest; layers from left (0) to right (1)
     moves : tuple of str
         For every mass, the model output that is its displacement in m; '' if it is fixed.
+    sprung : whether each end has a bias spring to the frame; one of several arrays draws it
     cells : (N,) array, indices of the cells in the columns `cells_*`
     dead, broken : frozenset of int
         Cells of this array, from 0, that produce no force, and that are mechanically broken.
@@ -34,6 +35,7 @@ class ArrayPicture:
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     moves: tuple[str, ...]
+    sprung: tuple[bool, bool]
     cells: NDArray[np.int64]
     dead: frozenset[int]
     broken: frozenset[int]

@@ -1,24 +1,26 @@
-"""Wires by name: what their maker prints of them (`wires.toml`, and a user's own)."""
+"""Wires and actuators by name, as printed (`wires.toml`, and a user's own)."""
 
 import tomllib
 from functools import cache
 from math import pi
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 import pydantic
 from pydantic import Field
 
 from hil.config.files import read_toml
-from hil.config.table import Celsius, OhmPerMetre, Positive, Table
+from hil.config.table import Celsius, NotNegative, OhmPerMetre, Positive, Table
 from hil.config.values import TomlTable
 from hil.errors import ConfigError, one_line, remedy
 from hil.mechanics.sma.convection import morgan_W_per_m2_K
 from hil.mechanics.sma.wire import SmaWire
 
+T = TypeVar("T", bound=Table)
 SHIPPED = Path(__file__).with_name("wires.toml")
 OWN = Path("wires.toml")
+ACTUATORS = "actuators"
 AIR_C, HOT_C = 25.0, 100.0  # the convection is evaluated at their mean
 AUSTENITE_SHARE = SmaWire.austenite_Ohm_per_m / SmaWire.martensite_Ohm_per_m  # assumed
 
@@ -61,6 +63,30 @@ class Wire(Table):
         return morgan_W_per_m2_K(self.diameter_m, HOT_C, AIR_C)
 
 
+class Actuator(Table):
+    """A bought actuator that is a cell, as [model.arrays.NAME.cell] has it; its wire is not known.
+
+    `pull_N` is its force at rest between fixed ends, before its series spring stretches.
+    """
+
+    source: str
+    pull_N: Positive
+    mass_kg: Positive
+    k_pe_N_per_m: NotNegative
+    k_se_N_per_m: Positive
+    k_ae_N_per_m: Positive
+    b_N_s_per_m: Positive
+
+
+def actuators(own: Path = OWN) -> dict[str, Actuator]:
+    """Every actuator by name, the user's after those that are shipped; ConfigError as `wires`."""
+    shipped_tables = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
+    found = _checked(shipped_tables[ACTUATORS], SHIPPED.name, Actuator)
+    if own.is_file():
+        found |= _checked(read_toml(own).get(ACTUATORS, {}), str(own), Actuator)
+    return found
+
+
 def wires(own: Path = OWN) -> dict[str, Wire]:
     """Every wire by name: those that are shipped, then those of the user's file if there is one.
 
@@ -72,9 +98,9 @@ def wires(own: Path = OWN) -> dict[str, Wire]:
     return shipped() | (_of(read_toml(own), str(own)) if own.is_file() else {})
 
 
-def wire(name: str, own: Path = OWN) -> Wire:
-    """The wire of this name; ConfigError names the nearest one."""
-    known = wires(own)
+def wire(name: str, own: Path = OWN) -> Wire | Actuator:
+    """The wire or actuator of this name; ConfigError names the nearest one."""
+    known = wires(own) | actuators(own)
     if name not in known:
         near = remedy(name, known)
         raise ConfigError(f"wire = '{one_line(name)}': unknown{near}, or add it to {own}")
@@ -120,19 +146,26 @@ def _alloys() -> TomlTable:
 
 def _of(tables: TomlTable, where: str) -> dict[str, Wire]:
     alloys = _alloys() | tables.pop("alloys", {})
+    tables.pop(ACTUATORS, None)
+    for name, table in tables.items():
+        alloy = table.get("alloy", "") if isinstance(table, dict) else ""
+        if alloy and alloy not in alloys:
+            raise ConfigError(
+                one_line(f"{where}: {name}: alloy = '{alloy}'{remedy(alloy, alloys)}")
+            )
+        if alloy:
+            tables[name] = {**alloys[alloy], **table}
+    return _checked(tables, where, Wire)
+
+
+def _checked(tables: TomlTable, where: str, kind: type[T]) -> dict[str, T]:
+    """Each table as one of this kind."""
     found = {}
     for name, table in tables.items():
         try:
-            if not isinstance(table, dict):
-                raise TypeError("give a table")
-            alloy = table.get("alloy", "")
-            if alloy and alloy not in alloys:
-                raise ValueError(f"alloy = '{alloy}'{remedy(alloy, alloys)}")
-            found[name] = Wire.model_validate({**alloys.get(alloy, {}), **table})
+            found[name] = kind.model_validate(table)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"]))
-            raise ConfigError(one_line(f"{where}: {name}.{key}: {first['msg']}")) from None
-        except (TypeError, ValueError) as error:
-            raise ConfigError(one_line(f"{where}: {name}: {error}")) from None
+            key = ".".join([name, *map(str, first["loc"])])
+            raise ConfigError(one_line(f"{where}: {key}: {first['msg']}")) from None
     return found

@@ -6,6 +6,7 @@ austenite, so that a weight is lifted over the wire's whole stroke).
 
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
@@ -17,6 +18,7 @@ import jinja2
 import numpy as np
 import pydantic
 from pydantic import Field
+from pydantic_core import PydanticUndefined
 
 from hil.bundled_configs import root
 from hil.config.files import read_toml
@@ -27,17 +29,18 @@ from hil.errors import ConfigError, one_line, remedy, writing
 from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import check_rig, interchangeable, load, load_rig
 from hil.experiment.loaded import Experiment, LoadedRig
-from hil.experiment.wire_catalogue import Wire, wire
+from hil.experiment.wire_catalogue import Actuator, Wire, actuators, wire, wires
 from hil.mechanics.sma.limits import NoTableError
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.platform.whole_files import write_whole
+from hil.procedures.questions import QUESTIONS
 from hil.runs.calibration_status import statuses_of
 from hil.runs.simulate import simulate
 from hil.systems.array.drawing import drawing
 from hil.systems.array.model.fingerprint import FingerprintError, parse
 
 MODULUS_Pa, STROKE = 17.8e9, 0.043  # assumed: module; of Flexinol at 100 MPa (docs/wires.md)
-BIAS_Pa, SPRING_Pa = 69e6, 65e6  # the maker's bias; what a spring adds over the stroke (assumed)
+BIAS_Pa, SPRING_Pa, PULL_Pa = 69e6, 65e6, 172e6  # the maker's; a spring's over the stroke (assumed)
 SOFTNESSES = (1.0, 0.6, 0.3)
 FRAME_SHARE = 2.0  # assumed: stiffness of clamps and frame, over that of a cell's wires
 BOARD_MAX_A = 1e-3 * protocol.LIMITS["current_max_mA"].highest
@@ -51,64 +54,46 @@ USB_PERIOD_s, FAST_PERIOD_s = 0.01, 0.001
 FULL_SCALES_mA = (500, 1000, 2000, 5000)
 COMMENT_AT = 34
 LABJACKS, CELLS_MAX = ("T4", "T7", "T8"), 12
+JOINED = ("parallel", "series", "antagonists")
 INSTRUMENTS = {
     "futek": "futek", "phidget": "phidget_bridge", "indicator": "serial_indicator",
 }  # fmt: skip
+MEASURES = ("USB-6009", "USB-6211", "PCIe-6321", *(f"labjack-{m}" for m in LABJACKS), *INSTRUMENTS)
 FIXED = {"support": "fixed", "mass_kg": 0.0, "spring_N_per_m": 0.0}
 TEMPLATES = Path(__file__).parent / "templates"
 RECORD = "calibration/futek_9N.toml"
 
 
 class Answers(Table):
-    """What is on the bench. The text of a key is its question."""
+    """What is on the bench; `hil.procedures.questions` has the question of each key."""
 
-    wire: Annotated[str, Field(description="the wire by name, such as flexinol_150_LT")]
-    cells: Annotated[int, Field(ge=1, le=CELLS_MAX, description="number of cells that switch")] = 1
-    wires_per_cell: Annotated[int, Field(ge=1, le=20, description="wires of one cell")] = 1
-    length_m: Annotated[float, Field(ge=0.005, le=5.0, description="length of a wire, m")] = 0.1
-    joined: Annotated[
-        str,
-        Field(description="parallel, series, antagonists, or a topology such as '-:2 | &3:1 | "
-              "&1:-1'"),
-    ] = "parallel"  # fmt: skip
-    against: Annotated[
-        Literal["fixed", "spring", "weight"], Field(description="what the wires pull on")
-    ] = "fixed"
-    mass_kg: Annotated[
-        NotNegative | None, Field(description="mass of the weight, or of the slide at the spring")
-    ] = None
-    spring_N_per_m: Annotated[
-        Positive | None,
-        Field(
-            description="stiffness of the spring, or of that in series with the wires of each cell"
-        ),
-    ] = None
-    switches: Annotated[
-        Literal["board", "arduino", "card", "device"],
-        Field(description="what switches the cells: hil's board, an Arduino, lines of an NI card, "
-              "a device of your own"),
-    ]  # fmt: skip
-    measures: Annotated[
-        str,
-        Field(description="what measures force: an NI card by product (USB-6009), labjack-T4, "
-              "-T7 or -T8, futek, phidget, indicator"),
-    ]  # fmt: skip
-    capacity_N: Annotated[Positive, Field(description="capacity of the force transducer, N")] = 10.0
-    cut: Annotated[
-        Literal["supply", "card", "labjack", "none"],
-        Field(description="what cuts the cells' power at a trip: a supply that hil commands, a "
-              "relay at a line of the NI card or of the LabJack, nothing"),
-    ]  # fmt: skip
-    supply_V: Annotated[
-        Positive | None, Field(description="voltage of the cells' supply (empty: hil chooses)")
-    ] = None
-    supply_current_max_A: Annotated[
-        Positive | None,
-        Field(description="current limit of that supply, or its fuse, A (empty: hil chooses)"),
-    ] = None
+    wire: str
+    cells: Annotated[int, Field(ge=1, le=CELLS_MAX)] = 1
+    wires_per_cell: Annotated[int, Field(ge=1, le=20)] = 1
+    length_m: Annotated[float, Field(ge=0.005, le=5.0)] = 0.1
+    joined: str = JOINED[0]
+    against: Literal["fixed", "spring", "weight"] = "fixed"
+    mass_kg: NotNegative | None = None
+    spring_N_per_m: Positive | None = None
+    switches: Literal["board", "arduino", "card", "device"]
+    measures: str
+    capacity_N: Annotated[float, Field(ge=0.01, le=1e5)] = 10.0
+    cut: Literal["supply", "card", "labjack", "none"]
+    supply_V: Positive | None = None
+    supply_current_max_A: Positive | None = None
 
 
-REQUIRED = [name for name, info in Answers.model_fields.items() if info.is_required()]
+def choices(key: str) -> tuple[str, ...]:
+    """The words of an answer: all where it has no others, else those that are usual."""
+    kind = Answers.model_fields[key].annotation
+    usual = {"wire": (*wires(), *actuators()), "joined": JOINED, "measures": MEASURES}
+    return get_args(kind) if get_origin(kind) is Literal else usual.get(key, ())
+
+
+def default(key: str) -> str:
+    """What an empty answer means; empty where one must be given, or hil chooses."""
+    value = Answers.model_fields[key].get_default()
+    return "" if value is None or value is PydanticUndefined else str(value)
 
 
 @dataclass(frozen=True)
@@ -166,13 +151,10 @@ def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]
     for key, text in given.items():
         table[key] = _typed(key, text)
     if file is None and not given:
-        for key, info in Answers.model_fields.items():
-            default = "" if info.is_required() else info.default
-            hint = f" [{default}]" if default not in ("", None) else ""
-            choices = _choices(key)
-            said = f" ({', '.join(choices)})" if choices else ""
-            text = ask(f"{key}: {info.description}{said}{hint}: ").strip()
-            if text or info.is_required():
+        for key, question in QUESTIONS.items():
+            hint = f" [{default(key)}]" if default(key) else ""
+            text = ask(f"{key}: {question}{hint}: ").strip()
+            if text or Answers.model_fields[key].is_required():
                 table[key] = _typed(key, text)
                 _validated({**_PLACEHOLDERS, key: table[key]}, where)
     return _validated(table, where)
@@ -181,12 +163,6 @@ def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]
 _PLACEHOLDERS: dict[str, Any] = {
     "wire": "flexinol_100_HT", "switches": "board", "measures": "USB-6009", "cut": "none"
 }  # fmt: skip
-
-
-def _choices(key: str) -> tuple[str, ...]:
-    """The words of a key that has nothing else."""
-    kind = Answers.model_fields[key].annotation
-    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def _typed(key: str, text: str) -> object:
@@ -208,13 +184,11 @@ def _validated(table: dict[str, Any], where: str) -> Answers:
         for detail in error.errors(include_url=False):
             key = ".".join(map(str, detail["loc"][:1]))
             if detail["type"] == "missing":
-                asks = Answers.model_fields[key].description
-                choices = _choices(key)
-                text = f"missing: {asks}{': choose ' + ', '.join(choices) if choices else ''}"
+                text = f"missing: {QUESTIONS[key]}"
             elif detail["type"] == "extra_forbidden":
                 text = f"unknown{remedy(key, Answers.model_fields)}"
             elif detail["type"] == "literal_error":
-                text = f"'{detail['input']}'{remedy(str(detail['input']), _choices(key))}"
+                text = f"'{detail['input']}'{remedy(str(detail['input']), choices(key))}"
             else:
                 said = detail["msg"].replace("Input should", "must")
                 text = f"{detail['input']!r}: {said[0].lower() + said[1:]}"
@@ -231,13 +205,13 @@ def make(folder: Path, answers: Answers) -> Made:
     ConfigError
         The folder has such files, a part is missing, or no limits protect these wires.
     """
-    of = wire(answers.wire)
-    bench = _Bench(answers, of)
+    bench = _Bench(answers, wire(answers.wire))
     bench.refuse_what_is_missing()
     rig, first = folder / "rig.toml", folder / "first_cell.toml"
     for file in (rig, first):
         if file.exists():
             raise ConfigError(f"{file}: exists already: choose another folder")
+    new_folders = [one for one in (folder, *folder.parents) if not one.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [rig, first]
@@ -248,18 +222,28 @@ def make(folder: Path, answers: Answers) -> Made:
             _write_rig(rig, bench)
             write_whole(first, _rendered("first_cell.toml.j2", bench.facts).encode())
             checked = check_rig(rig)
-            experiment = load(first)
+            ran = _simulated(load(first))
         except BaseException:
             for file in files:
                 file.unlink(missing_ok=True)
+            for one in new_folders:
+                with suppress(OSError):
+                    one.rmdir()
             raise
     wires = [*board_limits.as_text(checked.protections), *loop_limits.as_text(
         checked.loop_protections)]  # fmt: skip
     text = rig.read_text(encoding="utf-8")
     return Made(
         tuple(files), bench.drawing, [f"{rig}: a valid rig", *(f"  {line}" for line in wires)],
-        _simulated(experiment), [*bench.open(text), *_still(checked)],
+        ran, [*bench.open(text), *_still(checked)],
     )  # fmt: skip
+
+
+def sketch(answers: Answers) -> list[str]:
+    """The array as text, before anything is written; ConfigError names what is missing."""
+    bench = _Bench(answers, wire(answers.wire))
+    bench.refuse_what_is_missing()
+    return bench.drawing
 
 
 def _write_rig(rig: Path, bench: "_Bench") -> None:
@@ -267,8 +251,12 @@ def _write_rig(rig: Path, bench: "_Bench") -> None:
 
     Where the spring in series with fixed cells is open, a softer one is tried too: stress makes a
     wire contract at a higher temperature. The best voltage is the highest at which a cell may be
-    held on for ever, else that with the longest time.
+    held on for ever, else that with the longest time. Of an actuator nobody knows the wire: its
+    board has the limits that it is sold with.
     """
+    if bench.actuator:
+        write_whole(rig, bench.text().encode())
+        return
     why = ""
     for n_on, soft in product(bench.numbers_on(), bench.softnesses()):
         bench.n_on, bench.soft = n_on, soft
@@ -330,9 +318,10 @@ def _limits(rig: LoadedRig) -> tuple[str, float]:
 class _Bench:
     """The figures of a rig that follow from the answers."""
 
-    def __init__(self, answers: Answers, of: Wire) -> None:
+    def __init__(self, answers: Answers, of: Wire | Actuator) -> None:
         self.answers, self.of = answers, of
-        self.full_scale_mA, self.n_on, self.soft = 0, answers.cells, 1.0
+        self.actuator = of if isinstance(of, Actuator) else None
+        self.full_scale_mA, self.n_on, self.soft = 0, 1 if self.actuator else answers.cells, 1.0
         self.card = _card(answers.measures)
         self.labjack = _labjack(answers.measures)
         n, joined = answers.cells, answers.joined
@@ -377,11 +366,30 @@ class _Bench:
     def wires_N_per_m(self) -> float:
         """Stiffness of the wires of a cell."""
         a = self.answers
+        if isinstance(self.of, Actuator):
+            return self.of.k_ae_N_per_m
         return MODULUS_Pa * self.of.area_m2 * a.wires_per_cell / a.length_m
+
+    @property
+    def stroke_m(self) -> float:
+        """What a cell contracts without load."""
+        if isinstance(self.of, Actuator):
+            return self.of.pull_N / self.of.k_ae_N_per_m
+        return STROKE * self.answers.length_m
+
+    def _at_N(self, stress_Pa: float) -> float:
+        """Force of one wire at this stress; of an actuator the share of Flexinol's pull force."""
+        if isinstance(self.of, Actuator):
+            return stress_Pa / PULL_Pa * self.of.pull_N
+        return stress_Pa * self.of.area_m2
 
     def choose(self, share: float) -> None:
         """Take this share of the maker's current, in cold wires."""
         a, of = self.answers, self.of
+        if isinstance(of, Actuator):
+            self.supply_V, self.per_cell_A = a.supply_V or 0.0, 0.0
+            self.supply_A = a.supply_current_max_A or 0.0
+            return
         n = a.wires_per_cell
         own_V = of.martensite_Ohm_per_m * a.length_m * n * of.current_A
         self.supply_V = a.supply_V or float(f"{share * own_V:.3g}")
@@ -413,7 +421,9 @@ class _Bench:
     def refuse_what_is_missing(self) -> None:
         """Refuse a bench that cannot be safe: one sentence, the part and what it costs."""
         a = self.answers
-        missing = ""
+        missing = self._missing_of_an_actuator() if self.actuator else ""
+        if missing:
+            raise ConfigError(missing)
         if a.cut == "labjack" and self.labjack is None:
             missing = (
                 "cut = 'labjack': no LabJack measures: measures = 'labjack-T7' (about 600 EUR)"
@@ -446,8 +456,11 @@ class _Bench:
                 "cut = 'none': a transistor that stays on is not noticed, and nothing could cut "
                 f"its power: add {part if self.labjack or self.card else ''}{have}"
             )
-        least_A = SUPPLY_SHARES[-1] * self.of.current_A
-        if not missing and a.switches in ("board", "arduino") and least_A > BOARD_MAX_A:
+        elif (
+            isinstance(self.of, Wire)
+            and a.switches in ("board", "arduino")
+            and SUPPLY_SHARES[-1] * self.of.current_A > BOARD_MAX_A
+        ):
             missing = (
                 f"wire = '{a.wire}': needs {self.of.current_A:g} A, and a board switches "
                 f"{BOARD_MAX_A:g} A of a cell: take a thinner wire, several to a cell in series "
@@ -455,6 +468,24 @@ class _Bench:
             )
         if missing:
             raise ConfigError(missing)
+
+    def _missing_of_an_actuator(self) -> str:
+        """What keeps an actuator from being safe, whose wire and current nobody states."""
+        a = self.answers
+        if a.switches != "board":
+            return (
+                f"switches = '{a.switches}': nobody states the wire of a {a.wire}, so that no heat "
+                "can be computed: take hil's board, which measures currents (its parts: "
+                "hil board bom RIG): switches = 'board'"
+            )
+        for key in {"wires_per_cell", "length_m"} & a.model_fields_set:
+            return f"{key}: a {a.wire} is a cell as it is sold: leave this out"
+        if a.cut == "supply" and not (a.supply_V and a.supply_current_max_A):
+            return (
+                f"supply_V, supply_current_max_A: missing: nobody states what a {a.wire} takes: "
+                "give both as you set them"
+            )
+        return ""
 
     def terminals(self) -> dict[str, Any]:
         """Lines of the card: the e-stop's, the relay's, those of the cells' gates, and back."""
@@ -477,11 +508,11 @@ class _Bench:
 
     @property
     def pretension_N(self) -> tuple[float, str]:
-        a, of = self.answers, self.of
+        a = self.answers
         if a.against == "weight":
             wires = self.n_parallel * a.wires_per_cell
             return self.mass_kg * G_m_per_s2 / wires, "the weight"
-        return BIAS_Pa * of.area_m2, "assumed: of each wire, the maker's bias of 69 MPa"
+        return self._at_N(BIAS_Pa), "assumed: of each wire, the maker's bias of 69 MPa"
 
     @property
     def mass_kg(self) -> float:
@@ -496,12 +527,14 @@ class _Bench:
     def k_se_N_per_m(self) -> tuple[float, str]:
         """What is in series with the wires of a cell; between fixed ends it bounds their force."""
         a, k_N_per_m = self.answers, self.wires_N_per_m
+        if isinstance(self.of, Actuator):
+            return self.of.k_se_N_per_m, ""
         if a.against != "fixed":
             return FRAME_SHARE * k_N_per_m, "assumed: clamps and frame"
         if a.spring_N_per_m is not None:
             return a.spring_N_per_m, "the spring in series with the wires of a cell"
-        more_N = (self.of.pull_N - BIAS_Pa * self.of.area_m2) * a.wires_per_cell
-        both_N_per_m = self.soft * more_N / (STROKE * a.length_m)
+        more_N = (self.of.pull_N - self._at_N(BIAS_Pa)) * a.wires_per_cell
+        both_N_per_m = self.soft * more_N / self.stroke_m
         about = (
             f"assumed: a spring in series with each cell, {self.soft:g} of the maker's pull force"
         )
@@ -510,9 +543,7 @@ class _Bench:
     @property
     def spring_N_per_m(self) -> float:
         a, wires = self.answers, self.n_parallel * self.answers.wires_per_cell
-        return a.spring_N_per_m or float(
-            f"{SPRING_Pa * self.of.area_m2 * wires / (STROKE * a.length_m):.2g}"
-        )
+        return a.spring_N_per_m or float(f"{self._at_N(SPRING_Pa) * wires / self.stroke_m:.2g}")
 
     @property
     def points(self) -> dict[str, dict[str, Any]]:
@@ -558,10 +589,11 @@ class _Bench:
             "title": f"{a.cells} cells of {answers_wire(a)}, {a.joined}, on {a.against}",
             "command": command(a), "drawing": self.drawing, "points": self.points,
             "arrays": self.arrays, "fingerprint": self.fingerprint, "cells": self.cells,
-            "force_on_N": float(f"{k_N_per_m * STROKE * a.length_m:.4g}"),
+            "force_on_N": float(f"{k_N_per_m * self.stroke_m:.4g}"),
             "k_ae_N_per_m": float(f"{k_N_per_m:.4g}"), "k_se_N_per_m": self.k_se_N_per_m[0],
             "k_se_about": self.k_se_N_per_m[1],
             "modulus_GPa": MODULUS_Pa / 1e9, "b_N_s_per_m": damping, "wire": of,
+            "actuator": self.actuator,
             "wire_name": a.wire, "length_m": a.length_m, "n_wires": a.wires_per_cell,
             "supply_V": self.supply_V, "supply_about": "" if a.supply_V else chosen,
             "pretension_N": pretension_N, "pretension_about": pretension_about,
@@ -577,7 +609,8 @@ class _Bench:
             "instrument": {"kind": INSTRUMENTS.get(a.measures)} if a.measures in INSTRUMENTS else 0,
             "record": str(root() / RECORD), "signal": self.signal,
             "force_channel": "\n".join(channel), "force_max_N": force_max_N,
-            "force_about": force_about, "cell_on_max_s": 5.0, "n_on": self.n_on,
+            "force_about": force_about, "cell_on_max_s": 2.0 if self.actuator else 5.0,
+            "n_on": self.n_on,
         }  # fmt: skip
 
     @property
@@ -594,13 +627,21 @@ class _Bench:
     def open(self, text: str) -> list[str]:
         """What the file assumes, each with the way to a value of one's own."""
         a = self.answers
-        of_wire = f"{a.wire}: length, resistance (four contacts), current: {self.of.source}"
+        measured = (
+            "springs, damper, force"
+            if self.actuator
+            else "length, resistance (four contacts), current"
+        )
+        of_wire = f"{a.wire}: {measured}: {self.of.source}"
         own = a.measures in ("futek", "indicator")
         force = "its own calibration" if own else "hil calibrate force_transducer"
         lines = [of_wire, f"force: the scale of your transducer: {force}"]
-        if a.supply_V is None and a.cut != "supply":
+        if self.actuator:
+            lines.append("its wire, and what the maker permits: [devices.board.wire]; until then "
+                         "guard.cell_on_max_s = 2, guard.cells_on_max = 1")  # fmt: skip
+        elif a.supply_V is None and a.cut != "supply":
             lines.append(f"the supply: set it to {self.supply_V:g} V and {self.supply_A:g} A")
-        if self.n_on < a.cells:
+        if self.n_on < a.cells and not self.actuator:
             lines.append(
                 f"guard.cells_on_max = {self.n_on}: with a supply for more, a short could burn a "
                 "wire before the board trips; cells in series, or longer wires, need less current"
@@ -670,6 +711,10 @@ def _simulated(experiment: Experiment) -> list[str]:
     force_N = np.asarray(run.force_measured_N)
     rise_N = float(np.nanmax(np.abs(force_N - force_N[0])))
     outcome = run.attrs["outcome"]
+    if outcome != "complete":
+        faults = np.asarray(run.event_text)[np.asarray(run.event_level) == "fault"]
+        why = faults[0] if len(faults) else outcome
+        raise ConfigError(one_line(f"{experiment.path}: one cell on for 1 s does not pass: {why}"))
     return [f"simulated: {outcome}: with one cell on for 1 s the force changes by {rise_N:.3g} N"]
 
 

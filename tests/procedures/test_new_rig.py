@@ -10,13 +10,16 @@ from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.experiment.load import check_rig, load
 from hil.experiment.wire_catalogue import shipped, usual_Ohm_per_m, wire
-from hil.procedures.new_rig import Answers, asked, make
+from hil.procedures.new_rig import Answers, asked, choices, make
+from hil.procedures.questions import QUESTIONS
 from hil.systems.array.drawing import drawing
 
 ISSUE = {
     "wire": "flexinol_100_HT", "cells": 4, "against": "spring", "switches": "arduino",
     "measures": "labjack-T7", "cut": "labjack",
 }  # fmt: skip
+MIGA = {"wire": "miga_nanomuscle_704", "cells": 2, "switches": "board", "cut": "none",
+        "measures": "USB-6009"}  # fmt: skip
 BENCHES = {
     "four wires on a spring, an Arduino, a LabJack and a plain supply": {},
     "a card whose lines switch": {"switches": "card", "measures": "PCIe-6321", "cut": "card",
@@ -28,6 +31,7 @@ BENCHES = {
     "a topology and FUTEK": {"measures": "futek", "cut": "supply", "against": "fixed", "cells": 3,
                              "joined": "-:2 | &3:1 | &1:-1"},
     "a device of one's own": {"switches": "device", "cells": 1, "against": "fixed"},
+    "Miga on a spring": MIGA | {"cells": 1},
 }  # fmt: skip
 
 
@@ -41,14 +45,17 @@ def options(answers):
 def test_a_described_bench_becomes_a_rig_whose_wires_are_protected(bench, tmp_path):
     made = make(tmp_path, Answers(**(ISSUE | BENCHES[bench])))
     rig = check_rig(tmp_path / "rig.toml")  # refuses limits that would not protect a wire
-    if rig.protections:
+    if "miga" in rig.path.read_text():  # whose wire nobody states
+        assert rig.tables.guard.cells_on_max == 1
+        assert "devices.board.wire" in rig.protection_doubts[0]
+    elif rig.protections:
         (board,) = rig.protections
         assert not board.unknown
         assert all(peak.protected for peak in board.peaks())
     else:
         (loop,) = rig.loop_protections
         assert set(loop.budgets) == set(loop.cells)
-    assert not [line for line in rig.protection_doubts if "wire" in line]
+    assert "miga" in bench.lower() or not [x for x in rig.protection_doubts if "wire" in x]
     assert made.ran[0].startswith("simulated: complete")
     assert load(tmp_path / "first_cell.toml").tables.controller.steps[1].t_s == 1.5
 
@@ -75,6 +82,10 @@ def test_the_limits_of_a_new_rig_are_those_that_hil_board_limits_prints(tmp_path
      ({"measures": "USB-6090"}, "measures = 'USB-6090': unknown: did you mean 'USB-6009'?"),
      ({"measures": "labjack-U3"}, "choose labjack-T4, labjack-T7, labjack-T8"),
      ({"wire": "flexinol_100_TH"}, "wire = 'flexinol_100_TH': unknown: did you mean"),
+     (MIGA | {"switches": "arduino"}, "switches = 'arduino': nobody states the wire of a miga_"),
+     (MIGA | {"length_m": 0.2}, "length_m: a miga_nanomuscle_704 is a cell as it is sold"),
+     (MIGA | {"cut": "supply"}, "supply_V, supply_current_max_A: missing: nobody states what a"),
+     ({"cells": 1, "capacity_N": 0.02}, "first_cell.toml: one cell on for 1 s does not pass: "),
      ({"supply_V": 12.0}, "no limits protect this wire and let it contract: ")],
 )  # fmt: skip
 def test_a_bench_that_cannot_be_safe_is_one_line_with_what_is_missing(change, line, tmp_path):
@@ -82,7 +93,28 @@ def test_a_bench_that_cannot_be_safe_is_one_line_with_what_is_missing(change, li
         make(tmp_path / "mine", Answers(**(ISSUE | change)))
     assert line in str(error.value)
     assert "\n" not in str(error.value)
-    assert not [*(tmp_path / "mine").glob("*")]
+    assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
+def test_one_that_is_interrupted_leaves_nothing(ends, tmp_path, monkeypatch):
+    def interrupted(experiment):
+        raise ends
+
+    monkeypatch.setattr("hil.procedures.new_rig.simulate", interrupted)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for folder in (tmp_path / "a/b", kept):
+        with pytest.raises(ends):
+            make(folder, Answers(**MIGA))
+    assert [*tmp_path.rglob("*")] == [kept]
+
+
+def test_every_answer_has_its_question_which_names_its_choices():
+    assert list(QUESTIONS) == list(Answers.model_fields)
+    for key, text in QUESTIONS.items():
+        if key in ("against", "switches", "cut"):
+            assert all(word in text for word in choices(key)), key
 
 
 def test_a_rig_that_is_refused_is_not_said_to_lack_limits(tmp_path):
@@ -122,8 +154,8 @@ def test_a_missing_answer_names_its_option_and_what_it_may_be():
         asked({"wire": "flexinol_100_HT"}, None, input)
     lines = str(error.value).splitlines()
     assert lines[0] == (
-        "hil new rig: --switches: missing: what switches the cells: hil's board, an Arduino, lines "
-        "of an NI card, a device of your own: choose board, arduino, card, device"
+        "hil new rig: --switches: missing: what switches the cells: board (hil's), arduino, card "
+        "(lines of an NI card) or device (your own)"
     )
     assert [line.split(": ")[1] for line in lines] == ["--switches", "--measures", "--cut"]
     with pytest.raises(ConfigError, match="--cells: 'four': must be"):

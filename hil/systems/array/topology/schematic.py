@@ -20,7 +20,7 @@ def still(settings: TomlTable) -> Figure:
 
 def _pictures(settings: TomlTable) -> tuple[ArrayPicture, ...]:
     model = settings["model"]
-    pictures, first = [], 0
+    pictures, first, drawn = [], 0, set[str]()
     for name, table in model.get("arrays", {}).items():
         topology = parse(table["fingerprint"])
         x, y = topology_picture.positions(topology)
@@ -28,6 +28,9 @@ def _pictures(settings: TomlTable) -> tuple[ArrayPicture, ...]:
         ends = (str(table["from"]), str(table["to"]))
         free = [model["points"][end]["support"] == "free" for end in ends]
         moves = [f"{end}.x_m" if is_free else "" for end, is_free in zip(ends, free, strict=True)]
+        sprung = [end not in drawn and model["points"][end].get("spring_N_per_m", 0.0) > 0.0
+                  for end in ends]  # fmt: skip
+        drawn.update(ends)
         pictures.append(
             ArrayPicture(
                 name=name,
@@ -37,6 +40,7 @@ def _pictures(settings: TomlTable) -> tuple[ArrayPicture, ...]:
                 x=(x - x[0]) / (x[-1] - x[0]),
                 y=y / topology_picture.HEIGHT,
                 moves=(moves[0], *inner, moves[1]),
+                sprung=(sprung[0], sprung[1]),
                 cells=first + np.arange(topology.n_cells),
                 dead=frozenset(n - 1 for n in table.get("dead_cells", ())),
                 broken=frozenset(n - 1 for n in table.get("broken_cells", ())),
