@@ -1,6 +1,7 @@
 """Bench workflow: open experiments, start and stop runs, send requests to the loop."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -8,14 +9,14 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from hil_gui.control import Control
-from hil_gui.data import DeviceError, File, ask_to_stop, is_alive, preview
+from hil_gui.data import DeviceError, File, ask_to_stop, is_alive, preview, rows_of
 from hil_gui.fields import LARGEST
 from hil_gui.header import Header
 from hil_gui.run_data import About, RunData
 from hil_gui.runner import Command, recording_path, run_words
 from hil_gui.session import Session
 
-TARE_S = 1.0
+TARE_S, LOOK_S = 1.0, 0.1
 BAD_INPUT, TRIPPED, INTERRUPTED = 2, 3, 130
 
 
@@ -127,7 +128,8 @@ class BenchDay(QObject):
         words = run_words(
             experiment, self._out, backend=backend, clock=clock, sets=sets, foxglove_port=port
         )
-        self.command = Command([*words, "--disarmed"] if doing == "run" else words)
+        words += ["--disarmed"] if doing == "run" else []
+        self.command = Command(words, attended=True)
         self._pid, self._doing = self.command.pid, doing
         self.control.lock(True)
         self.show_state()
@@ -142,10 +144,16 @@ class BenchDay(QObject):
         self._session.jobs.start("Self-test", self._self_test_progress(), self._self_test_done)
 
     def _self_test_progress(self):
-        """Yield an invented progress, approaching 1: `hil run` does not report its own."""
-        command, share = self.command, 0.0
+        """Yield the share of the rows that it has made, looking ten times a second."""
+        command, share, looked_s = self.command, 0.0, 0.0
+        settings = self.control.settings or {}
+        period_s = settings.get("loop", {}).get("period_s", 1.0)
+        n_rows = max(1.0, settings.get("experiment", {}).get("duration_s", 1.0) / period_s)
         while command.exit_code is None:
-            share += 0.0005 * (1.0 - share)
+            if perf_counter() - looked_s > LOOK_S:
+                looked_s, share = perf_counter(), min(1.0, rows_of(command.pid) / n_rows)
+                if share == 0.0 and command.latest_line:
+                    self._session.jobs.label.setText(f"Self-test: {command.latest_line}")
             yield share
 
     def _self_test_done(self, is_complete: bool) -> None:
@@ -503,11 +511,13 @@ class BenchDay(QObject):
         buttons = QMessageBox.StandardButton
         box = QMessageBox(parent)
         box.setWindowTitle("A run is in progress")
-        box.setText("The run continues without the window. Stop it?")
+        box.setText("Stop the run? It can go on without the window, and nobody would watch it.")
         box.setStandardButtons(buttons.Yes | buttons.No | buttons.Cancel)
         box.button(buttons.Yes).setText("Stop the run")
         box.button(buttons.No).setText("Leave it running")
         answer = box.exec()
         if answer == buttons.Yes:
             self.stop()
+        elif answer == buttons.No:
+            self.command.leave()
         return answer != buttons.Cancel

@@ -17,14 +17,22 @@ from numpy.typing import NDArray
 
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
-from hil.platform.processes import APART, PYTHON, ask_to_stop, be_nice, commands_with, is_alive
+from hil.platform.processes import (
+    APART,
+    LEAVE,
+    PYTHON,
+    ask_to_stop,
+    be_nice,
+    commands_with,
+    is_alive,
+)
 from hil.record.live import PORT as FOXGLOVE_PORT
 from hil_gui.run_data import About, Column, Note, Signal
 
 if TYPE_CHECKING:
     from hil.experiment.figure import Figure
 
-__all__ = ["APART", "FOXGLOVE_PORT", "PYTHON", "ConfigError", "DeviceError", "ask_to_stop",
+__all__ = ["APART", "FOXGLOVE_PORT", "LEAVE", "PYTHON", "ConfigError", "DeviceError", "ask_to_stop",
            "be_nice", "is_alive"]  # fmt: skip
 
 BLOCK = 8192
@@ -276,6 +284,15 @@ class Live:
         if self._requests is not None:
             self._requests.close()
             self._requests = None
+
+
+def rows_of(pid: int) -> int:
+    """Number of rows that a run in another process has made; 0 before it has begun."""
+    for number, path in taps.running():
+        if number == pid:
+            with contextlib.suppress(OSError, ValueError):
+                return taps.attach(path).ticks.written
+    return 0
 
 
 def run_of(recording: Path) -> int | None:

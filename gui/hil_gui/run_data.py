@@ -246,8 +246,8 @@ class RunData:
         Outcome as in the recording; `running` until it is known.
     n_lost : int
         Rows of a live run that were overwritten before the window read them.
-    has_begun : bool
-        Whether the run has been armed.
+    begun_s : float
+        When the run was armed, from which its time counts; NaN before.
     noise : float
         Half width of the 95 % band of the channel's noise alone; 0 if it is unknown.
     no_band : str
@@ -260,7 +260,7 @@ class RunData:
     faults: list[tuple[float, str]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     n_lost: int = 0
-    has_begun: bool = False
+    begun_s: float = float("nan")
     noise: float = 0.0
     no_band: str = ""
 
@@ -295,6 +295,17 @@ class RunData:
     def signal(self) -> Signal | None:
         """The main quantity, the first of `signals`; None if there is none."""
         return self.signals[0] if self.signals else None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the run has been armed."""
+        return self.begun_s == self.begun_s
+
+    def time_text(self, t_s: float) -> str:
+        """Time of the run, from its arming on; before it, that it waits."""
+        if not self.has(GUARD_STATE):
+            return f"{t_s:.1f} s"
+        return f"{t_s - self.begun_s:.1f} s" if t_s >= self.begun_s else "waits"
 
     def index(self, name: str) -> int:
         """Index of a column in `values`."""
@@ -335,7 +346,9 @@ class RunData:
         if self.has(GUARD_STATE) and not self.has_begun:
             states = self.about.guard_states
             armed = [number for number, word in states.items() if word in ("armed", "running")]
-            self.has_begun = bool(np.isin(rows[GUARD_STATE], armed).any())
+            begun = np.isin(rows[GUARD_STATE], armed)
+            if begun.any():
+                self.begun_s = float(t_s[np.argmax(begun)])
 
     def _note_faults(self, t_s: NDArray[np.float64], bits: NDArray[np.uint64]) -> None:
         if self._flags is None or int(bits[-1]) == self._seen_bits:

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hil_gui.data import APART, PYTHON, ask_to_stop
+from hil_gui.data import APART, LEAVE, PYTHON, ask_to_stop
 
 
 class Command:
     """A running `hil` command. Its output goes to files, so that it never blocks on a full pipe.
+
+    An attended run ends safely if this process dies; its options have `--attended`.
 
     Attributes
     ----------
@@ -23,13 +25,13 @@ class Command:
         Output of --json, available once `exit_code` is not None; empty if there is none.
     """
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], *, attended: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self._out, self._err = (Path(self._folder.name) / name for name in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
                 [*PYTHON, "-m", "hil", *words],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if attended else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 **APART,
@@ -43,6 +45,8 @@ class Command:
         """Exit code; None while the command runs."""
         code = self._process.poll()
         if code is not None and self._out.exists():
+            if self._process.stdin is not None:
+                self._process.stdin.close()
             self.error_text = _text(self._err)
             with contextlib.suppress(ValueError, TypeError):
                 self.result = dict(json.loads(_text(self._out)))
@@ -65,6 +69,13 @@ class Command:
         """Do what Ctrl-C does: the run switches the cells off and closes the recording."""
         if self.exit_code is None:
             ask_to_stop(self.pid)
+
+    def leave(self) -> None:
+        """Let an attended run go on when this process ends."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(LEAVE)
+                self._process.stdin.close()
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait until the command has ended; returns its exit code."""
@@ -99,7 +110,7 @@ def run_words(
 ) -> list[str]:
     """Arguments of `hil run`; with a port, it serves the run to Foxglove on this computer."""
     words = ["run", str(experiment), "--backend", backend, "--clock", clock, "--seed", str(seed)]
-    words += ["--out", str(out), "--json"]
+    words += ["--attended", "--out", str(out), "--json"]
     for key, value in sets.items():
         words += ["--set", f"{key}={value}"]
     if foxglove_port is not None:

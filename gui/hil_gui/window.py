@@ -339,7 +339,7 @@ class Window(QMainWindow):
             part.show_run(data, now_s)
         self.transport.refresh()
         self._show_band(data, now_s)
-        self.header.time.setText("" if data is None else f"{now_s:.1f} s")
+        self.header.time.setText("" if data is None else data.time_text(now_s))
         self.bench.show_state()
         if self.traces.cursors is not None and self.timeline.follows:
             self._show_cursors()

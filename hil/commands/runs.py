@@ -68,6 +68,10 @@ def add_to(group: Group) -> None:
     c.path("--junit", "FILE.xml", "write whether the run met its [[expect]], as JUnit does")
     c.flag("--strict", STRICT)
     c.flag("--disarmed", "keep all cells off until a window arms the run")
+    c.flag(
+        "--attended",
+        "end safely when standard input ends: when the program that started the run dies",
+    )
     c.flag("--gui", "show the run in the window, in real time")
     c.flag("--report", "then write its figure and page beside it, as hil report does")
     c.value(
@@ -153,6 +157,7 @@ def _add_page(command: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hil.experiment.load import load
+    from hil.platform.processes import stop_when_left
     from hil.platform.window import require_window
     from hil.record import summary
     from hil.record.progress import say_compiling
@@ -165,6 +170,8 @@ def run(args: argparse.Namespace) -> int:
         junit.check(args.junit)
     if args.gui:
         require_window()
+    if args.attended:
+        stop_when_left()
     sets = [*args.set]
     if args.duration is not None:
         sets.append(f"experiment.duration_s={args.duration!r}")
@@ -186,6 +193,7 @@ def run(args: argparse.Namespace) -> int:
         view = session.View(
             progress=not args.json,
             window=args.gui,
+            attended=args.attended,
             armed=not args.disarmed,
             foxglove=args.foxglove,
         )

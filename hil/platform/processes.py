@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import psutil
 # The interpreter for modules of hil. Without the working folder on its path: recordings may lie
 # there beside modules that would stand in for installed ones.
 PYTHON = (sys.executable, "-P")
+LEAVE = b"leave\n"
 NICE = 5  # of POSIX: 0 is ordinary, 19 the least
 # STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. OTHER_ENDS are
 # the other signals whose default is to end a process that could go on. APART are the options of
@@ -24,7 +26,8 @@ if sys.platform == "win32":
     STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
     OTHER_ENDS: tuple[int, ...] = ()
     APART = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    _STOP, _NICE = signal.CTRL_BREAK_EVENT, psutil.BELOW_NORMAL_PRIORITY_CLASS
+    _STOP = _LEFT = signal.CTRL_BREAK_EVENT
+    _NICE = psutil.BELOW_NORMAL_PRIORITY_CLASS
 
     def parent_watch(pid: int) -> Callable[[], bool]:
         """A function that returns whether the process that started this one still lives."""
@@ -48,7 +51,7 @@ else:
         sorted(signal.valid_signals() - {*STOP_SIGNALS} - _UNCAUGHT - _NO_ENDS - _DEFECTS)
     )
     APART = {"start_new_session": True}
-    _STOP, _NICE = signal.SIGINT, NICE
+    _STOP, _LEFT, _NICE = signal.SIGINT, signal.SIGTERM, NICE  # a shell may have SIGINT ignored
 
     def parent_watch(pid: int) -> Callable[[], bool]:
         """A function that returns whether the process that started this one still lives."""
@@ -130,6 +133,19 @@ def family(pid: int) -> list[psutil.Process]:
 def ask_to_stop(pid: int) -> None:
     """Send the process what Ctrl-C sends; on Windows, Ctrl-Break to one started with APART."""
     os.kill(pid, _STOP)
+
+
+def stop_when_left() -> None:
+    """End as by a signal when standard input ends, unless it has said LEAVE before."""
+
+    def wait() -> None:
+        said = b""
+        while more := os.read(0, 64):  # sys.stdin would hold its lock when the interpreter ends
+            said += more
+        if LEAVE not in said:
+            os.kill(os.getpid(), _LEFT)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def kill(pid: int) -> None:

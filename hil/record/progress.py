@@ -7,6 +7,7 @@ A separate process draws the bar of a run, so that it does not disturb the loop:
 import contextlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hil.loop import tap as taps
 from hil.platform.processes import APART, PYTHON
 
 QUIET_S = 2.0
+WAITING = ("off", "connected", "self_test", "ready")
 
 
 @contextlib.contextmanager
@@ -30,6 +32,21 @@ def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
     finally:
         bar.terminate()
         bar.wait()
+
+
+@contextlib.contextmanager
+def doing(what: str, wanted: bool, attended: bool) -> Iterator[None]:
+    """Print what a start is at: to a window at once, to a terminal if it takes QUIET_S."""
+    if attended:
+        print(what, file=sys.stderr, flush=True)
+    timer = threading.Timer(QUIET_S, lambda: print(what, file=sys.stderr, flush=True))
+    timer.daemon = True
+    if wanted and not attended and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextlib.contextmanager
@@ -105,8 +122,11 @@ def main() -> int:
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=n_ticks)
-        while not tap.closed and tap.ticks.written < n_ticks:
-            progress.update(task, completed=tap.ticks.written)
+        waited = 0  # rows before the run was armed
+        while not tap.closed and tap.ticks.written < waited + n_ticks:
+            if tap.state in WAITING:
+                waited = tap.ticks.written
+            progress.update(task, completed=tap.ticks.written - waited)
             time.sleep(0.1)
     return 0
 

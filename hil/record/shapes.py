@@ -38,7 +38,7 @@ _FLAGS = {"held": FLAG, "residual_white": FLAG}
 _CLOCK_NEEDS = ("offset_s", "drift_ppm", "drift_ppm_standard_error", "residual_rms_s")
 SUMMARY = Table({
     **dict.fromkeys(("outcome", "stopped_by", "error", "first_cause"), TEXT),
-    **dict.fromkeys(("rows", "rows_lost", "loop_s", "duration_s"), NUMBER),
+    **dict.fromkeys(("rows", "rows_lost", "loop_s", "duration_s", "waited_s"), NUMBER),
     "first_fault": TEXTS,
     "faults": TEXTS,
     "untold": TEXT,

@@ -14,6 +14,7 @@ from hil.loop.channels import signals_in
 from hil.loop.failed_cells import failed_cells, failure_lines
 from hil.loop.frame import units
 from hil.loop.lateness import LATE_SHARE, Counts
+from hil.loop.states import ENERGISED, NUMBERS
 from hil.record import metrics
 from hil.record.device_clocks import fit_clock
 from hil.record.layout import text_of
@@ -76,6 +77,7 @@ def summary_of_rows(
         for event in events
         if event["level"] == b"fault"
     ]
+    waited_s = float(t_s[began_at(ticks, n)]) if n else 0.0
     force: dict[str, object] = {}
     steps: list[dict[str, object]] = []
     for signal, measured, model, reference in signals:
@@ -87,7 +89,8 @@ def summary_of_rows(
         "rows": n,
         "first_cause": causes[0]["text"] if causes else "",
         "causes": causes,
-        "duration_s": float(t_s[-1]) if n else 0.0,
+        "duration_s": float(t_s[-1]) - waited_s if n else 0.0,
+        "waited_s": waited_s,
         "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
         "room": room,
         "untold": text_of(attributes_of(file).get("untold", "")),
@@ -103,6 +106,14 @@ def summary_of_rows(
         },
     }
     return dict(plain(summary))
+
+
+def began_at(ticks: h5py.Group, n: int) -> int:
+    """The row at which the run was armed; before it everything is off, and no time counts."""
+    if "guard_state" not in ticks:
+        return 0
+    armed = np.isin(ticks["guard_state"][:n], [NUMBERS[state] for state in ENERGISED])
+    return int(np.argmax(armed)) if armed.any() else max(n - 1, 0)
 
 
 def room_of(file: h5py.File, n: int) -> dict[str, object]:

@@ -150,7 +150,8 @@ class _Crate:
         for file, kind in zip(write_report(path, report), ("Figure", "Report"), strict=True):
             self.add(file, f"{where}{file.name}", f"{kind} of {title}", about=recording)
         operator = self._operator or attrs.get("operator") or "unknown"
-        ended = created + timedelta(seconds=summary.get("duration_s") or 0.0)
+        lasted_s = sum(summary.get(key) or 0.0 for key in ("waited_s", "duration_s"))
+        ended = created + timedelta(seconds=lasted_s)
         action = {
             "@type": "CreateAction",
             "name": f"Run of {title}",

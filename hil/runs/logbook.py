@@ -30,6 +30,7 @@ from hil.platform.whole_files import write_whole
 from hil.record.append_log import START, AppendLog, Entry, Place, parsed
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
+from hil.record.summary import began_at
 from hil.rig.instruments import boards_of
 
 SIMULATED = "simulated"
@@ -302,7 +303,7 @@ def _counted(file: h5py.File, wires: Mapping[str, Wire]) -> dict[str, object]:
             }
     return {
         "outcome": text_of(attributes_of(file).get("outcome", "")),
-        "duration_s": float(t_s[-1]) if n else 0.0,
+        "duration_s": float(t_s[-1] - t_s[began_at(ticks, n)]) if n else 0.0,
         "faults": names_of(bits),
         "cells": cells,
     }

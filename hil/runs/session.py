@@ -1,5 +1,6 @@
 """One run from configuration to recording; leaves the rig safe on every exit path."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,7 +16,7 @@ from hil.plugins import code as plugin_code
 from hil.record import live
 from hil.record.door import Address
 from hil.record.held import Replaced, held
-from hil.record.progress import show_progress
+from hil.record.progress import doing, show_progress
 from hil.record.sink import Sink, check_disk
 from hil.runs import expectations, recording
 from hil.runs import logbook as logbooks
@@ -38,6 +39,7 @@ class View:
     progress : draw a progress bar on the terminal
     label : label of the progress bar
     window : show the run live in a window
+    attended : started by a window: say every step of the start
     armed : start armed; else keep everything off until a window arms the run
     foxglove : serve the run live to Foxglove at this address
     """
@@ -45,6 +47,7 @@ class View:
     progress: bool = False
     label: str = "running"
     window: bool = False
+    attended: bool = False
     armed: bool = True
     foxglove: Address | None = None
 
@@ -88,7 +91,7 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
     for line in plan.status.warnings(on_bench=True) if plan.on_bench else ():
         say(f"warning: {line}", file=sys.stderr)
     path = output.path(config)
-    timed = _rehearsed(plan)
+    timed = _rehearsed(plan, view)
     pipeline = build(plan)
     expectations.check(config, pipeline.frame.columns)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
@@ -119,13 +122,14 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
     return result
 
 
-def _rehearsed(plan: Plan) -> list[str]:
+def _rehearsed(plan: Plan, view: View) -> list[str]:
     """Rehearse the run as far as it needs; returns what to note of its plug-in code."""
     config = plan.config
     timed = [*rehearse_plugins(config, plan.seed), *recording.trust_code(config, "hil run")]
     timed += time_foreign(config) if plan.clock == "real" else []
     if plan.on_bench:
-        rehearse(config, plan.seed)
+        with doing("rehearsing it on a simulated rig", view.progress, view.attended):
+            rehearse(config, plan.seed)
     return timed
 
 
@@ -134,7 +138,8 @@ def _prepared(plan: Plan, pipeline: Pipeline, sink: Sink, view: View, viewer: li
     try:
         recording.connect(sink, plan, pipeline)
         viewer.start(sink.tap.path, pipeline.frame.columns, plan.config.models[0].cell_names)
-        compile_tick(plan.config)
+        with doing("compiling, and trying the first ticks", view.progress, view.attended):
+            compile_tick(plan.config)
         context = pipeline.context(plan.new_clock(), sink, armed=view.armed)
         if plan.clock == "real":
             context = replace(context, lateness=LatenessCauses(sink.event, context.period_s))
@@ -154,7 +159,9 @@ def _recorded(
     stop = trial.context.inputs.stop
     with stop_on_signals(stop):
         try:
-            with trial:
+            with contextlib.ExitStack() as stack:
+                with doing("opening the devices", view.progress, view.attended):
+                    stack.enter_context(trial)
                 status = _with_strangers(plan, trial.context.rig)
                 is_open = True
                 sink.wait_ready()
@@ -163,7 +170,8 @@ def _recorded(
                 label = view.label if view.progress else ""
                 with show_progress(sink.tap.path, plan.config.n_ticks, label):
                     recording.note_start(trial.context, plan, status, timed)
-                    trial.self_test()
+                    with doing("self-test of the rig", view.progress, view.attended):
+                        trial.self_test()
                     trial.run()
             trial.look_back()
         except StopError:

@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from hil.loop.states import NUMBERS
 from hil.record import summary
 
 
@@ -133,3 +134,10 @@ def test_cells_that_are_on_from_the_first_tick_are_a_switching():
     y = 1.0 - np.exp(-t_s / 0.1)
     found = summary.responses(t_s, y, y, np.full(2000, np.nan), cells)
     assert [r["t_s"] for r in found] == [0.0, 1.0]
+
+
+def test_the_time_of_a_run_counts_from_the_row_in_which_it_was_armed():
+    states = [NUMBERS[name] for name in ("self_test", "ready", "ready", "armed", "running")]
+    assert summary.began_at({"guard_state": np.array(states)}, 5) == 3
+    assert summary.began_at({"guard_state": np.array(states)}, 3) == 2  # never armed: the last
+    assert summary.began_at({}, 5) == 0

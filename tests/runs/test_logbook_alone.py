@@ -12,6 +12,7 @@ from hil.loop import loop
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.guard import FAULTS
+from hil.loop.states import NUMBERS
 from hil.record import append_log, layout
 from hil.record.append_log import AppendLog
 from hil.runs import logbook
@@ -97,6 +98,7 @@ def recording(path, duty=None, supplies=(), n=6):
         Column("cells_reported", "1", "state", "", n_cells=2),
     ]  # fmt: skip
     values = {
+        "guard_state": np.full(6, NUMBERS["running"]),
         "t_s": np.arange(6) * 0.5, "fault_bits": np.array([0, 0, 0, 0, 1, 5]),
         "a.current_A": np.array(AMPS_A), "cells_reported": np.column_stack((ON_A, ON_B)),
     }  # fmt: skip
