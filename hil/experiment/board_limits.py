@@ -205,21 +205,17 @@ def protections(tables: RigTables, model: Model) -> list[Protection]:
     return boards
 
 
-def resistance_limits_Ohm(tables: RigTables, model: Model, name: str) -> list[tuple[float, float]]:
+def resistance_limits_Ohm(table: CellBoardTable, board: Protection) -> list[tuple[float, float]]:
     """The least and greatest resistance of every cell of a board."""
-    table = boards_of(tables.devices)[name]
-    (board,) = (one for one in protections(tables, model) if one.name == name)
     return board_resistance.limits_Ohm(table.cells, table.resistance, board.cells)
 
 
-def clamps_at_rest_C(tables: RigTables, model: Model, name: str) -> list[tuple[float, float]]:
+def clamps_at_rest_C(table: CellBoardTable, board: Protection) -> list[tuple[float, float]]:
     """What the clamp of every cell of a board may read before a run, between two temperatures.
 
     It is at most as warm as a run before has left it. Where the wire is not described nothing is
     known.
     """
-    table = boards_of(tables.devices)[name]
-    (board,) = (one for one in protections(tables, model) if one.name == name)
     known = {}
     for one in board.unnoticed():
         cell, (cold_C, warm_C) = one.cell, _air_C(one.cell, board.bench)
@@ -238,10 +234,12 @@ def _air_C(cell: CellWire, bench: Bench) -> tuple[float, float]:
     return min(bench.cold_C, air_C), max(bench.warm_C, air_C)
 
 
-def watched(tables: RigTables, model: Model, cell_names: Sequence[str]) -> list[WatchedWire]:
+def watched(
+    tables: RigTables, boards: Sequence[Protection], cell_names: Sequence[str]
+) -> list[WatchedWire]:
     """The cells of boards whose readings the loop compares with their described wires."""
     wires = []
-    for board in protections(tables, model):
+    for board in boards:
         table = boards_of(tables.devices)[board.name]
         resistance = table.resistance
         ranged = resistance.min_Ohm is not None or resistance.max_Ohm is not None

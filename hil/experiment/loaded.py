@@ -294,11 +294,14 @@ class Experiment(LoadedRig):
 
     def resistance_limits_Ohm(self, board: str) -> list[tuple[float, float]]:
         """The least and greatest resistance of every cell of a board."""
-        return board_limits.resistance_limits_Ohm(self.tables, self.models[0], board)
+        return board_limits.resistance_limits_Ohm(*self._board(board))
 
     def clamps_at_rest_C(self, board: str) -> list[tuple[float, float]]:
         """What the clamp of every cell of a board may read before a run."""
-        return board_limits.clamps_at_rest_C(self.tables, self.models[0], board)
+        return board_limits.clamps_at_rest_C(*self._board(board))
+
+    def _board(self, name: str) -> tuple[CellBoardTable, board_limits.Protection]:
+        return self.boards[name], next(one for one in self.protections if one.name == name)
 
     def cooling_s(self, device: str) -> float:
         """Time with all its cells off after which any wire of a device has cooled enough."""

@@ -16,6 +16,7 @@ from hil.loop.frame import units as units_of
 if TYPE_CHECKING:
     import xarray as xr
 
+SOURCES_MAX = 64  # channels and boards: bits of `valid_bits`
 DUTY, DUTY_REPORTED = "cells_duty", "cells_duty_reported"  # columns of a run that modulates
 
 

@@ -28,8 +28,8 @@ from hil.errors import DeviceError
 from hil.loop.states import NUMBERS
 from hil.platform import locks, shared_memory
 
-_MAGIC = b"hil-tap/4\0"
-_HEADER = 65536
+_MAGIC = b"hil-tap/5\0"
+_HEADER = 2**20  # of the columns of ten thousand cells
 
 EVENT = np.dtype(
     [("t_s", "<f8"), ("level", "S8"), ("source", "S32"), ("text", "S256")],

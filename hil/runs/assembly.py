@@ -207,7 +207,7 @@ def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
             guard.Envelope(o.min, o.max, o.rate_max_per_s, rest=min(max(0.0, o.min), o.max))
             for o in outputs_of(tables.devices).values()
         ],
-        wires=board_limits.watched(tables, model, layout.cell_names),
+        wires=board_limits.watched(tables, config.protections, layout.cell_names),
     )
 
 

@@ -4,6 +4,7 @@ import pytest
 
 import hil
 from hil.errors import ConfigError
+from hil.experiment import checks
 from rig_file import loosen
 
 
@@ -62,3 +63,8 @@ def test_tables_that_disagree_are_refused(rigs, rig, sets, said):
 )
 def test_tables_that_agree_are_taken(rigs, rig, sets):
     assert complaints(rigs, rig, *sets) == ""
+
+
+def test_more_sources_than_a_row_has_bits_are_refused(rigs, monkeypatch):
+    monkeypatch.setattr(checks, "SOURCES_MAX", 1)
+    assert "devices: 2 channels and boards: a rig may have 1" in complaints(rigs, "miga6")

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from hil.__main__ import main
+from hil.experiment import board_limits
 from hil.rig import rig
 from hil.systems.array import build, build_force
 from hil.systems.array import build_recruitment as recruitment
@@ -34,6 +35,7 @@ def made(monkeypatch):
     count(build, "CellArray")
     count(cell_array, "discretise")
     count(state_observer, "kalman_gain")
+    count(board_limits, "protections")
     count(recruitment, "broken_gains_N")
     count(recruitment, "predict")
     return counts
@@ -58,7 +60,7 @@ def test_a_run_builds_model_and_plant_once_and_what_follows_from_them(made, conf
     words = ["run", str(configs / "array14/optimal.toml"), "--duration", "0.05"]
     assert main([*words, "--out", str(tmp_path / "a.h5")]) == 0
     assert made["CellArray"] == 2  # the plant's cells have other values
-    once = {"kalman_gain": 1, "broken_gains_N": 1, "predict": 1}
+    once = {"kalman_gain": 1, "broken_gains_N": 1, "predict": 1, "protections": 1}
     assert {name: made[name] for name in once} == once
     assert made["discretise"] == 3  # model, plant, and the planner's response in finer steps
 

@@ -97,7 +97,7 @@ class NominalArray:
 
     def check_observer(self, table: ObserverTable) -> None:
         """ModelError if no stable observer exists."""
-        observer_gain(self.model.discrete(self.period_s), self.output, observer_noise(table))
+        observer_gain(self.model, self.period_s, self.output, observer_noise(table))
 
     def isolation(self, table: FailuresTable | None) -> Isolation | None:
         """Return the failure tests; None if the table is missing."""

@@ -32,7 +32,7 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.wire_load import STEPS_MAX, period_max_s, steps_per_period
 from hil.systems.array.tables_recruitment import GroupsTable
 
-RIG_ORDER_MAX = 2000
+RIG_ORDER_MAX = 4000
 
 
 def check_rig(tables: RigTables, model: CellArray) -> Faults:

@@ -11,16 +11,21 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hil.compiled import njit
+from hil.errors import ModelError
 from hil.mechanics.arrays import Array
-from hil.mechanics.discrete import Discrete, LinearStepper, advanced, corrected
-from hil.mechanics.kalman import kalman_gain
+from hil.mechanics.discrete import LinearStepper, advanced, corrected
+from hil.mechanics.kalman import kalman_gain, kalman_gain_shown
 from hil.mechanics.sma.wire import SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.array.model.activation import switched
+from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.system import NO_INPUTS, ArraySystem
+
+UNLIKE_ORDER_MAX = 2000
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,28 @@ class ObserverNoise:
 
 
 @lru_cache(maxsize=4)
-def observer_gain(discrete: Discrete, output: int, noise: ObserverNoise) -> NDArray[np.float64]:
+def observer_gain(
+    model: CellArray, period_s: float, output: int, noise: ObserverNoise
+) -> NDArray[np.float64]:
     """The Kalman gain, once a model; ModelError where no observer is stable."""
-    return kalman_gain(
-        discrete, output, noise.cell_force_N, noise.force_N, noise.disturbance_N_per_sqrt_s
-    )
+    noises = noise.cell_force_N, noise.force_N, noise.disturbance_N_per_sqrt_s
+    gain = None
+    if len(model.states) > EXACT_ORDER_MAX:
+        A, B, C, _ = model.sparse
+        rate_per_s = np.sqrt(abs(A).max())
+        size = np.array([1.0 if "_per_s" in name else rate_per_s for name in model.states])
+        to, back = sp.diags_array(size), sp.diags_array(1.0 / size)  # all states in m/s, and back
+        scaled = to @ A @ back, to @ B[:, : model.n_cells], (C[[output]] @ back).toarray().ravel()
+        gain = kalman_gain_shown(scaled, period_s, noises)
+    if gain is None and len(model.states) > UNLIKE_ORDER_MAX:
+        raise ModelError(
+            f"order {len(model.states)}: of cells or masses that differ an observer may have "
+            f"{UNLIKE_ORDER_MAX} states: give them one value"
+        )
+    if gain is None:
+        return kalman_gain(model.discrete(period_s), output, *noises)
+    gain[: len(size)] /= size
+    return gain
 
 
 class ArrayObserver:
@@ -58,7 +80,7 @@ class ArrayObserver:
     def __init__(self, system: ArraySystem, output: int, noise: ObserverNoise) -> None:
         self.twin = system
         self._output = output
-        self.gain = observer_gain(system.discrete(), output, noise)
+        self.gain = observer_gain(system.model, system.period_s, output, noise)
         self._stepper = system.stepper()
         n = len(self._stepper.x)
         self._gain = np.ascontiguousarray(self.gain[:n])

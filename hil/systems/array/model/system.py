@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hil.errors import ModelError
 from hil.mechanics.arrays import Indices
-from hil.mechanics.discrete import Discrete, LinearStepper
+from hil.mechanics.discrete import LinearStepper
 from hil.mechanics.system import Drive
 from hil.systems.array.model.activation import Activation, CellActivation
 from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
@@ -99,10 +99,6 @@ class ArraySystem:
             (linear.x, np.empty_like(linear.x), linear.y[outputs]),
             (self.moves, *self.u),
         )
-
-    def discrete(self) -> Discrete:
-        """Return the model discretised exactly, with its inputs."""
-        return self.model.discrete(self.period_s)
 
     def stepper(self) -> Stepper:
         """Return a new stepper of the linear part by steps, cold and in equilibrium."""

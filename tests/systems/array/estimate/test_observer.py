@@ -1,10 +1,16 @@
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hil
+from hil.errors import ModelError
 from hil.experiment.load import load
 from hil.mechanics.kalman import kalman_gain
 from hil.systems.array.build_force import force_signal
+from hil.systems.array.estimate import state_observer
+from hil.systems.array.estimate.state_observer import ObserverNoise, observer_gain
+from hil.systems.array.model import cells
+from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.system import ArraySystem
 
 
@@ -48,6 +54,47 @@ def test_with_a_disturbance_the_gain_is_that_of_the_model_with_one_more_state(co
     found = kalman_gain(d, output, q, r, wander)
     np.testing.assert_allclose(found, L, rtol=1e-5, atol=1e-7 * np.abs(L).max())
     assert len(kalman_gain(d, output, q, r)) == n
+
+
+def strands(n, length, mass_kg=0.01583):
+    """An array of n strands of so many cells, all alike."""
+    rows = [" ".join(f"&{1 << i:X}:1" for i in range(n))] * (length - 1)
+    miga = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0,
+            "b_N_s_per_m": 500.0}  # fmt: skip
+    text = " | ".join([f"-:{n}", *rows, f"&{(1 << n) - 1:X}:-1"])
+    return CellArray.from_fingerprint(text, cell=cells.miga(**miga), mass_kg=mass_kg)
+
+
+def spread_N(gain, discrete, output, q, r):
+    """Standard deviation of the estimate of an output, by the equation of Lyapunov."""
+    A, B, C = discrete.Ad, discrete.B0 + discrete.B1, discrete.C[output]
+    before = A @ (np.eye(len(A)) - np.outer(gain, C))
+    noise = q**2 * B @ B.T + r**2 * np.outer(A @ gain, A @ gain)
+    P = scipy.linalg.solve_discrete_lyapunov(before, noise)
+    left = np.eye(len(A)) - np.outer(gain, C)
+    after = left @ P @ left.T + r**2 * np.outer(gain, gain)
+    return np.sqrt(C @ after @ C)
+
+
+def test_of_alike_strands_the_gain_serves_as_well_as_that_of_all_their_states(monkeypatch):
+    model, q, r = strands(5, 4), 0.05, 0.002
+    discrete, output = model.discrete(1e-3), model.outputs.index("array.right_N")
+    whole = kalman_gain(discrete, output, q, r)
+    monkeypatch.setattr(state_observer, "EXACT_ORDER_MAX", 0)
+    monkeypatch.delattr(CellArray, "discrete")  # without the exponential of all states
+    found = observer_gain(model, 1e-3, output, ObserverNoise(q, r))
+    best_N = spread_N(whole, discrete, output, q, r)
+    assert spread_N(found, discrete, output, q, r) <= (1.0 + 1e-6) * best_N
+    assert spread_N(0.5 * found, discrete, output, q, r) > 1.001 * best_N
+
+
+def test_masses_that_are_not_alike_bound_the_states_of_an_observer(monkeypatch):
+    masses = np.random.default_rng(1).uniform(0.012, 0.02, 74)
+    model, noise = strands(72, 2, masses), ObserverNoise(0.05, 0.02, 0.02)
+    output = model.outputs.index("array.right_N")
+    monkeypatch.setattr(state_observer, "UNLIKE_ORDER_MAX", 200)
+    with pytest.raises(ModelError, match="differ an observer may have 200 states"):
+        observer_gain(model, 1e-3, output, noise)
 
 
 def test_the_observer_is_stable(configs):

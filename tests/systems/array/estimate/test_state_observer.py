@@ -18,7 +18,12 @@ def made(configs, experiment, noise=NOISE):
     config = load(configs / experiment)
     system = ArraySystem(config.model, config.activation(), config.tables.loop.period_s)
     output = config.model.outputs.index(force_signal(config.tables, config.model))
-    return config, ArrayObserver(system, output, noise), output, system.discrete()
+    return (
+        config,
+        ArrayObserver(system, output, noise),
+        output,
+        system.model.discrete(system.period_s),
+    )
 
 
 def readings(n_cells, n=400, missing=0.0):
