@@ -95,7 +95,7 @@ def kalman_gain_shown(
             along -= share @ V
         H[k + 1, k] = np.linalg.norm(along)
         if H[k + 1, k] <= ALIKE * size:
-            noise = np.linalg.qr(B.T @ V.T, mode="r").T  # of the covariance of V^T B u
+            noise = np.asarray(np.linalg.qr(B.T @ V.T, mode="r")).T  # of the covariance of V^T B u
             H = H[: k + 1, : k + 1]
             z = discretise(H.T, noise, (V @ row)[None], np.zeros((1, noise.shape[1])), period_s)
             gain = kalman_gain(z, 0, *noises)
