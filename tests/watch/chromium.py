@@ -84,6 +84,24 @@ class Tab:
             self._ask("Input.dispatchKeyEvent", type=kind, key=key, code=key,
                       windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])  # fmt: skip
 
+    def mouse(self, *places) -> None:
+        """Press at the first place, move over the others, release at the last, px."""
+        kinds = ["mousePressed", *["mouseMoved"] * (len(places) - 1), "mouseReleased"]
+        for kind, (x, y) in zip(kinds, [*places, places[-1]], strict=True):
+            self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def point(self, x, y) -> None:
+        """Move the pointer here."""
+        self._ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def media(self, kind) -> None:
+        """Show it as it would be printed ("print"), or as on a screen ("")."""
+        self._ask("Emulation.setEmulatedMedia", media=kind)
+
+    def printed(self) -> bytes:
+        """The page as PDF."""
+        return base64.b64decode(self._ask("Page.printToPDF", printBackground=True)["data"])
+
     def named(self):
         """Role and name of everything that a screen reader finds."""
         nodes = self._ask("Accessibility.getFullAXTree")["nodes"]
