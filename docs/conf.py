@@ -59,8 +59,8 @@ OUTSIDE = {  # files of the repository, and the pages that include them
 
 
 def _with_contents(app, docname, source):
-    """The front page is a plain list of links; the tree of contents is made from it."""
-    if docname != "index":
+    """Pages that are plain lists of links; the tree of contents is made from them."""
+    if docname not in ("index", "reference/generated/configuration"):
         return
     for caption, part in re.findall(r"^## (.+)\n((?:.|\n)*?)(?=^## |\Z)", source[0], re.M):
         linked = re.findall(r"^- \[.*?\]\(([\w./-]+)\.md\)", part, re.M)

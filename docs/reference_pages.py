@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,14 +31,13 @@ from hil.plugins.load import PluginTable
 from hil.runs.campaign.tables import CampaignTables
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPARISONS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
 
 
 def pages() -> dict[str, str]:
     """The generated pages, by their file in reference/generated/."""
     return {
         "command-line.md": command_line(),
-        "configuration.md": configuration(),
+        **configuration(),
         "campaign.md": campaign(),
         "licences.md": licences.page(),
         "python.md": python(),
@@ -81,8 +80,18 @@ def command_line() -> str:
 # Configuration
 
 
-def configuration() -> str:
-    """Every table that a rig or an experiment may have, from `hil.experiment.schema`."""
+PAGES = {
+    "model": ("The model and the simulated rig", ("model", "plant", "plant_card", "ambient")),
+    "devices": ("Devices", ("devices", "specimen")),
+    "loop": ("The loop, its limits and its observer", ("loop", "guard", "observer", "record")),
+    "run": ("An experiment and what it must meet", (
+        "experiment", "reference", "validation", "expect")),
+    "controller": ("Controllers", ("controller",)),
+}  # fmt: skip
+
+
+def configuration() -> dict[str, str]:
+    """Every table that a rig or an experiment may have, from `hil.experiment.schema`, by page."""
     lines = [
         "# Configuration",
         "",
@@ -91,9 +100,24 @@ def configuration() -> str:
         "limits that may only be tighter. TOML, SI units, the unit at the end of a key. An unknown",
         "key is an error, and a key without a default must be given.",
         "",
-        *_tables(RunTables),
+        "## Tables",
+        "",
     ]
-    return "\n".join(lines) + "\n"
+    places = list(_places("", RunTables))
+    assert {_top(p) for p in places} == {top for _, tops in PAGES.values() for top in tops}
+    pages = {}
+    for name, (title, tops) in PAGES.items():
+        file = f"configuration-{name}.md"
+        listed = ", ".join(f"`[{top}]`" for top in tops)
+        lines += [f"- [{title}]({file}): {listed}"]
+        of_page = [place for top in tops for place in places if _top(place) == top]
+        pages[file] = "\n".join([f"# {title}", "", *_tables(of_page)]) + "\n"
+    return {"configuration.md": "\n".join(lines) + "\n", **pages}
+
+
+def _top(place: "Place") -> str:
+    """The top-level table of a place."""
+    return re.split(r"[.\[]", place.path)[0]
 
 
 def campaign() -> str:
@@ -104,14 +128,14 @@ def campaign() -> str:
         "What a file of `hil campaign` may say, beside `[[trials]]` with a level of every factor.",
         "[Run a day of trials](../../how-to/bench-day.md) has an example.",
         "",
-        *_tables(CampaignTables),
+        *_tables(_places("", CampaignTables)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _tables(model: type[BaseModel]) -> list[str]:
+def _tables(places: Iterable["Place"]) -> list[str]:
     lines: list[str] = []
-    for place in _places("", model):
+    for place in places:
         depth = "###" if "." in place.path.replace(".<name>", "") else "##"
         lines += [f"{depth} `[{place.path}]`", ""]
         if place.path == "plant":
@@ -178,7 +202,7 @@ def _kind(table: type[BaseModel]) -> str:
         return table.__name__.removesuffix("Table")
     if issubclass(table, PluginTable):
         return '`"FILE.py:Class"`'
-    return _type(table.model_fields["kind"].annotation).replace("\\|", "or")
+    return _type(table.model_fields["kind"].annotation)
 
 
 def _described(table: type[BaseModel], *, alone: bool) -> list[str]:
@@ -229,58 +253,77 @@ def _unit(name: str) -> str:
 
 
 def _about(table: type[BaseModel], name: str, key: FieldInfo) -> str:
-    """The key's description, or the sentences of its table that name it."""
-    if key.description:
-        return key.description
+    """The key's description: its own, that of its table in docs/keys.toml, or that of its name."""
     name = key.alias or name
-    for cls in table.__mro__:
-        text = " ".join(inspect.cleandoc(cls.__dict__.get("__doc__") or "").split())
-        found = [
-            sentence
-            for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z`])", text)
-            if re.search(rf"`{name}[`\s=]", sentence)
-        ]
-        if found:
-            return " ".join(found).rstrip(":;").replace("|", "\\|")
-    return known_keys().get(name, "")
+    of_tables = (known_keys().get(cls.__name__, {}) for cls in table.__mro__)
+    said = next((known[name] for known in of_tables if name in known), known_keys().get(name, ""))
+    return (key.description or str(said)).replace("|", "\\|")
 
 
 @cache
-def known_keys() -> dict[str, str]:
-    """What keys mean whose tables say nothing, from docs/keys.toml."""
+def known_keys() -> dict[str, Any]:
+    """What keys mean, from docs/keys.toml: by name, or by table and name."""
     return tomllib.loads((ROOT / "docs" / "keys.toml").read_text(encoding="utf-8"))
 
 
-def _type(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
-    """A type in words, `number > 0`."""
+NAMES = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+
+
+def _type(annotation: Any, metadata: Sequence[Any] = (), *, many: bool = False) -> str:
+    """A type as one would say it: "numbers, each above 0"."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type(args[0], (*args[1:], *metadata))
+        return _type(args[0], (*args[1:], *metadata), many=many)
     if origin is Literal:
-        return " \\| ".join(f'`"{v}"`' if isinstance(v, str) else f"`{v}`" for v in args)
+        return _either([f'`"{v}"`' if isinstance(v, str) else f"`{v}`" for v in args])
     if origin in (Union, UnionType):
-        return " or ".join(_type(part) for part in args if part is not type(None))
+        parts = [_type(part, many=many) for part in args if part is not type(None)]
+        return _either(list(dict.fromkeys(parts))) + _limits(metadata, many)
     if origin is list:
-        words = f"list of {_type(args[0])}"
-    elif origin is dict:
-        words = f"table of {_type(args[1])}"
-    else:
-        names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
-        words = names.get(annotation, "value")
-    return words + _limits(metadata)
+        count = _bounds(metadata)
+        number = count.get("min_length", 0)
+        inner = _type(args[0], many=True)
+        fixed = number and number == count.get("max_length")
+        return f"{number:g} {inner}" if fixed else f"{'lists' if many else 'list'} of {inner}"
+    if origin is dict:
+        return f"{_type(args[1], many=True)}, by name"
+    words = NAMES.get(annotation, "any value")
+    plural = "s" if many and words in ("number", "whole number", "text", "any value") else ""
+    return words + plural + _limits(metadata, many)
 
 
-def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _bounds(metadata: Sequence[Any]) -> dict[str, float]:
+    """The limits of a type by the name that `annotated_types` gives them."""
     parts = [
         p for item in metadata for p in (item.metadata if isinstance(item, FieldInfo) else [item])
     ]
-    said = [
-        f"{sign} {getattr(part, key):g}"
-        for part in parts
-        for key, sign in COMPARISONS.items()
-        if isinstance(part, annotated_types.BaseMetadata) and hasattr(part, key)
-    ]
-    return " " + ", ".join(said) if said else ""
+    names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length")
+    return {
+        name: getattr(part, name) for part in parts for name in names
+        if isinstance(part, annotated_types.BaseMetadata) and hasattr(part, name)
+    }  # fmt: skip
+
+
+def _limits(metadata: Sequence[Any], many: bool) -> str:
+    """The range of a number in words."""
+    known = {name: _short(value) for name, value in _bounds(metadata).items()}
+    if "ge" in known and "le" in known:
+        said = [f"{known['ge']} to {known['le']}"]
+    else:
+        least = [f"above {known['gt']}"] if "gt" in known else []
+        least += [f"at least {known['ge']}"] if "ge" in known else []
+        said = [*least, *([f"at most {known['le']}"] if "le" in known else []),
+                *([f"below {known['lt']}"] if "lt" in known else [])]  # fmt: skip
+    said += [f"a multiple of {known['multiple_of']}"] if "multiple_of" in known else []
+    return (", each " if many and said else ", " if said else "") + ", ".join(said)
+
+
+def _short(value: float) -> str:
+    return re.sub(r"e([+-])0*(\d)", lambda m: f"e{m[1].strip('+')}{m[2]}", f"{value:g}")
 
 
 def _default(key: FieldInfo) -> str:

@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -203,3 +205,20 @@ def test_the_list_of_components_has_every_pinned_package(tmp_path):
     }  # fmt: skip
     assert {f"{c['name']}=={c['version']}" for c in listed["components"]} == pinned
     assert listed["metadata"]["component"]["name"] == "hil-arrays"
+
+
+def test_the_recipe_for_conda_needs_and_says_what_pyproject_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text())
+    assert recipe["context"]["version"] == project["version"]
+    assert recipe["package"] == {"name": project["name"], "version": "${{ version }}"}
+    assert recipe["about"]["license"] == project["license"]
+    assert recipe["about"]["summary"] == project["description"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["fast"]]
+    said = {"python": project["requires-python"]}
+    for need in map(Requirement, needs):
+        name = {"matplotlib": "matplotlib-base"}.get(need.name, need.name)  # without a window
+        said[name] = str(need.specifier)
+    assert dict(line.split(" ") for line in recipe["requirements"]["run"]) == said
+    hatchling = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert [line.replace(" ", "") for line in recipe["requirements"]["host"][2:]] == hatchling

@@ -3,8 +3,12 @@
 import re
 import sys
 from pathlib import Path
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import Field
+
+from hil.config.table import Pair, Positive
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -18,8 +22,11 @@ def pages():
     return reference_pages.pages()
 
 
-def rows(text):
-    """Key and description of every row of a table of keys."""
+def rows(pages):
+    """Key and description of every row of the tables of keys."""
+    text = "\n".join(
+        pages[name] for name in pages if name.startswith(("configuration", "campaign"))
+    )
     found = re.findall(r"^\| `(.+?)` \| .* \| (.*) \|$", text, re.M)
     assert len(found) > 20
     return found
@@ -35,13 +42,32 @@ def test_the_committed_reference_is_current(pages):
 
 
 def test_every_key_has_a_description(pages):
-    found = rows(pages["configuration.md"]) + rows(pages["campaign.md"])
-    assert sorted({key for key, text in found if not text.strip()}) == []
+    assert sorted({key for key, text in rows(pages) if not text.strip()}) == []
 
 
 def test_every_description_of_keys_is_of_a_key(pages):
-    keys = {key for name in ("configuration.md", "campaign.md") for key, _ in rows(pages[name])}
-    assert set(reference_pages.known_keys()) <= keys
+    told = set(rows(pages))
+    for name, text in reference_pages.known_keys().items():
+        entries = text.items() if isinstance(text, dict) else [(name, text)]
+        for key, about in entries:
+            assert (key, about.replace("|", "\\|")) in told, (name, key)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (Positive, "number, above 0"),
+        (list[Positive], "list of numbers, each above 0"),
+        (Pair, "2 numbers"),
+        (list[list[float]], "list of lists of numbers"),
+        (dict[str, int], "whole numbers, by name"),
+        (Literal["a", "b", "c"], '`"a"`, `"b"` or `"c"`'),
+        (float | str | None, "number or text"),
+        (Annotated[float, Field(ge=1e-6, le=1e8)], "number, 1e-6 to 1e8"),
+    ],
+)
+def test_types_and_ranges_are_said_in_words(annotation, said):
+    assert reference_pages._type(annotation) == said
 
 
 @pytest.mark.parametrize(
@@ -72,6 +98,10 @@ def test_every_link_between_pages_leads_to_a_file():
 def test_every_page_is_on_the_front_page():
     front = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = {(DOCS / link).resolve() for link in re.findall(r"^- \[.*?\]\((.*?)\)", front, re.M)}
+    below = reference_pages.pages()["configuration.md"]
+    listed |= {
+        (GENERATED / link).resolve() for link in re.findall(r"^- \[.*?\]\((.*?)\)", below, re.M)
+    }
     apart = ("decisions", "paper", "slow-tests")
     pages = {
         page.resolve() for page in DOCS.rglob("*.md")
