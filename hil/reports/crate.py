@@ -109,6 +109,7 @@ class _Crate:
     def __init__(self, crate: "ROCrate", folder: Path, operator: str) -> None:
         self._crate, self._folder, self._operator = crate, folder, operator
         self._runs: list[Attributes] = []
+        self._mentions: list[object] = []
         self._specimens: dict[str, str] = {}
 
     def add(self, file: Path, name: str, text: str, **facts: object) -> object:
@@ -168,9 +169,7 @@ class _Crate:
         if specimen:
             action["about"] = {"@id": specimen}
         number = f"#run-{len(self._runs) + 1}"
-        self._crate.root_dataset.append_to(
-            "mentions", self._crate.add_jsonld({"@id": number, **action})
-        )
+        self._mentions.append(self._crate.add_jsonld({"@id": number, **action}))
         self._runs.append({"title": title, "text": _of_run(attrs, summary), "operator": operator,
                            "created": created.date().isoformat(), "where": where})  # fmt: skip
 
@@ -217,7 +216,7 @@ class _Crate:
         )
         self._entity(
             identifier, "SoftwareApplication", name="hil-arrays", softwareVersion=version,
-            version=version, description=packages, url="https://pypi.org/project/hil-arrays/",
+            description=packages,
             **({"identifier": f"commit {commit}"} if commit else {}),
         )  # fmt: skip
         return identifier
@@ -254,6 +253,7 @@ class _Crate:
         root["name"], root["description"] = facts["title"], facts["description"]
         authors = [{"@id": self._person(author)} for author in about.authors]
         root["author"] = authors if len(authors) > 1 else authors[0]
+        root["mentions"] = self._mentions if len(self._mentions) > 1 else self._mentions[0]
         root["license"] = self._licence(about)
         if about.keywords:
             root["keywords"] = ", ".join(about.keywords)

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
 import sys
 import zipfile
+from importlib import resources
+from pathlib import Path
 from urllib.parse import unquote
 
 import h5py
@@ -106,6 +110,31 @@ def test_an_eln_file_has_one_folder_and_each_run_as_an_entry(all_on, tmp_path):
     assert eln.members["all_on/all_on.h5"] == all_on.read_bytes()
     assert eln.entities[entry["author"]["@id"]]["@type"] == "Person"
     assert main(["export", str(all_on), "--to", "eln", "--out", str(tmp_path / "a.zip")]) == 2
+
+
+ASKED_OF_THE_AUTHOR = {"22.1", "22.3", "30.2", "30.3", "31.2"}  # licence, publisher, affiliation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["ro-crate-1.1", "process-run-crate-0.5"])
+def test_an_eln_file_passes_the_validator_of_ro_crate(profile, all_on, tmp_path):
+    """roc-validator reads it with rdflib and SHACL. It wants another rich, so it has a folder."""
+    out, packages, folder = tmp_path / "book.eln", tmp_path / "packages", tmp_path / "crate"
+    assert main(["export", str(all_on), "--to", "eln", "--out", str(out)]) == 0
+    with zipfile.ZipFile(out) as file:
+        file.extractall(folder)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages)]
+    subprocess.run([*pip, "roc-validator==0.13.0"], check=True)
+    context = resources.files("rocrate") / "data/ro-crate.jsonld"
+    script = Path(__file__).with_name("validate_crate.py")
+    words = [sys.executable, str(script), str(folder / "book"), profile, str(context)]
+    environment = os.environ | {"PYTHONPATH": str(packages)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+    *found, last = map(json.loads, done.stdout.splitlines())
+    assert last["checks"] > 60
+    assert [issue for issue in found if issue["severity"] == "REQUIRED"] == []
+    wished = {issue["check"] for issue in found if issue["check"].startswith("ro-crate")}
+    assert {check.partition("_")[2] for check in wished} <= ASKED_OF_THE_AUTHOR
 
 
 def check_rules(crate):
