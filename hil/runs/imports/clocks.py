@@ -42,6 +42,9 @@ EPOCHS = (  # that of Unix for the years 2001 to 2049, that of LabVIEW (1904) fo
     (1.0e9, 2.5e9, datetime(1970, 1, 1, tzinfo=UTC)),
     (3.0e9, 4.2e9, datetime(1904, 1, 1, tzinfo=UTC)),
 )
+SPREADSHEET = datetime(1899, 12, 30, tzinfo=UTC)  # day 0 of Excel's after February 1900
+SERIAL_DAYS = 32_874.0, 65_746.0  # of the years 1990 to 2079
+DAYS = ("d", "day", "days")
 ISO = "ISO8601"  # pandas' name of it
 DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
          "%d-%b-%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%y/%m/%d")  # fmt: skip
@@ -119,6 +122,12 @@ def times_of(source: Source, name: str, table: SourceTable, n_rows: int) -> Time
         assert isinstance(time.column, str)  # the table has a column or a rate
         series = source.column(time.column, f"{where}.column")
         stated = time.unit or series.unit
+        if not stated and are_serial_days(series.values):
+            raise ConfigError(
+                f"{where}: '{time.column}' goes from {np.nanmin(series.values):.9g} to "
+                f"{np.nanmax(series.values):.9g}: if these are a spreadsheet's days give unit = "
+                '"day", if they are seconds unit = "s"'
+            )
         values, epoch = _since_epoch(series.values, stated)
         raw = converted(values, stated or "s", "s", f"{where}.unit")
         steps_s = np.diff(raw[np.isfinite(raw)])
@@ -139,14 +148,26 @@ def _are_texts(source: Source, time: TimeTable, where: str) -> bool:
 def _since_epoch(values: Array, unit: str) -> tuple[Array, datetime | None]:
     """Values in s, with the date from which they count if they are too large for a duration.
 
-    Without a unit, ms, us and ns since 1970 are recognised as well.
+    Without a unit, ms, us and ns since 1970 are recognised as well; a day is a spreadsheet's.
     """
     middle = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
+    if unit in DAYS and SERIAL_DAYS[0] <= middle < SERIAL_DAYS[1]:
+        return values, SPREADSHEET
     for power in (0,) if unit else (0, 3, 6, 9):
         for low_s, high_s, epoch in EPOCHS:
             if unit in ("", "s") and low_s <= middle * 10.0**-power < high_s:
                 return values * 10.0**-power, epoch
     return values, None
+
+
+def are_serial_days(values: Array) -> bool:
+    """Whether times without a unit may be days of a spreadsheet: of our years, in small steps."""
+    known = values[np.isfinite(values)]
+    steps = np.diff(known)
+    if len(known) < 2 or not (steps > 0.0).any():
+        return False
+    within = known.min() >= SERIAL_DAYS[0] and known.max() < SERIAL_DAYS[1]
+    return bool(within and np.median(steps[steps > 0.0]) < 0.05)
 
 
 def _over_midnight(t_s: Array, late_s: float) -> tuple[Array, int]:

@@ -16,7 +16,14 @@ from hil.experiment.load import load_with
 from hil.loop.channels import RigLayout
 from hil.platform.whole_files import write_whole
 from hil.rig.instruments import layout_of
-from hil.runs.imports.clocks import CLOCKS, DATES, EPOCHS, fitting_formats, times_of
+from hil.runs.imports.clocks import (
+    CLOCKS,
+    DATES,
+    EPOCHS,
+    are_serial_days,
+    fitting_formats,
+    times_of,
+)
 from hil.runs.imports.source import Series, Source, read_source
 from hil.runs.imports.tables import SourceTable, TextTable
 from hil.runs.imports.units import fits, split_header
@@ -96,9 +103,13 @@ def _time(source: Source) -> Iterator[str]:
     series, unit = source.columns[time[0]], ""
     if series.values.dtype.kind in "fiub" and not series.unit:
         unit = ', unit = "s"' if abs(np.nanmedian(series.values)) < EPOCHS[0][0] else ""
+        if are_serial_days(series.values):
+            unit = ', unit = "day"'  # or "s": it is asked
     column = _quoted(time[0]) if len(time) == 1 else f"[{', '.join(map(_quoted, time))}]"
     table = f"{{column = {column}{unit}}}"
     mapped = {"time": {"column": time if len(time) > 1 else time[0]}}
+    if "day" in unit:
+        mapped["time"] |= {"unit": "day"}
     try:
         times = times_of(source, "", SourceTable.model_validate(mapped), len(series.values))
         says = f"{len(times.t_s)} rows, one in {times.interval_s:.4g} s if the unit is right"

@@ -59,6 +59,10 @@ def read_lvm(path: Path, table: TextTable) -> Content:
                 left.append(f"{n_left} lines of numbers, after an empty line: remove it")
             for k in range(lvm["Segments"]):
                 segments.append(_segment(lvm, lvm[k]))
+                stated = [n for n in lvm[k].get("Samples", []) if isinstance(n, int | float)]
+                if n_left <= 0 and (most := max(stated, default=0)) > len(lvm[k]["data"]):
+                    left.append(f"{most - len(lvm[k]['data']):g} of {most:g} samples that segment "
+                                f"{len(segments)} states: the file was cut off")  # fmt: skip
                 if comments := [c for c in lvm[k].get("comments", []) if c.strip()]:
                     left.append(f"{len(comments)} comments, the first '{comments[0]}'")
     begins = _begins(segments)

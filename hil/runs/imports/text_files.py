@@ -36,6 +36,7 @@ MISSING = ("", "*", "**", "***", "****", "*****", "--", "---", "NaN", "nan", "NA
 HEADERS_ABOVE = 3
 PLAIN = r"\d+{0}?\d*|{0}\d+|\d{{1,3}}({1}\d{{3}})+{0}\d+"  # such as 1234.5, .5 and 1,234.5
 SIGNS = {".": r"\.", ",": ","}
+PERCENT = re.compile(r"\s*%$")
 NUMBER = {a: re.compile(rf"[+-]?({PLAIN.format(SIGNS[a], SIGNS[b])})([eE][+-]?\d+)?")
           for a, b in (".,", ",.")}  # fmt: skip
 GROUPED = {a: re.compile(rf"[+-]?\d{{1,3}}({SIGNS[b]}\d{{3}})+") for a, b in (".,", ",.")}
@@ -175,7 +176,7 @@ def _numeric_share(
 
 
 def _is_number(field: str, decimal: str) -> bool:
-    return NUMBER[decimal].fullmatch(field) is not None
+    return NUMBER[decimal].fullmatch(PERCENT.sub("", field)) is not None
 
 
 def _with_header(
@@ -273,6 +274,12 @@ def _columns(
         header = headers[i] if i < len(headers) else ""
         unit = units[i].strip("[]()") if i < len(units) else split_header(header)[1]
         if not pd.api.types.is_numeric_dtype(column):
+            texts = column.dropna().astype(str)
+            if texts.map(lambda text: text.endswith("%")).all() and len(texts):
+                column, unit = (
+                    texts.str.replace(PERCENT, "", regex=True).reindex(column.index),
+                    "percent",
+                )
             column = _ungrouped(column, form)
         numeric = pd.api.types.is_numeric_dtype(column)
         values = column.to_numpy(dtype=float if numeric else object)

@@ -30,7 +30,9 @@ WITHIN = (
     (re.compile(r"\b([kmu]?N)(m)\b"), r"\1*\2"),
 )
 IN_HEADER = re.compile(r"^(?P<name>.*?)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]\s*$")
-AT_END = re.compile(r"^(?P<name>.+?)(?:\s*/\s*|\s+in\s+|,\s*|_)(?P<unit>[^\s/,_]+)$")
+AT_END = re.compile(
+    r"^(?P<name>.+?)(?:\s*/\s*|\s+in\s+|,\s*|_)(?P<unit>[^\s/,_]+)(?P<over>/[^\s/,_]+)?$"
+)
 SUFFIXES = {"N": "N", "mN": "mN", "kN": "kN", "V": "V", "mV": "mV", "s": "s", "ms": "ms", "m": "m",
             "mm": "mm", "um": "um", "C": "degC", "degC": "degC", "K": "kelvin", "rad": "rad",
             "Pa": "Pa", "kPa": "kPa", "MPa": "MPa", "bar": "bar", "A": "A", "mA": "mA", "W": "W",
@@ -69,7 +71,9 @@ def split_header(header: str) -> tuple[str, str]:
         return match["name"], match["unit"].strip()
     match = AT_END.match(header.strip())
     if match and match["unit"] in SUFFIXES:
-        return match["name"], SUFFIXES[match["unit"]]
+        unit = SUFFIXES[match["unit"]] + (match["over"] or "")
+        if not match["over"] or parsed(unit) is not None:
+            return match["name"], unit
     return header, ""
 
 

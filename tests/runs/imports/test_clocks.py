@@ -212,3 +212,16 @@ def test_seconds_since_an_epoch_have_a_date(stamps, unit):
     np.testing.assert_allclose(np.diff(times.t_s), [0.5], rtol=1e-6)
     began = times.start + timedelta(seconds=float(times.t_s[0]))
     assert began == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+def test_days_of_a_spreadsheet_have_a_date_once_it_is_said_that_they_are_days():
+    """Day 46354 is 28 November 2026, as 25569 is 1 January 1970 (Microsoft's DATEVALUE)."""
+    days = [46354.5, 46354.5 + 1.0 / 86400.0, 46354.5 + 2.0 / 86400.0]
+    with pytest.raises(ConfigError, match=r'spreadsheet.s days give unit = "day", if they are sec'):
+        clock_of({"column": "Time"}, Time=days)
+    times = clock_of({"column": "Time", "unit": "day"}, Time=days)
+    np.testing.assert_allclose(np.diff(times.t_s), [1.0, 1.0], atol=1e-5)
+    began = times.start + timedelta(seconds=float(times.t_s[0]))
+    assert abs(began - datetime(2026, 11, 28, 12, tzinfo=UTC)) < timedelta(milliseconds=1)
+    assert clock_of({"column": "Time", "unit": "s"}, Time=days).start is None
+    assert clock_of({"column": "Time"}, Time=[40000.0, 40000.1, 40000.2]).start is None

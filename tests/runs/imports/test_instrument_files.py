@@ -169,3 +169,13 @@ def test_the_last_row_of_a_sheet_counts_also_where_its_last_cell_is_empty(tmp_pa
     read = read_source(path, TextTable())
     assert read.columns["t"].values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert read.left == ()
+
+
+def test_a_lvm_that_is_shorter_than_it_states_was_cut_off(tmp_path):
+    path = tmp_path / "a.lvm"
+    lvm(path)
+    text = path.read_text(encoding="cp1252").replace("Samples\t50\t50", "Samples\t80\t80", 1)
+    assert "Samples\t80" in text
+    path.write_text(text, encoding="cp1252")
+    [said] = [x for x in read_source(path, TextTable()).left if "cut off" in x]
+    assert said == "30 of 80 samples that segment 1 states: the file was cut off"

@@ -327,3 +327,11 @@ def test_a_cut_off_file_is_read_without_a_word_of_its_library(tmp_path, capfd):
     subprocess.run([sys.executable, "-c", words], check=True)
     said = capfd.readouterr()
     assert (said.out, said.err) == ("1\n", "")
+
+
+def test_cells_that_a_spreadsheet_shows_in_percent_are_numbers_in_percent(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("t (s);duty;force (N)\n0,0;12,5 %;1\n0,1;100%;2\n0,2;;3\n0,3;0%;4\n")
+    duty = read(path)["duty"]
+    assert duty.unit == "percent"
+    np.testing.assert_array_equal(duty.values, [12.5, 100.0, np.nan, 0.0])

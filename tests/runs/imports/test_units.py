@@ -60,6 +60,8 @@ def test_a_unit_that_does_not_fit_is_named_with_its_remedy(unit, wanted, expecte
         ("Load (N)", ("Load", "N")),
         ("Kraft [kN]", ("Kraft", "kN")),
         ("force_N", ("force", "N")),
+        ("v_mm/s", ("v", "mm/s")),
+        ("rate_N/m2", ("rate", "N/m2")),
         ("Temperature (chamber)", ("Temperature (chamber)", "")),
         ("gate 1", ("gate 1", "")),
     ],
