@@ -1,4 +1,4 @@
-"""The Windows interpreter and packages under wine: run, report and verify the six-cell array.
+"""The Windows interpreter and packages under wine: the six-cell array, then a rig of one's own.
 
 Wine is not Windows: this shows that hil and its packages, as compiled for Windows, work on what
 wine has of it. Needs wine64, gcc-mingw-w64-x86-64 and make; 0.9 GB in build/wine. The interpreter
@@ -37,7 +37,11 @@ COMMANDS = (
     ["run", "configs/miga6/all_on.toml", "--out", "run.h5", "--force"],
     ["report", "run.h5"],
     ["verify", "run.h5"],
-)
+    ["new", "rig", "mine", "--wire", "flexinol_100_HT", "--switches", "board", "--measures",
+     "labjack-T7", "--cut", "labjack"],
+    ["check", "mine/first_cell.toml"],
+    ["run", "mine/first_cell.toml", "--out", "mine.h5"],
+)  # fmt: skip
 PRNG = """#include <windows.h>
 #include <ntsecapi.h>
 BOOL ProcessPrng(unsigned char *buffer, size_t size) { return RtlGenRandom(buffer, size); }

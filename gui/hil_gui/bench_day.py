@@ -483,9 +483,11 @@ class BenchDay(QObject):
             causes = "; ".join(
                 filter(None, ("stopped by the operator: Reset (F7) when the bench is safe", causes))
             )
-        if not causes and state == "ready" and self._subject[1]:
-            causes = "Start (F5) will switch cells" if self.permitted else "Arm (F4), then Start"
-        if not causes and self.command is not None:
+        if not causes and state == "ready":
+            on_bench = self._subject[1]
+            switches = "Start (F5) will switch cells" if on_bench else "Start (F5) runs it"
+            causes = "Arm (F4), then Start" if on_bench and not self.permitted else switches
+        if not causes and self.command is not None and not self.is_armed:
             causes = self.command.latest_line
         control.show_served("" if self.command is None else self.command.said("foxglove:"))
         is_live = self.is_busy or session.feed is None

@@ -156,8 +156,12 @@ def _add_page(command: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hil.experiment.load import load
     from hil.platform.processes import stop_when_left
+
+    if args.attended:
+        stop_when_left()
+        say("reading the experiment", file=sys.stderr)
+    from hil.experiment.load import load
     from hil.platform.window import require_window
     from hil.record import summary
     from hil.record.progress import say_compiling
@@ -170,8 +174,6 @@ def run(args: argparse.Namespace) -> int:
         junit.check(args.junit)
     if args.gui:
         require_window()
-    if args.attended:
-        stop_when_left()
     sets = [*args.set]
     if args.duration is not None:
         sets.append(f"experiment.duration_s={args.duration!r}")

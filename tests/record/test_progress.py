@@ -4,7 +4,7 @@ import time
 import pytest
 from numba.core import event
 
-from hil.record.progress import QUIET_S, say_compiling
+from hil.record.progress import QUIET_S, doing, say_compiling
 
 
 class Terminal(io.StringIO):
@@ -40,3 +40,16 @@ def test_compiling_is_said_once_on_a_terminal_when_it_takes_long(
         compile_for(monkeypatch, *took_s)
     compile_for(monkeypatch, *took_s)  # whatever comes after is not its business
     assert stderr.getvalue().count("\n") == lines
+
+
+def test_what_a_start_is_at_is_said_at_once_to_a_window_and_late_to_a_terminal(monkeypatch):
+    told = []
+    monkeypatch.setattr("threading.Timer.start", lambda timer: told.append(timer.interval))
+    for wanted, attended, terminal, lines, timers in (
+        (False, True, io.StringIO, ["self-test"], []), (True, False, Terminal, [], [QUIET_S]),
+        (True, False, io.StringIO, [], []), (False, False, Terminal, [], []),
+    ):  # fmt: skip
+        told.clear()
+        monkeypatch.setattr("sys.stderr", said := terminal())
+        with doing("self-test", wanted, attended):
+            assert (said.getvalue().splitlines(), told) == (lines, timers)

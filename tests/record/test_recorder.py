@@ -194,6 +194,17 @@ def test_of_a_recording_that_is_cut_off_the_rows_in_the_ring_are_kept_in_another
     assert bench.path.read_bytes() == at.left  # not a byte more: it may be another's by now
 
 
+def test_a_whole_recording_is_not_cut_off_where_its_bytes_cannot_be_read_meanwhile(
+    bench, harmed, monkeypatch
+):
+    """On Windows; a recorder that takes it for cut off begins another one for ever."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    at = harmed(lambda bench: None, flushes=12)
+    monkeypatch.undo()
+    assert at.rows == list(range(60))
+    assert [path.name for path in bench.path.parent.iterdir()] == ["run.h5"]
+
+
 @pytest.mark.parametrize(("first", "size_B"), [(5, 6), (40, 6), (40, "all but the last chunks")])
 def test_a_recording_that_is_cut_off_in_the_midst_of_a_write_is_noticed_after_it(
     bench, harmed, monkeypatch, first, size_B
