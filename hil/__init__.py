@@ -164,11 +164,15 @@ def figure(*runs: str | Path | xr.Dataset, **look: Any) -> Figure:
     """
     from pathlib import Path
 
+    from hil.record.overview import view_of
     from hil.reports.figure import Look, names_of
     from hil.reports.figure import figure as drawn
 
-    opened = [open_run(run) if isinstance(run, str | Path) else run for run in runs]
-    return drawn(opened, names_of(runs), Look(**look))
+    shown = Look(**look)
+    opened = [
+        view_of(Path(run), *shown.span_s) if isinstance(run, str | Path) else run for run in runs
+    ]
+    return drawn(opened, names_of(runs), shown)
 
 
 def open_run(path: str | Path) -> xr.Dataset:

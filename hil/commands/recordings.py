@@ -100,7 +100,7 @@ def report(args: argparse.Namespace) -> int:
 
     written = []
     for path in args.runs:
-        figure, page = write_report(path, args.out)
+        figure, page = write_report(path, args.out, progress=not args.json)
         written.append({"run": str(path), "figure": str(figure), "page": str(page)})
         if not args.json:
             say(f"figure: {figure}\npage:   {page}")
@@ -112,13 +112,13 @@ def report(args: argparse.Namespace) -> int:
 def figure(args: argparse.Namespace) -> int:
     import shlex
 
-    from hil.record.read import open_run
+    from hil.record.overview import view_of
     from hil.reports.figure import Look, save
     from hil.reports.figure import figure as drawn
 
     what = Look.what if args.what is None else [name for name in args.what.split(",") if name]
     look = Look(what, args.from_s, args.to_s, args.width, args.style, args.overlay)
-    runs = [open_run(path) for path in args.runs]
+    runs = [view_of(path, *look.span_s, progress=not args.json) for path in args.runs]
     command = shlex.join(["hil", *sys.argv[1:]])
     save(drawn(runs, [path.stem for path in args.runs], look), args.out, look, command)
     show(args, {"figure": str(args.out), "runs": list(map(str, args.runs))}, f"figure: {args.out}")
@@ -240,7 +240,7 @@ def export(args: argparse.Namespace) -> int:
 def verify(args: argparse.Namespace) -> int:
     from hil.record.repair import describe, faults_of
 
-    faults = faults_of(args.run)
+    faults = faults_of(args.run, progress=not args.json)
     if args.json:
         print_json({**describe(args.run), "whole": not faults, "faults": faults})
     elif faults:

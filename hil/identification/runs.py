@@ -1,6 +1,5 @@
 """Reads the data of a recording for identification and validation: cells, force and channel."""
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -16,6 +15,7 @@ from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
+from hil.platform.whole_files import sha256_of
 from hil.record.read import calibrations_of, open_run
 from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.instruments import channels_of, device_of, force_channel, outputs_of, signals_of
@@ -234,7 +234,7 @@ def read_run(path: Path, *, displacements: bool = False, run: xr.Dataset | None 
         As `read_channel`, or it has too few readings.
     """
     compared = read_channel(path, displacements=displacements, run=run)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    sha256 = sha256_of(path)
     data = replace(readings_of(path, compared), sha256=sha256)
     return Recorded(
         path, compared.run, compared.config, compared.calibrations, data, compared.column

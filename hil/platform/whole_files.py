@@ -5,6 +5,7 @@ ending such as `.toml` finds.
 """
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,12 @@ def whole(path: Path) -> Iterator[Path]:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file that may be larger than memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_recording(path: Path) -> bool:

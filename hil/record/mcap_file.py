@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, missing_extra
 from hil.loop.frame import Column
 from hil.record import messages
+from hil.record.read import Blocks
 
 if TYPE_CHECKING:
     from mcap.writer import Writer
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 TIME_MAX_NS = 2.0**62
 
 
-def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> None:
-    """Write the file; `progress` is called with the number of further ticks done.
+def write_mcap(blocks: Blocks, part: Path, done: Callable[[int], None]) -> None:
+    """Write the file; `done` is called with the number of further ticks done.
 
     Raises
     ------
@@ -36,13 +38,10 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
         from mcap.writer import Writer
     except ImportError:
         raise missing_extra("MCAP", "export") from None
+    run, tick = blocks.head, 0
     start_ns = round(datetime.fromisoformat(run.attrs["created_utc"]).timestamp() * 1e9)
-    for name in ("t_s", "event_t_s", "input_t_s"):
-        at_ns = start_ns + 1e9 * run[name].values
-        if not ((at_ns >= 0.0) & (at_ns < TIME_MAX_NS)).all():
-            raise ConfigError(f"{run.encoding['source']}: {name}: has times that MCAP does not: "
-                              "check it with hil verify")  # fmt: skip
-    times_ns = start_ns + np.rint(1e9 * run.t_s.values).astype(np.int64)
+    for name in ("event_t_s", "input_t_s"):
+        _times_ns(run, name, start_ns, run)
     with part.open("wb") as file:
         writer = Writer(file)
         writer.start(profile="", library="hil-arrays")
@@ -50,19 +49,28 @@ def write_mcap(run: xr.Dataset, part: Path, progress: Callable[[int], None]) -> 
         cells = [str(cell) for cell in run.cell.values] if "cell" in run.coords else []
         writer.add_metadata("recording", {**attributes, "cells": json.dumps(cells)})
         columns = [_column(run, str(name)) for name in run.data_vars]
-        rows = {"t_s": run.t_s.values, **{str(name): run[name].values for name in run.data_vars}}
-        channels = [
-            (_register(writer, topic.name, topic.schema), topic.messages(rows))
-            for topic in messages.topics_of([c for c in columns if c is not None], cells)
-        ]
-        for tick, time_ns in enumerate(times_ns.tolist()):
-            for number, stream in channels:
-                writer.add_message(number, time_ns, next(stream), time_ns, tick)
-            if tick % 1000 == 999:
-                progress(1000)
+        topics = messages.topics_of([c for c in columns if c is not None], cells)
+        channels = [(_register(writer, topic.name, topic.schema), topic) for topic in topics]
+        for block in blocks:
+            rows = {name: block[name].values for name in ("t_s", *map(str, block.data_vars))}
+            streams = [(number, topic.messages(rows)) for number, topic in channels]
+            for time_ns in _times_ns(block, "t_s", start_ns, run).tolist():
+                for number, stream in streams:
+                    writer.add_message(number, time_ns, next(stream), time_ns, tick)
+                tick += 1
+            done(block.sizes["tick"])
         _write_events(writer, run, start_ns)
         _write_inputs(writer, run, start_ns)
         writer.finish()  # type: ignore[no-untyped-call]
+
+
+def _times_ns(rows: xr.Dataset, name: str, start_ns: int, run: xr.Dataset) -> NDArray[np.int64]:
+    """Times of rows in ns since 1970; ConfigError where MCAP has none such."""
+    at_ns = start_ns + 1e9 * rows[name].values
+    if not ((at_ns >= 0.0) & (at_ns < TIME_MAX_NS)).all():
+        raise ConfigError(f"{run.encoding['source']}: {name}: has times that MCAP does not: "
+                          "check it with hil verify")  # fmt: skip
+    return start_ns + np.rint(1e9 * rows[name].values).astype(np.int64)
 
 
 def _column(run: xr.Dataset, name: str) -> Column | None:

@@ -8,12 +8,14 @@ import json
 import re
 import time
 import tomllib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 TRUNCATED = re.compile(r"truncated file: eof = (\d+), .*stored_eof = (\d+)")  # as HDF5 says it
 TURNING = "already open for"  # so does a file whose writer allows no reader
 TURNING_S = 0.5
+BLOCK_ROWS = 65_536  # rows of a long recording that are in memory at once
 
 
 class DamagedError(ConfigError):
@@ -254,36 +257,105 @@ def open_run(path: str | Path) -> xr.Dataset:
     ConfigError
         The file is missing or not a recording.
     """
-    with open_h5(path) as file:
-        refuse_larger_than_memory([*file["ticks"].values(), file["events"]], Path(path))
-        run = dataset_of(file)
-    run.encoding["source"] = str(path)
-    return run
+    with open_blocks(path) as blocks:
+        return blocks.rows(0, blocks.n_rows)
 
 
 def dataset_of(file: h5py.File) -> xr.Dataset:
     """The rows, events and inputs of an open recording, as `open_run` returns them."""
+    return _with_notes(file, ticks_of(file, slice(n_whole_rows(file))))
+
+
+def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
+    """Rows of an open recording; without events, inputs and attributes."""
     import xarray as xr
 
-    n = n_whole_rows(file)
     variables: dict[str, xr.Variable] = {}
     for name, dataset in file["ticks"].items():
         dims = ("tick", "cell")[: dataset.ndim]
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
-        variables[name] = xr.Variable(dims, dataset[:n], attrs)
+        variables[name] = xr.Variable(dims, dataset[rows], attrs)
+    coords: dict[str, object] = {"t_s": variables.pop("t_s")}
+    if "model/cells" in file and len(cells := file["model/cells"][:]):
+        coords["cell"] = ("cell", [text_of(cell) for cell in cells])
+    return xr.Dataset(variables, coords=coords)
+
+
+def _with_notes(file: h5py.File, run: xr.Dataset) -> xr.Dataset:
+    """Rows with the recording's events, inputs and attributes."""
+    notes = {}
     for ring, dim in (("events", "event"), ("inputs", "input")):
         noted = file[ring][: n_whole_rows(file, ring)]
         for field in noted.dtype.names:
             values = noted[field]
             if values.dtype.kind == "S":
                 values = np.char.decode(values, "utf-8", "replace")
-            variables[f"{dim}_{field}"] = xr.Variable((dim,), values)
+            notes[f"{dim}_{field}"] = ((dim,), values)
     attrs = {key: _plain(value) for key, value in attributes_of(file).items()}
-    cells = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
-    coords: dict[str, object] = {"t_s": variables.pop("t_s")}
-    if cells:
-        coords["cell"] = ("cell", cells)
-    return xr.Dataset(variables, coords=coords, attrs=attrs)
+    return run.assign(notes).assign_attrs(attrs)
+
+
+class Blocks:
+    """A recording whose rows are read BLOCK_ROWS at a time: iterating yields them as datasets.
+
+    Attributes
+    ----------
+    head : what `open_run` returns of it, without rows
+    n_rows : rows that are complete
+    """
+
+    def __init__(self, file: h5py.File, path: Path) -> None:
+        self._file, self._path = file, path
+        self.n_rows = n_whole_rows(file)
+        self.head = _with_notes(file, ticks_of(file, slice(0)))
+        self.head.encoding["source"] = str(path)
+
+    def __iter__(self) -> Iterator[xr.Dataset]:
+        for first in range(0, self.n_rows, BLOCK_ROWS):
+            yield ticks_of(self._file, slice(first, min(first + BLOCK_ROWS, self.n_rows)))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._file["ticks"])
+
+    def columns_of(self, first: int, end: int) -> dict[str, NDArray[Any]]:
+        """The rows from `first` up to `end` as plain arrays, by column."""
+        return {name: column[first:end] for name, column in self._file["ticks"].items()}
+
+    def rows(self, first: int, end: int) -> xr.Dataset:
+        """These rows with the recording's events, inputs and attributes.
+
+        Raises
+        ------
+        ConfigError
+            They are larger than the memory.
+        """
+        if end - first == self.n_rows:
+            columns = [*self._file["ticks"].values(), self._file["events"]]
+            refuse_larger_than_memory(columns, self._path)
+        run = _with_notes(self._file, ticks_of(self._file, slice(first, end)))
+        run.encoding["source"] = str(self._path)
+        return run
+
+    def rows_between(self, from_s: float, to_s: float) -> tuple[int, int]:
+        """First and end of the rows with these times, which rise."""
+        t_s = self._file["ticks/t_s"]
+        first = bisect_left(t_s, from_s, 0, self.n_rows)
+        return first, bisect_right(t_s, to_s, first, self.n_rows)
+
+
+@contextlib.contextmanager
+def open_blocks(path: str | Path) -> Iterator[Blocks]:
+    """Open a recording that may be larger than memory.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not a recording.
+    """
+    with open_h5(path) as file:
+        yield Blocks(file, Path(path))
 
 
 def _plain(value: object) -> object:

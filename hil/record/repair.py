@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -16,6 +17,7 @@ from hil.errors import ConfigError, DeviceError, missing_file
 from hil.record import superblock
 from hil.record.errno_of import errno_of
 from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_recorded, text_of
+from hil.record.progress import count_progress
 from hil.record.read import (
     DamagedError,
     attributes_of,
@@ -171,18 +173,18 @@ def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
     return n + 1
 
 
-def faults_of(path: Path) -> list[str]:
+def faults_of(path: Path, *, progress: bool = False) -> list[str]:
     """Damage of a recording, one line each; empty if it is intact."""
     faults: list[str] = []
     try:
-        _examine(path, faults)
+        _examine(path, faults, progress)
     except DamagedError as error:
         faults.append(str(error).removeprefix(f"{path}: "))
     return faults
 
 
-def _examine(path: Path, faults: list[str]) -> None:
-    with open_h5(path) as file:
+def _examine(path: Path, faults: list[str], progress: bool) -> None:
+    with open_h5(path) as file, count_progress("values", _n_values(file), progress) as done:
         outcome = text_of(attributes_of(file).get("outcome", "running"))
         if outcome not in OUTCOMES:
             faults.append(f"outcome '{outcome}' is not one of {', '.join(OUTCOMES)}")
@@ -203,26 +205,29 @@ def _examine(path: Path, faults: list[str]) -> None:
             if counts != {n_whole_samples(file, device)}:
                 faults.append(f"{RAW}/{device}: columns differ in length, or not written in full")
             for name, column in file[RAW][device].items():
-                if not _is_readable(column):
-                    faults.append(f"{RAW}/{device}/{name}: {DAMAGED}")
+                faults += _damage(f"{RAW}/{device}/{name}", column, done)
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
-            try:
-                values = dataset[:]
-            except OSError:
-                faults.append(f"{name}: {DAMAGED}")
-                continue
-            if name == "t_s" and not np.all(np.diff(values) > 0.0):
-                faults.append("t_s: does not rise from row to row")
+            faults += _damage(name, dataset, done)
 
 
-def _is_readable(samples: h5py.Dataset) -> bool:
-    """Whether all checksums match; reads part by part, since samples may be many."""
+def _n_values(file: h5py.File) -> int:
+    raw = [len(column) for device in file.get(RAW, {}).values() for column in device.values()]
+    return sum(raw) + sum(len(column) for column in file["ticks"].values()) + len(file["events"])
+
+
+def _damage(name: str, values: h5py.Dataset, done: Callable[[int], None]) -> list[str]:
+    """Whether a checksum does not match, or times do not rise; reads part by part."""
+    last, rises = -np.inf, True
     try:
-        for first in range(0, len(samples), AT_ONCE):
-            samples[first : first + AT_ONCE]
+        for first in range(0, len(values), AT_ONCE):
+            part = values[first : first + AT_ONCE]
+            if name == "t_s":
+                rises &= bool(np.all(np.diff(part, prepend=last) > 0.0))
+                last = part[-1]
+            done(len(part))
     except OSError:
-        return False
-    return True
+        return [f"{name}: {DAMAGED}"]
+    return [] if rises else ["t_s: does not rise from row to row"]
 
 
 def _rows_without_data(file: h5py.File, path: Path) -> list[str]:

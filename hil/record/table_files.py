@@ -1,21 +1,25 @@
-"""Exports a recording as Apache Parquet or ASAM MDF 4.1, with the unit of every column.
+"""Exports a recording as CSV, Apache Parquet or ASAM MDF 4.1, a block of its rows at a time.
 
-The columns are those of the CSV export: one a value, cells as `cells_commanded.<cell>`. Their
-units, roles and descriptions are metadata of the columns; the recording's attributes are metadata
-of the file. Events are comments of the MDF file; Parquet has them as JSON metadata.
+There is a column a value; cells are `cells_commanded.<cell>`. In Parquet and MDF units, roles and
+descriptions are metadata of the columns, the recording's attributes metadata of the file. Events
+are comments of the MDF file; Parquet has them as JSON metadata.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from hil.errors import missing_extra
+from hil.record.csv_text import as_line
+from hil.record.read import Blocks
 
+Done = Callable[[int], None]
 Columns = Iterator[tuple[str, NDArray[np.generic], dict[str, str]]]
 
 
@@ -32,41 +36,93 @@ def columns_of(run: xr.Dataset) -> Columns:
                 yield f"{name}.{cell}", np.ascontiguousarray(variable.values[:, i]), facts
 
 
-def write_parquet(run: xr.Dataset, part: Path) -> None:
-    """Write Parquet; ConfigError if the package pyarrow is not installed."""
+def write_csv(blocks: Blocks, part: Path, done: Done) -> None:
+    """One line a tick, one column a value; a missing value is empty.
+
+    The first line has the column names, which include the units. A name that a spreadsheet would
+    evaluate has an apostrophe in front (`hil.record.csv_text`). A column `source` marks recordings
+    of simulated devices with SIMULATED, and imported ones with IMPORTED. `done` is called with the
+    number of further ticks done.
+    """
+    attrs = blocks.head.attrs
+    imported = "IMPORTED" if "imported" in attrs else ""
+    source = "SIMULATED" if attrs.get("simulated") else imported
+    names = [name for name, _, _ in columns_of(blocks.head)]
+    with part.open("wb") as file:
+        file.write(as_line([*names, *["source"] * bool(source)]).encode())
+        for block in blocks:
+            columns = {name: values for name, values, _ in columns_of(block)}
+            _write_lines(columns, source, file)
+            done(block.sizes["tick"])
+
+
+def _write_lines(columns: dict[str, NDArray[np.generic]], source: str, file: BinaryIO) -> None:
+    try:
+        import pyarrow
+        from pyarrow import csv
+    except ImportError:  # six times as slow, and part of the core
+        import pandas as pd
+
+        table = pd.DataFrame(columns)
+        if source:
+            table["source"] = source
+        table.to_csv(file, header=False, index=False)
+        return
+    arrays = {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
+    if source:
+        arrays["source"] = pyarrow.repeat(source, len(columns["t_s"]))
+    csv.write_csv(
+        pyarrow.table(arrays), file, csv.WriteOptions(include_header=False, quoting_style="none")
+    )
+
+
+def write_parquet(blocks: Blocks, part: Path, done: Done) -> None:
+    """Write Parquet, a row group a block; ConfigError if the package pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise missing_extra("Parquet", "export") from None
-    fields, arrays = [], []
-    for name, values, facts in columns_of(run):
-        array = pyarrow.array(values)
-        arrays.append(array)
-        fields.append(pyarrow.field(name, array.type, metadata=facts))
-    about = {key: json.dumps(_plain(value)) for key, value in run.attrs.items()}
-    about["events"] = json.dumps(_events(run))
+    head = blocks.head
+    about = {key: json.dumps(_plain(value)) for key, value in head.attrs.items()}
+    about["events"] = json.dumps(_events(head))
+    fields = [
+        pyarrow.field(name, pyarrow.from_numpy_dtype(values.dtype), metadata=facts)
+        for name, values, facts in columns_of(head)
+    ]
     schema = pyarrow.schema(fields, metadata=about)
-    parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), part)
+    with parquet.ParquetWriter(part, schema) as file:
+        for block in blocks:
+            arrays = [pyarrow.array(values) for _, values, _ in columns_of(block)]
+            file.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+            done(block.sizes["tick"])
 
 
-def write_mdf(run: xr.Dataset, part: Path) -> None:
+def write_mdf(blocks: Blocks, part: Path, done: Done) -> None:
     """Write MDF 4.1; ConfigError if the package asammdf is not installed."""
     try:
         from asammdf import MDF, Signal
     except ImportError:
         raise missing_extra("MDF", "export") from None
-    t_s, words = run.t_s.values, ("role", "description", "source")
-    signals = []
-    for name, values, facts in columns_of(run):
-        if name != "t_s":
-            about = "; ".join(facts[key] for key in words if key in facts)
-            signals.append(Signal(values, t_s, facts.get("units", ""), name, comment=about))
+    head, words = blocks.head, ("role", "description", "source")
     with MDF(version="4.10") as file:
-        file.start_time = datetime.fromisoformat(run.attrs["created_utc"])
-        file.append(signals, comment="ticks", common_timebase=True)
-        attributes = {key: _plain(value) for key, value in run.attrs.items()}
-        file.header.comment = json.dumps({**attributes, "events": _events(run)})
+        file.start_time = datetime.fromisoformat(head.attrs["created_utc"])
+        for i, block in enumerate(blocks):
+            columns = {name: values for name, values, _ in columns_of(block)}
+            t_s = columns.pop("t_s")
+            if i == 0:
+                signals = []
+                for name, values, facts in columns_of(block):
+                    if name != "t_s":
+                        about = "; ".join(facts[key] for key in words if key in facts)
+                        unit = facts.get("units", "")
+                        signals.append(Signal(values, t_s, unit, name, comment=about))
+                file.append(signals, comment="ticks", common_timebase=True)
+            else:
+                file.extend(0, [(t_s, None), *((values, None) for values in columns.values())])
+            done(block.sizes["tick"])
+        attributes = {key: _plain(value) for key, value in head.attrs.items()}
+        file.header.comment = json.dumps({**attributes, "events": _events(head)})
         with part.open("wb+") as written:  # to a name it would add its ending
             file.save(written)
 

@@ -11,7 +11,6 @@ Source: RO-Crate Metadata Specification 1.1; Process Run Crate 0.5; package rocr
 Consortium, TheELNFileFormat, specification 1.1.
 """
 
-import hashlib
 import json
 import re
 import tempfile
@@ -23,8 +22,8 @@ from urllib.parse import quote
 
 from hil.config.values import Attributes
 from hil.errors import ConfigError, missing_extra, writing
-from hil.platform.whole_files import whole
-from hil.record.read import calibrations_of, experiment_of, open_run
+from hil.platform.whole_files import sha256_of, whole
+from hil.record.read import calibrations_of, experiment_of, open_blocks
 from hil.reports import citation as citations
 from hil.reports.citation import Author, Citation
 from hil.reports.run_report import write_report
@@ -118,7 +117,7 @@ class _Crate:
             "name": text,
             "encodingFormat": TYPES[file.suffix],
             "contentSize": str(file.stat().st_size),
-            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "sha256": sha256_of(file),
             **facts,
         }
         return self._crate.add_file(file, name, properties=properties)
@@ -131,7 +130,8 @@ class _Crate:
 
     def add_run(self, path: Path, where: str) -> None:
         """Add a recording with its configuration, calibrations and report below `where`."""
-        run = open_run(path)
+        with open_blocks(path) as blocks:
+            run = blocks.head
         attrs = run.attrs
         created = datetime.fromisoformat(attrs["created_utc"])
         summary = json.loads(attrs.get("summary", "{}"))

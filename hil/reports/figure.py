@@ -58,6 +58,12 @@ class Look:
     style: str = ""
     overlay: bool = False
 
+    @property
+    def span_s(self) -> tuple[float, float]:
+        """From when to when; infinite where it is left out."""
+        from_s = -np.inf if self.from_s is None else self.from_s
+        return from_s, np.inf if self.to_s is None else self.to_s
+
 
 def figure(runs: Sequence[xr.Dataset], names: Sequence[str], look: Look) -> Figure:
     """Draw runs.
@@ -156,8 +162,7 @@ def _width_mm(text: str) -> float:
 def _cut(run: xr.Dataset, name: str, look: Look) -> xr.Dataset:
     """The part of the run that is shown."""
     t_s = run.t_s.values
-    from_s = -np.inf if look.from_s is None else look.from_s
-    to_s = np.inf if look.to_s is None else look.to_s
+    from_s, to_s = look.span_s
     if not from_s < to_s:
         raise ConfigError(f"--to {to_s:g}: is not after --from {from_s:g}")
     part = run.isel(tick=(t_s >= from_s) & (t_s <= to_s))

@@ -39,7 +39,8 @@ from hil.pages.style import (
 )
 from hil.pages.vendored import plotting
 from hil.platform.whole_files import write_whole
-from hil.record.read import calibrations_of, experiment_of, open_run
+from hil.record.overview import KEY, view_of
+from hil.record.read import calibrations_of, experiment_of
 from hil.record.summary import (
     calibration_lines,
     expectation_lines,
@@ -49,29 +50,34 @@ from hil.record.summary import (
 )
 from hil.reports.cells import draw_cells
 from hil.reports.plots import marks, plots_json
-from hil.validation.band import Band, band_of
+from hil.validation.band import Band, band_of, noise_alone
 
 OUTPUTS_APART = 6  # more outputs share one panel
 LEAST_P = 0.001  # a smaller probability says no more
+LONG = "the model would be simulated over all rows at once"
 WIDE = 5.0  # band over largest residual, above which the residual's panel does not show all of it
 
 
-def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
+def write_report(
+    path: Path, out: Path | None = None, *, progress: bool = False
+) -> tuple[Path, Path]:
     """Write figure (PNG) and page (HTML) beside the recording or into `out`; returns their paths.
+
+    A long recording is drawn by its overview (`hil.record.overview`), and the page says so.
 
     Raises
     ------
     ConfigError
         The file is not a recording, or the folder cannot be written.
     """
-    run = open_run(path)
+    run = view_of(path, progress=progress)
     if run.attrs.get("summary", "{}") == "{}":  # the run was cut off before it wrote a summary
         period_s = experiment_of(run)["loop"]["period_s"]
         run.attrs["summary"] = json.dumps(summarise(path, period_s, run.attrs["clock"]))
     folder = path.parent if out is None else out
     png_path = folder / f"{path.stem}.png"
     html_path = folder / f"{path.stem}.html"
-    band = band_of(path, run)
+    band = band_of(path, run) if KEY not in run.attrs else noise_alone(run, LONG)
     png = embedded(draw(run, band))  # drawn once: that takes longer than all else
     sections = sections_of(run)
     text = page(run, png, path, band, sections)
@@ -87,6 +93,8 @@ def write_report(path: Path, out: Path | None = None) -> tuple[Path, Path]:
 
 def sections_of(run: xr.Dataset) -> list[Section]:
     """Sections that the run's system and controller add to the page."""
+    if KEY in run.attrs:  # they need every row
+        return []
     tables = experiment_of(run)
     system = named(tables.get("model", {}).get("kind"))
     if system is None:  # a plug-in class, or a package that is not installed
@@ -311,7 +319,7 @@ def _draw_lateness(axis: Axes, run: xr.Dataset) -> None:
     axis.plot(*decimated(t_s, 1e6 * run.late_s.values), color="0.35", lw=0.6)
     period_s = experiment_of(run)["loop"]["period_s"]
     missed_s = t_s[1:][np.diff(t_s) > 1.5 * period_s]
-    if len(missed_s):
+    if len(missed_s) and KEY not in run.attrs:
         axis.plot(missed_s, np.zeros(len(missed_s)), "|", color=FAULT, ms=7, clip_on=False,
                   label="periods missed before")  # fmt: skip
         _legend_above(axis)
@@ -367,6 +375,7 @@ def page(
             )
         ],
         untold=untold_lines(summary),
+        overview=_overview_text(run),
         png=png,
         curves=Markup(plots_json(run, band)),
         marks=[f"{m['t_s']:.3f} s: {m['text']}" for m in marks(run) if m["level"] == "warning"],
@@ -397,6 +406,16 @@ def page(
         records=_record_rows(calibrations_of(path, "records")),
         software=list(json.loads(attrs["software"]).items()),
         toml=experiment,
+    )
+
+
+def _overview_text(run: xr.Dataset) -> str:
+    """What the page of a long run shows of it; empty for one that is drawn with all rows."""
+    if KEY not in run.attrs:
+        return ""
+    return (
+        f"drawn from {run.attrs[KEY]}; figures in tables are of all rows; no band of the model and "
+        "no sections of the controller, which need all rows at once"
     )
 
 

@@ -1,0 +1,127 @@
+"""Recordings that are longer than memory: what reads them has a bounded number of rows at once."""
+
+import sys
+
+import h5py
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from hil.__main__ import main
+from hil.record import overview, read, repair
+from hil.record.read import open_run
+
+BLOCK = 64
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of 64 rows, overviews from 200 rows on; yields the most rows of one read."""
+    most = [0]
+    whole_read = h5py.Dataset.__getitem__
+
+    def counted(dataset, key):
+        values = whole_read(dataset, key)
+        if dataset.name.startswith("/ticks/") and isinstance(values, np.ndarray):
+            most[0] = max(most[0], len(values))
+        return values
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", counted)
+    monkeypatch.setattr(read, "BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr(overview, "BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr(overview, "ROWS_MAX", 200)
+    monkeypatch.setattr(overview, "STRETCHES", 200)
+    monkeypatch.setattr(repair, "AT_ONCE", BLOCK)
+    return most
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "mdf", "mcap"])
+def test_an_export_has_a_block_of_rows_in_memory(all_on, tmp_path, kind, small_blocks):
+    assert main(["export", str(all_on), "--to", kind, "--out", str(tmp_path / "run")]) == 0
+    assert small_blocks == [BLOCK]
+
+
+@pytest.mark.parametrize("words", [["verify"], ["report", "--out", "there"],
+                                   ["figure", "--out", "f.png"]])  # fmt: skip
+def test_what_looks_at_all_rows_of_a_long_run_has_a_block_of_them_in_memory(
+    all_on, tmp_path, monkeypatch, words, small_blocks
+):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run.h5"
+    run.write_bytes(all_on.read_bytes())
+    assert main([words[0], str(run), *words[1:]]) == 0
+    assert BLOCK / 2 < small_blocks[0] <= BLOCK
+    if words[0] == "report":
+        page = (tmp_path / "there/run.html").read_text()
+        n = len(h5py.File(all_on)["ticks/t_s"])
+        assert f"of {n} rows: first, least and largest of every" in page
+        assert "band of the model" in page
+
+
+def test_blocks_end_to_end_are_the_recording(all_on, tmp_path, monkeypatch):
+    out = tmp_path / "run.parquet"
+    monkeypatch.setattr(read, "BLOCK_ROWS", BLOCK)
+    assert main(["export", str(all_on), "--to", "parquet", "--out", str(out)]) == 0
+    run, table = open_run(all_on), parquet.read_table(out)
+    assert parquet.ParquetFile(out).num_row_groups == -(-run.sizes["tick"] // BLOCK)
+    for name in ("t_s", "force_measured_N", "fault_bits"):
+        np.testing.assert_array_equal(table[name].to_numpy(), run[name].values)
+
+
+def test_an_overview_has_every_peak_and_only_recorded_rows(all_on, small_blocks):
+    seen, run = overview.view_of(all_on), open_run(all_on)
+    (all_on.parent / f"{all_on.name}.overview").unlink()
+    assert seen.sizes["tick"] < run.sizes["tick"]
+    rows = np.searchsorted(run.t_s.values, seen.t_s.values)
+    for name in run.data_vars:
+        if run[name].dims[0] == "tick":
+            np.testing.assert_array_equal(seen[name].values, run[name].values[rows])
+    residual = run.force_measured_N - run.force_model_N
+    long = -(-run.sizes["tick"] // 200)
+    for curve in (run.force_measured_N, run.force_model_N, residual):
+        y = curve.values
+        for first in range(0, len(y), long):
+            part = y[first : first + long]
+            mine = y[rows[(rows >= first) & (rows < first + long)]]
+            assert (mine.min(), mine.max()) == (part.min(), part.max())
+    on = np.diff((run.cells_reported.values == 1).sum(axis=1))
+    assert np.abs(np.diff((seen.cells_reported.values == 1).sum(axis=1))).sum() == np.abs(on).sum()
+
+
+def test_a_part_of_a_long_run_has_all_its_rows(all_on, small_blocks):
+    part = overview.view_of(all_on, 0.1, 0.25)
+    assert part.sizes["tick"] == 151
+    assert "overview" not in part.attrs
+
+
+def test_an_overview_is_kept_and_made_again_when_the_recording_changes(
+    all_on, tmp_path, small_blocks
+):
+    run = tmp_path / "run.h5"
+    run.write_bytes(all_on.read_bytes())
+    overview.view_of(run)
+    small_blocks[0] = 0
+    first = overview.view_of(run)
+    assert small_blocks == [0], "nothing was read again"
+    with h5py.File(run, "r+") as file:
+        file["ticks/force_measured_N"][7] = 99.0
+    again = overview.view_of(run)
+    assert first.force_measured_N.max() < 99.0 == again.force_measured_N.max()
+    (tmp_path / "run.h5.overview").write_bytes(b"damaged")
+    assert overview.view_of(run).identical(again)
+
+
+def test_without_pyarrow_a_csv_file_has_the_same_values(all_on, tmp_path, monkeypatch):
+    both = []
+    for missing in (False, True):
+        if missing:
+            monkeypatch.delattr(pyarrow, "csv")
+            monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
+        out = tmp_path / f"{missing}.csv"
+        assert main(["export", str(all_on), "--to", "csv", "--out", str(out)]) == 0
+        both.append(out.read_text().splitlines())
+    assert both[0][0] == both[1][0]
+    for line, other in zip(*both, strict=True):
+        pairs = zip(line.split(","), other.split(","), strict=True)
+        assert all(a == b or float(a) == float(b) for a, b in pairs)
