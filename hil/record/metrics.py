@@ -115,15 +115,22 @@ def whiteness(residual: Series, n_lags: int = 20) -> Whiteness:
     Source: Ljung & Box 1978, eq. (1.3).
     """
     x = residual[np.isfinite(residual)]
-    n = len(x)
-    if n <= 2 * n_lags or np.ptp(x) == 0.0:
+    if len(x) <= 2 * n_lags or np.ptp(x) == 0.0:
         return Whiteness(float("nan"), float("nan"))
-    centred = x - np.mean(x)
-    power = float(centred @ centred)
-    lags = np.arange(1, n_lags + 1)
-    r = np.array([float(centred[k:] @ centred[:-k]) for k in lags]) / power
-    q = n * (n + 2.0) * float(np.sum(r**2 / (n - lags)))
-    t = float(np.mean(x)) / (float(np.std(x, ddof=1)) / np.sqrt(n))
+    mean = float(np.mean(x))
+    centred = x - mean
+    lagged = np.array([float(centred[k:] @ centred[: len(x) - k]) for k in range(n_lags + 1)])
+    return whiteness_of(len(x), mean, lagged[0], lagged[1:])
+
+
+def whiteness_of(n: int, mean: float, power: float, lagged: Series) -> Whiteness:
+    """`whiteness` from the mean of n values and, of c = x - mean, sum c_i^2 and sum c_i c_(i-k)."""
+    n_lags = len(lagged)
+    if n <= 2 * n_lags or power <= 0.0:
+        return Whiteness(float("nan"), float("nan"))
+    r = lagged / power
+    q = n * (n + 2.0) * float(np.sum(r**2 / (n - np.arange(1, n_lags + 1))))
+    t = mean / np.sqrt(power / (n - 1.0) / n)
     return Whiteness(
         float(scipy.special.chdtrc(n_lags, q)),
         2.0 * float(scipy.special.stdtr(n - 1, -abs(t))),

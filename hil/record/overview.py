@@ -9,12 +9,13 @@ They are found in one pass and kept beside the recording, as `RUN.h5.overview`.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ ROWS_MAX = 500_000  # of a recording that is drawn with all its rows
 STRETCHES = 3000
 CHANGES_MAX = 4  # of cells or faults in a stretch
 KEY = "overview"  # attribute: how many of how many rows
+OF = "of the recording"  # of its file: rows, size, time of change, stretches
 Values = NDArray[Any]
 Rows = dict[str, Values]
 
@@ -81,23 +83,35 @@ def _kept_or_made(path: Path, blocks: Blocks, progress: bool) -> Rows:
     """The overview beside the recording, as long as it is of this file; else a new one."""
     beside = path.with_name(f"{path.name}.{KEY}")
     status = os.stat(path)
-    of = {"rows": blocks.n_rows, "bytes": status.st_size, "mtime_ns": status.st_mtime_ns,
-          "stretches": STRETCHES}  # fmt: skip
-    try:
-        with h5py.File(beside, "r") as file:
-            if dict(file.attrs) == of and set(file) == set(blocks.columns):
-                return {name: file[name][:] for name in blocks.columns}
-    except (OSError, RuntimeError, KeyError):
-        pass  # there is none yet, or a damaged one
+    of = np.array([blocks.n_rows, status.st_size, status.st_mtime_ns, STRETCHES], dtype=np.int64)
+    if (kept := _kept(beside, of, blocks)) is not None:
+        return kept
     with count_progress("rows", blocks.n_rows, progress) as done:
         rows = _made(blocks, done)
+    made: dict[str, Any] = {OF: of, **rows}
+    with contextlib.suppress(OSError, ConfigError), whole(beside) as part, part.open("wb") as file:
+        np.savez(file, **made)  # not in a folder of others
+    return rows
+
+
+def _kept(beside: Path, of: Values, blocks: Blocks) -> Rows | None:
+    """What the file of an overview has, if it is of this recording and nothing but numbers."""
     try:
-        with whole(beside) as part, h5py.File(part, "w") as file:
-            for name, values in rows.items():
-                file.create_dataset(name, data=values)
-            file.attrs.update(of)
-    except (OSError, RuntimeError, ConfigError):
-        pass  # a folder that nobody may write to
+        with zipfile.ZipFile(beside) as archive:
+            packed = any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist())
+        if packed:  # may be larger than the memory
+            return None
+        with np.load(beside, allow_pickle=False) as file:
+            if set(file.files) != {OF, *blocks.columns} or not np.array_equal(file[OF], of):
+                return None
+            rows = {name: file[name] for name in blocks.columns}
+    except (OSError, ValueError, KeyError, EOFError, MemoryError, zipfile.BadZipFile):
+        return None
+    alike = [blocks.head[name].values for name in rows]
+    n = len(rows["t_s"]) if rows["t_s"].ndim else -1
+    for values, like in zip(rows.values(), alike, strict=True):
+        if values.dtype != like.dtype or values.shape != (n, *like.shape[1:]):
+            return None
     return rows
 
 

@@ -1,16 +1,17 @@
 """The summary of a run: timing with a verdict, and error figures of the signals."""
 
 import itertools
+from collections.abc import Iterable, Mapping
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from hil.config.values import Figures
-from hil.loop.channels import signals_in
+from hil.loop.channels import Signal, signals_in
 from hil.loop.failed_cells import failed_cells, failure_lines
 from hil.loop.frame import units
 from hil.loop.lateness import LATE_SHARE, Counts
@@ -19,10 +20,13 @@ from hil.record import metrics
 from hil.record.device_clocks import fit_clock
 from hil.record.layout import text_of
 from hil.record.read import attributes_of, n_whole_rows, open_h5
+from hil.record.sums import ClockSums, Quantiles, SignalSums
 
 LATE_SHARE_MAX = 0.001
 RESPONSE_MIN_S = 0.5
 RESPONSES_MAX = 12
+ROWS_MAX = 1_000_000  # that are in memory at once; of a longer run the figures are made by parts
+QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p999", 0.999))
 SMOOTH_S = 0.01
 ROUND_TRIP = "_round_trip_s"
 FAILURES = "cells_open", "cells_failed"
@@ -46,6 +50,38 @@ def summary_of_rows(
 ) -> dict[str, object]:
     """The same of an open recording."""
     n = n_whole_rows(file)
+    events = file["events"][: n_whole_rows(file, "events")]
+    causes = [
+        {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
+        for event in events
+        if event["level"] == b"fault"
+    ]
+    of_rows = _of_rows if n <= ROWS_MAX else _of_parts
+    t_s = file["ticks/t_s"]
+    waited_s = float(t_s[began_at(file["ticks"], n)]) if n else 0.0
+    summary = {
+        "rows": n,
+        "first_cause": causes[0]["text"] if causes else "",
+        "causes": causes,
+        "duration_s": float(t_s[n - 1]) - waited_s if n else 0.0,
+        "waited_s": waited_s,
+        "room": room_of(file, n),
+        "untold": text_of(attributes_of(file).get("untold", "")),
+        **of_rows(file, n, _Clocking(period_s, clock, n_periods)),
+    }
+    return dict(plain(summary))
+
+
+class _Clocking(NamedTuple):
+    """What is known of the clock: arguments as of `summarise`."""
+
+    period_s: float
+    clock: str
+    n_periods: int | None
+
+
+def _of_rows(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
+    """The figures of rows that are in memory at once."""
     ticks = file["ticks"]
     t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
     nothing = np.full(n, np.nan)
@@ -58,62 +94,157 @@ def summary_of_rows(
         )
         for signal in signals_in(ticks)
     ]
-    clocks = {
-        name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
-        for name in (key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s"))
-    }
-    cells = ticks["cells_commanded"][:n] if "cells_commanded" in ticks else None
-    failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
-    names = [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
-    exchanges = {
-        name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
-        for name in ticks
-        if name.endswith(ROUND_TRIP)
-    }
-    events = file["events"][: n_whole_rows(file, "events")]
-    room = room_of(file, n)
-    causes = [
-        {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
-        for event in events
-        if event["level"] == b"fault"
-    ]
-    waited_s = float(t_s[began_at(ticks, n)]) if n else 0.0
     force: dict[str, object] = {}
     steps: list[dict[str, object]] = []
     for signal, measured, model, reference in signals:
         if signal.name == "force":
             force = force_figures(measured, model, reference)
-            if cells is not None:
+            if "cells_commanded" in ticks:
+                cells = ticks["cells_commanded"][:n]
                 steps = responses(t_s, measured, model, reference, cells)
-    summary = {
-        "rows": n,
-        "first_cause": causes[0]["text"] if causes else "",
-        "causes": causes,
-        "duration_s": float(t_s[-1]) - waited_s if n else 0.0,
-        "waited_s": waited_s,
-        "timing": timing(t_s, late_s, busy_s, period_s, clock, n_periods),
-        "room": room,
-        "untold": text_of(attributes_of(file).get("untold", "")),
-        "clocks": clocks,
-        "exchanges": exchanges,
+    failures = [ticks[name][:n] if name in ticks else None for name in FAILURES]
+    return {
+        "timing": timing(t_s, late_s, busy_s, *clocking),
+        "clocks": {
+            name: fit_clock(t_s - ticks[f"{name}_age_s"][:n], ticks[f"{name}_t_s"][:n])
+            for name in _clocks(ticks)
+        },
+        "exchanges": {
+            name.removesuffix(ROUND_TRIP): exchange_figures(ticks[name][1:n])
+            for name in _round_trips(ticks)
+        },
         "force": force,
         "responses": steps,
-        "failed_cells": failed_cells(t_s, names, *failures),
+        "failed_cells": failed_cells(t_s, _cells_of(file), *failures),
         "signals": {
             signal.name: signal_figures(*curves) | {"units": units(signal.suffix)}
             for signal, *curves in signals
             if signal.name != "force"
         },
     }
-    return dict(plain(summary))
+
+
+def _of_parts(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
+    """The same of a long run, in one pass over parts of its rows (`hil.record.sums`).
+
+    Responses are those of the first steps, each of at most ROWS_MAX rows.
+    """
+    ticks, period_s = file["ticks"], clocking.period_s
+    signals = {signal: SignalSums() for signal in signals_in(ticks)}
+    clocks = {name: ClockSums() for name in _clocks(ticks)}
+    exchanges = {name: Quantiles() for name in _round_trips(ticks)}
+    late, busy = Quantiles(), Quantiles()
+    expected = _expected(float(ticks["t_s"][n - 1]), period_s, clocking.n_periods)
+    failed: dict[object, Figures] = {}
+    missed = late_ticks = longest = worst = run = 0
+    for a in range(0, n, ROWS_MAX):
+        rows = slice(a, min(a + ROWS_MAX, n))
+        t_s, late_s = ticks["t_s"][rows], ticks["late_s"][rows]
+        late.add(late_s)
+        busy.add(ticks["busy_s"][rows])
+        missed += int(np.sum(late_s > period_s))
+        is_late = late_s > LATE_SHARE * period_s
+        late_ticks += int(is_late.sum())
+        end_s = expected * period_s if rows.stop == n else float(ticks["t_s"][rows.stop])
+        gaps = _gaps(t_s, end_s, period_s)
+        longest = max(longest, int(gaps.max(initial=0)))
+        worst_here, run = _worst_run(is_late, gaps, run)
+        worst = max(worst, worst_here)
+        for signal, sums in signals.items():
+            curves = [ticks[name][rows] for name in (signal.measured, signal.model)]
+            given = signal.reference
+            sums.add(
+                curves[0],
+                curves[1],
+                np.full(len(t_s), nan) if given is None else ticks[given][rows],
+            )
+        for name, sums_of_clock in clocks.items():
+            sums_of_clock.add(t_s - ticks[f"{name}_age_s"][rows], ticks[f"{name}_t_s"][rows])
+        for name, trips in exchanges.items():
+            trips.add(ticks[name][max(a, 1) : rows.stop])
+        of_part = [ticks[name][rows] if name in ticks else None for name in FAILURES]
+        for entry in failed_cells(t_s, _cells_of(file), *of_part):
+            failed.setdefault(entry["cell"], entry)
+    figures = {signal.name: sums.figures() for signal, sums in signals.items()}
+    force_signal = next((signal for signal in signals if signal.name == "force"), None)
+    counts = {"missed": missed + expected - n, "late_ticks": late_ticks,
+              "longest_gap_periods": longest, "worst_run_periods": worst}  # fmt: skip
+    return {
+        "timing": _timing_figures(clocking, expected, counts, {
+            **{f"late_{key}_s": late.at(q) for key, q in QUANTILES}, "late_max_s": late.most,
+            "busy_p50_s": busy.at(0.5), "busy_max_s": busy.most,
+        }),
+        "clocks": {name: sums.figures() for name, sums in clocks.items()},
+        "exchanges": {
+            name.removesuffix(ROUND_TRIP): {
+                "round_trip_p50_s": trips.at(0.5), "round_trip_p99_s": trips.at(0.99),
+                "round_trip_max_s": trips.most, "without_answer": trips.missing,
+            }
+            for name, trips in exchanges.items()
+        },
+        "force": _in_newtons(figures.pop("force", {})),
+        "responses": _first_responses(ticks, n, force_signal),
+        "failed_cells": list(failed.values()),
+        "signals": {
+            signal.name: figures[signal.name] | {"units": units(signal.suffix)}
+            for signal in signals
+            if signal.name != "force"
+        },
+    }  # fmt: skip
+
+
+def _first_responses(ticks: h5py.Group, n: int, force: Signal | None) -> list[dict[str, object]]:
+    """Responses to the first steps of a long run, read step by step."""
+    if force is None or "cells_commanded" not in ticks:
+        return []
+    by = ticks["cells_commanded"]
+    if (
+        force.reference is not None
+        and np.isfinite(ticks[force.reference][: min(n, ROWS_MAX)]).any()
+    ):
+        by = ticks[force.reference]
+    found: list[dict[str, object]] = []
+    begin = 0 if by.ndim == 2 and by[0].any() else None
+    width = _width(ticks["t_s"][: min(n, ROWS_MAX)])
+    for a in range(0, n, ROWS_MAX):
+        edges = a + _steps(by[max(a - 1, 0) : min(a + ROWS_MAX, n)]) - (a > 0)
+        for edge in (*edges.tolist(), *[n] * (a + ROWS_MAX >= n)):
+            if begin is not None and edge - begin <= ROWS_MAX:
+                rows = slice(begin, edge)
+                curves = {
+                    "measured": ticks[force.measured][rows],
+                    "model": ticks[force.model][rows],
+                }
+                on = int(np.sum(ticks["cells_commanded"][begin] == 1))
+                found += _response(ticks["t_s"][rows], curves, on, width)
+            if len(found) == RESPONSES_MAX:
+                return found
+            begin = edge
+    return found
+
+
+def _clocks(ticks: Iterable[str]) -> list[str]:
+    return [key.removesuffix("_age_s") for key in ticks if key.endswith("_age_s")]
+
+
+def _round_trips(ticks: Iterable[str]) -> list[str]:
+    return [name for name in ticks if name.endswith(ROUND_TRIP)]
+
+
+def _cells_of(file: h5py.File) -> list[str]:
+    return [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
 
 
 def began_at(ticks: h5py.Group, n: int) -> int:
     """The row at which the run was armed; before it everything is off, and no time counts."""
     if "guard_state" not in ticks:
         return 0
-    armed = np.isin(ticks["guard_state"][:n], [NUMBERS[state] for state in ENERGISED])
-    return int(np.argmax(armed)) if armed.any() else max(n - 1, 0)
+    for a in range(0, n, ROWS_MAX):
+        states = ticks["guard_state"][a : min(a + ROWS_MAX, n)]
+        armed = np.isin(states, [NUMBERS[state] for state in ENERGISED])
+        if armed.any():
+            return a + int(np.argmax(armed))
+    return max(n - 1, 0)
 
 
 def room_of(file: h5py.File, n: int) -> dict[str, object]:
@@ -125,7 +256,10 @@ def room_of(file: h5py.File, n: int) -> dict[str, object]:
     ambient_C = attrs.get("ambient_C", nan)
     column = f"{source.removeprefix('channel ')}_measured_C"
     if column in file["ticks"] and n:
-        ambient_C = np.nanmean(file["ticks"][column][:n])
+        parts = [file["ticks"][column][a : min(a + ROWS_MAX, n)] for a in range(0, n, ROWS_MAX)]
+        sums = [(np.nansum(part), np.isfinite(part).sum()) for part in parts]
+        total, known = np.sum(sums, axis=0)
+        ambient_C = total / known if known else nan
     uncertainty_C = attrs["ambient_uncertainty_C"]
     return {"ambient_C": ambient_C, "uncertainty_C": uncertainty_C, "from": source}
 
@@ -141,12 +275,36 @@ def timing(
     """Lateness quantiles, missed periods and a verdict for the configured rate."""
     if not len(t_s):
         return {"clock": clock, "verdict": "no tick was run"}
-    expected = max(n_periods or 0, round(t_s[-1] / period_s) + 1)
-    skipped = expected - len(t_s)
-    missed = skipped + int(np.sum(late_s > period_s))
-    gaps = np.rint(np.diff(t_s, append=expected * period_s) / period_s).astype(int) - 1
+    expected = _expected(float(t_s[-1]), period_s, n_periods)
+    gaps = _gaps(t_s, expected * period_s, period_s)
     late = late_s > LATE_SHARE * period_s
-    p50, p99, p999 = np.quantile(late_s, (0.5, 0.99, 0.999))
+    counts = {
+        "missed": expected - len(t_s) + int(np.sum(late_s > period_s)),
+        "late_ticks": int(late.sum()),
+        "longest_gap_periods": int(gaps.max(initial=0)),
+        "worst_run_periods": _worst_run(late, gaps)[0],
+    }
+    times_s = dict(zip([f"late_{key}_s" for key, _ in QUANTILES],
+                       np.quantile(late_s, [q for _, q in QUANTILES]), strict=True))  # fmt: skip
+    times_s |= {"late_max_s": late_s.max(), "busy_p50_s": np.median(busy_s),
+                "busy_max_s": busy_s.max()}  # fmt: skip
+    return _timing_figures(_Clocking(period_s, clock, n_periods), expected, counts, times_s)
+
+
+def _expected(last_s: float, period_s: float, n_periods: int | None) -> int:
+    """Periods of a run, with those that were skipped."""
+    return max(n_periods or 0, round(last_s / period_s) + 1)
+
+
+def _gaps(t_s: NDArray[np.float64], end_s: float, period_s: float) -> NDArray[np.int_]:
+    """Periods without a row after every row; the row after the last one is at end_s."""
+    return np.rint(np.diff(t_s, append=end_s) / period_s).astype(int) - 1
+
+
+def _timing_figures(
+    clocking: _Clocking, expected: int, counts: Mapping[str, int], times_s: Mapping[str, float]
+) -> dict[str, object]:
+    period_s, clock, missed = clocking.period_s, clocking.clock, counts["missed"]
     if clock == "imported":
         verdict = "imported: timed by another program, timing not known"
     elif clock == "virtual":
@@ -158,17 +316,12 @@ def timing(
     return {
         "clock": clock,
         "verdict": verdict,
-        "late_p50_s": p50,
-        "late_p99_s": p99,
-        "late_p999_s": p999,
-        "late_max_s": late_s.max(),
-        "busy_p50_s": np.median(busy_s),
-        "busy_max_s": busy_s.max(),
+        **times_s,
         "periods": expected,
         "missed": missed,
-        "longest_gap_periods": int(gaps.max(initial=0)),
-        "late_ticks": int(late.sum()),
-        "worst_run_periods": _worst_run(late, gaps),
+        "longest_gap_periods": counts["longest_gap_periods"],
+        "late_ticks": counts["late_ticks"],
+        "worst_run_periods": counts["worst_run_periods"],
     }
 
 
@@ -184,15 +337,18 @@ def exchange_figures(round_trip_s: NDArray[np.float64]) -> dict[str, object]:
     }
 
 
-def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_]) -> int:
-    """Longest run of periods that were missed or began late; `gaps` follow their rows."""
+def _worst_run(late: NDArray[np.bool_], gaps: NDArray[np.int_], run: int = 0) -> tuple[int, int]:
+    """Longest run of periods that were missed or began late, and the one that lasts.
+
+    `gaps` follow their rows; `run` had lasted when the rows began.
+    """
     if not (late.any() or gaps.any()):
-        return 0
-    worst = run = 0
+        return run, 0
+    worst = run
     for is_late, gap_after in zip(late.tolist(), gaps.tolist(), strict=True):
         run = (run + 1 if is_late else 0) + gap_after
         worst = max(worst, run)
-    return worst
+    return worst, run
 
 
 def force_figures(
@@ -201,7 +357,10 @@ def force_figures(
     reference_N: NDArray[np.float64],
 ) -> dict[str, object]:
     """Model error, its whiteness, and tracking where there is a reference."""
-    figures = signal_figures(measured_N, model_N, reference_N)
+    return _in_newtons(signal_figures(measured_N, model_N, reference_N))
+
+
+def _in_newtons(figures: Figures) -> dict[str, object]:
     unitless = ("nrmse", "vaf", "held", "residual_white", "p_uncorrelated", "p_zero_mean")
     return {key if key in unitless else f"{key}_N": value for key, value in figures.items()}
 
@@ -250,28 +409,47 @@ def responses(
     if len(t_s) < 3:
         return []
     if np.isfinite(reference_N).any():
-        step = np.abs(np.diff(reference_N))
-        changes = np.flatnonzero(step > 1e-9) + 1
+        changes = _steps(reference_N)
     else:
-        changes = np.flatnonzero((np.diff(cells, axis=0) != 0).any(axis=1)) + 1
+        changes = _steps(cells)
         changes = np.concatenate(([0], changes)) if cells[0].any() else changes
     edges = np.concatenate((changes, [len(t_s)]))
-    width = max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
-    rows = []
+    width = _width(t_s)
+    rows: list[dict[str, object]] = []
     for a, b in itertools.pairwise(edges):
-        if t_s[b - 1] - t_s[a] < RESPONSE_MIN_S:
-            continue
-        row: dict[str, object] = {"t_s": t_s[a], "cells_on": int(np.sum(cells[a] == 1))}
-        for name, curve in (("measured", measured_N), ("model", model_N)):
-            mask = np.isfinite(curve[a:b])
-            if mask.sum() < 3:
-                continue
-            time_s, y = t_s[a:b][mask], _smoothed(curve[a:b][mask], width)
-            row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
-            row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
-            row[f"{name}_overshoot"] = metrics.overshoot(y)
-        rows.append(row)
+        curves = {"measured": measured_N[a:b], "model": model_N[a:b]}
+        rows += _response(t_s[a:b], curves, int(np.sum(cells[a] == 1)), width)
     return rows[:RESPONSES_MAX]
+
+
+def _steps(values: NDArray[Any]) -> NDArray[np.int_]:
+    """Rows in which the set point jumps, or the command changes."""
+    if values.ndim == 2:
+        return np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
+    return np.flatnonzero(np.abs(np.diff(values)) > 1e-9) + 1
+
+
+def _width(t_s: NDArray[np.float64]) -> int:
+    """Rows over which a curve is smoothed."""
+    return max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
+
+
+def _response(
+    t_s: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]], cells_on: int, width: int
+) -> list[dict[str, object]]:
+    """The response of both curves, as a row; none of a step that did not last."""
+    if t_s[-1] - t_s[0] < RESPONSE_MIN_S:
+        return []
+    row: dict[str, object] = {"t_s": t_s[0], "cells_on": cells_on}
+    for name, curve in curves.items():
+        mask = np.isfinite(curve)
+        if mask.sum() < 3:
+            continue
+        time_s, y = t_s[mask], _smoothed(curve[mask], width)
+        row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
+        row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
+        row[f"{name}_overshoot"] = metrics.overshoot(y)
+    return [row]
 
 
 def _smoothed(y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
