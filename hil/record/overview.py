@@ -89,8 +89,12 @@ def _kept_or_made(path: Path, blocks: Blocks, progress: bool) -> Rows:
     with count_progress("rows", blocks.n_rows, progress) as done:
         rows = _made(blocks, done)
     made: dict[str, Any] = {OF: of, **rows}
-    with contextlib.suppress(OSError, ConfigError), whole(beside) as part, part.open("wb") as file:
-        np.savez(file, **made)  # not in a folder of others
+    with (
+        contextlib.suppress(OSError, ConfigError),
+        whole(beside) as part,
+        part.open("wb") as part_file,
+    ):
+        np.savez(part_file, **made)  # not in a folder of others
     return rows
 
 

@@ -56,7 +56,7 @@ def write_csv(blocks: Blocks, part: Path, done: Done) -> None:
             done(block.sizes["tick"])
 
 
-def _write_lines(columns: dict[str, NDArray[np.generic]], source: str, file: BinaryIO) -> None:
+def _write_lines(columns: dict[str, NDArray[np.generic]], source: str, part_file: BinaryIO) -> None:
     try:
         import pyarrow
         from pyarrow import csv
@@ -66,7 +66,7 @@ def _write_lines(columns: dict[str, NDArray[np.generic]], source: str, file: Bin
         table = pd.DataFrame(columns)
         if source:
             table["source"] = source
-        table.to_csv(file, header=False, index=False)
+        table.to_csv(part_file, header=False, index=False)
         return
     arrays = {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
     if source:
@@ -94,7 +94,7 @@ def write_parquet(blocks: Blocks, part: Path, done: Done) -> None:
     with parquet.ParquetWriter(part, schema) as file:
         for block in blocks:
             arrays = [pyarrow.array(values) for _, values, _ in columns_of(block)]
-            file.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+            file.write(pyarrow.Table.from_arrays(arrays, schema=schema))
             done(block.sizes["tick"])
 
 
