@@ -118,7 +118,8 @@ class File:
         self._n_inputs = 0
         self.outcome = "running"
         self.summary: dict[str, Any] = {}
-        with self._open() as (file, text_of, _):
+        with self._open() as (file, text_of, n_whole_rows):
+            self.n_at_first = n_whole_rows(file)
             attrs = {key: text_of(value) for key, value in dict(file.attrs).items()}
             settings = tomllib.loads(attrs["experiment"])
             cells = [text_of(cell) for cell in file.get("model/cells", ())]
@@ -378,14 +379,16 @@ class Band:
         Why there is no band of model and noise; empty if there is one.
     """
 
-    def __init__(self, about: About, signal: Signal | None) -> None:
+    def __init__(self, about: About, signal: Signal | None, without: str = "") -> None:
         from hil.validation.band import Z_95, GrowingBand, stated_noise_N
 
-        self.without, self._growing = "", None
+        self.without, self._growing = without, None
         self.noise = 0.0
         measured = "" if signal is None else signal.columns["measured"]
         if measured == "force_measured_N":
             self.noise = Z_95 * stated_noise_N(about.settings)
+        if without:
+            return
         try:
             growing = GrowingBand(about.path)
         except ConfigError as error:

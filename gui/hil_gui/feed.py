@@ -14,6 +14,9 @@ DUTY_S = 1.0
 """Time over which a cell's duty is averaged, s."""
 FILE_S = 0.25
 """Period at which a growing recording is read, s."""
+LONG = 500_000
+"""Rows from which on a recording is kept as extremes, but for its last ones, as a live run is."""
+TOO_LONG = f"the run has more than {LONG} rows"
 
 
 class Feed:
@@ -30,10 +33,12 @@ class Feed:
     def __init__(self, file: File, live: Live | None = None) -> None:
         self.file = file
         self.live = live
-        self.data = RunData(file.about, LIVE_CAPACITY if live is not None else None)
-        self._band = Band(file.about, self.data.signal)
+        is_long = live is None and file.n_at_first > LONG
+        capacity = 4 * LIVE_CAPACITY if is_long else LIVE_CAPACITY
+        self.data = RunData(file.about, capacity if is_long or live is not None else None)
+        self._band = Band(file.about, self.data.signal, without=TOO_LONG if is_long else "")
         self.data.noise, self.data.no_band = self._band.noise, self._band.without
-        self._motion = _motion(file.about)
+        self._motion = None if is_long else _motion(file.about)
         n_moves = len(self._motion.names) if self._motion else 0
         self._moves = Pyramid(n_moves, self.data.capacity)
         self._follows_file = live is None

@@ -299,7 +299,7 @@ def write_page(recorded: Sequence[Recorded], model: Identified, path: Path) -> N
             for t in adequacy.tests
         ],
         runs=[
-            (r.path.name, len(r.data.rows), f"{1e3 * z:+.3g} mN", r.data.sha256[:16])
+            (r.data.name, len(r.data.rows), f"{1e3 * z:+.3g} mN", r.data.sha256[:16])
             for r, z in zip(recorded, model.fit.zero_N, strict=True)
         ],
     )  # fmt: skip

@@ -16,7 +16,8 @@ from hil.loop.channels import DUTY, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
 from hil.platform.whole_files import sha256_of
-from hil.record.read import calibrations_of, open_run
+from hil.record.overview import PART, first_rows
+from hil.record.read import calibrations_of
 from hil.rig.calibrated import cards_of, per_tick, range_raw
 from hil.rig.instruments import channels_of, device_of, force_channel, outputs_of, signals_of
 from hil.runs.kept_code import config_of
@@ -170,14 +171,15 @@ def read_channel(
     """Read a recording of an array, which may still grow; `run` is the recording if it is open.
 
     Its force is taken; with `displacements`, on a rig without a force channel, the first measured
-    displacement of the model.
+    displacement of the model. Of a long recording the first rows are taken, over which a model can
+    be simulated at once (`hil.record.overview.first_rows`).
 
     Raises
     ------
     ConfigError
         The file is not a recording of a cellular array with a force.
     """
-    run = open_run(path) if run is None else run
+    run = first_rows(path) if run is None else run
     config = config_of(path, run)
     return channel_of(path, run, config, calibrations_of(path), displacements=displacements)
 
@@ -262,7 +264,7 @@ def readings_of(path: Path, compared: Compared) -> RunData:
         )
     start = row[0]
     return RunData(
-        path.name,
+        f"{path.name} ({run.attrs[PART]})" if PART in run.attrs else path.name,
         period_s,
         cells_between(run.cells_reported.values, row - start),
         (row - start)[mask],

@@ -30,6 +30,7 @@ ROWS_MAX = 500_000  # of a recording that is drawn with all its rows
 STRETCHES = 3000
 CHANGES_MAX = 4  # of cells or faults in a stretch
 KEY = "overview"  # attribute: how many of how many rows
+PART = "part"  # attribute of a run that is cut
 OF = "of the recording"  # of its file: rows, size, time of change, stretches
 Values = NDArray[Any]
 Rows = dict[str, Values]
@@ -55,6 +56,23 @@ def view_of(
                 return _with_rows(blocks, _kept_or_made(path, blocks, progress))
             return blocks.rows(first, end)
         return blocks.rows(0, blocks.n_rows)
+
+
+def first_rows(path: Path) -> xr.Dataset:
+    """A recording as `open_run` returns one; of more than ROWS_MAX rows the first ROWS_MAX.
+
+    The attribute `part` then says so.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not a recording.
+    """
+    with open_blocks(path) as blocks:
+        run = blocks.rows(0, min(blocks.n_rows, ROWS_MAX))
+        if blocks.n_rows > ROWS_MAX:
+            run.attrs[PART] = f"the first {ROWS_MAX} of {blocks.n_rows} rows"
+    return run
 
 
 def _with_rows(blocks: Blocks, rows: Rows) -> xr.Dataset:

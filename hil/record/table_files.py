@@ -72,7 +72,9 @@ def _write_lines(columns: dict[str, NDArray[np.generic]], source: str, part_file
     if source:
         arrays["source"] = pyarrow.repeat(source, len(columns["t_s"]))
     csv.write_csv(
-        pyarrow.table(arrays), file, csv.WriteOptions(include_header=False, quoting_style="none")
+        pyarrow.table(arrays),
+        part_file,
+        csv.WriteOptions(include_header=False, quoting_style="none"),
     )
 
 

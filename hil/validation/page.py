@@ -297,7 +297,7 @@ def _run(v: Validated) -> dict[str, object]:
     values = dict(zip(known.keys, _values(v), strict=True))
     return {
         "name": attrs["experiment_name"],
-        "file": v.recorded.path.name,
+        "file": v.recorded.data.name,
         "created": attrs["created_utc"],
         "day": str(attrs["created_utc"])[:16].replace("T", " "),
         "seed": attrs["seed"],

@@ -21,6 +21,7 @@ from hil.identification.grey_box import GreyBox
 from hil.identification.known import Known, known_of
 from hil.identification.runs import Recorded, RunData, read_run, sources_of
 from hil.mechanics.arrays import Array
+from hil.record.overview import PART
 from hil.record.progress import count_progress
 from hil.validation import draws
 from hil.validation.band import Z_95, channel_of
@@ -209,15 +210,19 @@ def drawn_band(drawn: Recruitment, uncertainty: Uncertainty) -> tuple[Array, Arr
 def _before_a_trip(recorded: Recorded) -> tuple[RunData, list[str]]:
     """The data before a trip: after it the guard has switched off and something may be broken."""
     run, data = recorded.run, recorded.data
+    notes = [f"a long run: {run.attrs[PART]} are compared"] if PART in run.attrs else []
     tripped = np.flatnonzero(run.fault_bits.values)
     if not len(tripped):
-        return data, []
+        return data, notes
     period = round(float(run.t_s.values[tripped[0]] - run.t_s.values[0]) / data.period_s)
     n = int(np.searchsorted(data.rows, period))
     if n < 2:
         raise ConfigError(f"{recorded.path}: tripped at its start: no readings to compare")
     cut = replace(data, cells=data.cells[:period], rows=data.rows[:n], measured=data.measured[:n])
-    return cut, [f"the run tripped: only its first {period * data.period_s:.3g} s are compared"]
+    return cut, [
+        *notes,
+        f"the run tripped: only its first {period * data.period_s:.3g} s are compared",
+    ]
 
 
 def _messages(

@@ -11,6 +11,7 @@ from pyarrow import parquet
 from hil.__main__ import main
 from hil.record import overview, read, repair
 from hil.record.read import open_run
+from hil_gui import pyramid
 
 BLOCK = 64
 
@@ -120,6 +121,35 @@ def test_an_overview_is_kept_and_made_again_when_the_recording_changes(
     assert overview.view_of(run).identical(again)
     beside.write_bytes(b"damaged")
     assert overview.view_of(run).identical(again)
+
+
+def test_of_a_long_run_the_first_rows_are_validated_and_it_says_so(
+    all_on, tmp_path, small_blocks, monkeypatch, capsys
+):
+    monkeypatch.setattr(overview, "ROWS_MAX", 1500)
+    n = len(h5py.File(all_on)["ticks/t_s"])
+    main(["report", str(all_on), "--validate", "--out", str(tmp_path)])
+    said = f"the first 1500 of {n} rows"
+    assert said in (tmp_path / "all_on-validation.html").read_text()
+    assert said in capsys.readouterr().out
+    assert small_blocks == [1500]
+
+
+def test_a_window_keeps_the_peaks_of_a_long_run_in_fixed_memory(all_on, monkeypatch):
+    feed_module = pytest.importorskip("hil_gui.feed")
+    monkeypatch.setattr(feed_module, "LONG", 200)
+    monkeypatch.setattr(feed_module, "LIVE_CAPACITY", 50)
+    monkeypatch.setattr(pyramid, "FEWEST", 64)
+    feed = feed_module.Feed(feed_module.File(all_on))
+    assert list(feed.load())[-1] == 1.0
+    with h5py.File(all_on) as file:
+        force_N = file["ticks/force_measured_N"][:]
+    data = feed.data
+    assert data.n_rows == len(force_N)
+    assert data.no_band == feed_module.TOO_LONG
+    assert len(data.values._levels[0].t_s) <= 2 * 200
+    bins = data.values.view(0.0, data.last_s, 50)
+    assert np.nanmax(bins.high[data.index("force_measured_N")]) == force_N.max()
 
 
 def test_without_pyarrow_a_csv_file_has_the_same_values(all_on, tmp_path, monkeypatch):
