@@ -58,6 +58,7 @@ class Ring:
         self._at_once = at_once  # largest number of rows written before the count is updated
         self._capacity = len(rows)
         self._bytes = rows.view(np.uint8).reshape(self._capacity, rows.dtype.itemsize)
+        self._size, self._memory = rows.dtype.itemsize, self._bytes.reshape(-1).data
 
     @property
     def capacity(self) -> int:
@@ -75,7 +76,8 @@ class Ring:
     def push(self, row: NDArray[np.void]) -> None:
         """Append the one row of a (1,) array."""
         count = int(self._written[0])
-        self._bytes[count % self._capacity] = row.view(np.uint8)
+        at = count % self._capacity * self._size
+        self._memory[at : at + self._size] = row.tobytes()
         self._written[0] = count + 1
 
     def push_many(self, rows: NDArray[np.void]) -> None:

@@ -18,7 +18,7 @@ from hil.compiled import njit
 from hil.loop.channels import Readings
 from hil.loop.frame import CELL_UNKNOWN, Frame
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.bounds import Surroundings, WireBounds
+from hil.mechanics.sma.bounds import Surroundings, WireBounds, range_bounds, step_bounds
 from hil.mechanics.sma.limits import CellWire
 
 PERSISTENCE = 2
@@ -83,11 +83,14 @@ class WireWatch:
         self._watched["ohms"] = self._watched["clamp_C"] = np.nan
         self._watched["low_C"], self._watched["high_C"] = np.inf, -np.inf
         self._watched["settles_periods"] = np.ceil(SETTLES * self._bounds.clamp_periods)
-        self._periods = 0
+        self._periods, self._period_s = 0, period_s
 
     def bind(self, frame: Frame, readings: Readings) -> None:
         """Look up the columns of the watched cells."""
-        self._values, self._readings = frame.values, readings
+        self._values = frame.values
+        reported = readings.cells_reported, readings.duty_reported
+        of_duty = self._cells, self._every, self._unread, self._duty
+        self._reports = (*reported, *of_duty), self._now, self._kept
         self._watched["ohms_column"] = [
             frame.index(f"{one.cell.cell}.resistance_Ohm") if one.senses else -1
             for one in self._wires
@@ -99,18 +102,9 @@ class WireWatch:
 
     def step(self, n_periods: int) -> int:
         """Compare this tick's readings; returns CURRENT and CLAMP of what is untrue."""
-        r, bounds = self._readings, self._bounds
-        self._unread += n_periods
-        _duties(
-            r.cells_reported, r.duty_reported, self._cells, self._every, self._unread, self._duty
-        )
-        bounds.step(self._duty, n_periods)
-        bounds.resistances_Ohm(self._now)
         self._periods += n_periods
-        keeps = self._keeps**n_periods
-        _compare(self._values, self._watched, self._now, self._kept, keeps)
-        _follow(self._values, self._watched, bounds.clamp_K, self._periods)
-        return int(np.bitwise_or.reduce(self._watched["found"]))
+        passed = n_periods, self._period_s, self._keeps**n_periods, self._periods
+        return int(_step(passed, self._values, self._reports, self._watched, *self._bounds.arrays))
 
     def troubles(self) -> dict[str, list[str]]:
         """What is untrue, as text, by the row of the interlocks."""
@@ -136,6 +130,23 @@ class WireWatch:
                     f"devices.{one.board}.without_clamp_sensor"
                 )
         return lines
+
+
+@njit(cache=True)
+def _step(passed, values, reports, watched, constants, kept):  # type: ignore[no-untyped-def]
+    """`WireWatch.step` in one compiled call."""
+    n_periods, period_s, keeps, periods = passed
+    (reported, duty_reported, cells, every, unread, duty), now, were = reports
+    unread += n_periods
+    _duties(reported, duty_reported, cells, every, unread, duty)
+    step_bounds((duty, n_periods, period_s), constants, kept)
+    range_bounds(constants, kept, now)
+    _compare(values, watched, now, were, keeps)
+    _follow(values, watched, kept[1], periods)
+    found = 0
+    for i in range(len(watched)):
+        found |= watched[i]["found"]
+    return found
 
 
 @njit(cache=True)

@@ -320,7 +320,7 @@ class Rig:
 
     def has_news(self) -> bool:
         """Whether a device has a message since the last call of `messages`."""
-        return any(board.has_news for board in self._boards)
+        return bool(self._boards) and any(board.has_news for board in self._boards)
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
         """Details from the devices about a trip, by the row of the interlocks.

@@ -23,10 +23,9 @@ from hil.devices.board.native import (
     RELAYS,
     SUPPLY_V,
     Relay,
+    Scale,
     built,
-    counts_of,
     places_of,
-    supply_counts,
 )
 from hil.errors import ConfigError, DeviceError
 from hil.platform import locks
@@ -174,7 +173,7 @@ class EmulatedBoard:
             raise ConfigError(f"{image}: cannot be emulated: make -C firmware clean avr emulate")
         self._chip = ctypes.c_void_p(opened)
         weakref.finalize(self, self._library.emulate_close, self._chip)
-        self._limits = limits
+        self._limits, self._scale = limits, Scale.of(limits)
         self._room = ctypes.create_string_buffer(ROOM_B)
         self._counters = np.zeros(N_CELLS, dtype=np.uint64)
         self._on_cycles = np.zeros(N_CELLS)
@@ -275,12 +274,12 @@ class EmulatedBoard:
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         """What a gate's current is when on and when off, and the cell's temperature."""
-        counts = counts_of(self._limits, current_A, leakage_A, temperature_C)
+        counts = self._scale.counts_of(current_A, leakage_A, temperature_C)
         self._library.emulate_set_analog(self._chip, cell, *counts)
 
     def sense_supply(self, supply_V: float) -> None:
         """The voltage of the cells' supply, before both relays."""
-        counts = supply_counts(self._limits, supply_V)
+        counts = self._scale.supply_counts(supply_V)
         self._library.emulate_set_analog(self._chip, SUPPLY_ADDRESS, 0, 0, counts)
 
     def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None:

@@ -6,6 +6,7 @@ back to it as counts of its converter.
 """
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -110,10 +111,13 @@ class NativeBoard:
         self._memory = ctypes.create_string_buffer(self._library.libboard_size())
         # An address is passed to C in a third of the time that its buffer takes.
         self._board = ctypes.addressof(self._memory)
-        self._limits = limits
+        self._scale = Scale.of(limits)
+        self._pins: dict[int, tuple[int, int, int]] = {}
+        self._supply_counts = -1
         self._lost, self._noise_counts = sim.reply_lost_probability, sim.noise_counts
         self._rng = rng
         self._room = ctypes.create_string_buffer(ROOM_B)
+        self._room_view = memoryview(self._room)
         self._room_at = ctypes.addressof(self._room)
         self.duty_per_255: NDArray[np.uint8] = np.zeros(protocol.CELLS_MAX, dtype=np.uint8)
         self._shares = np.zeros(protocol.CELLS_MAX)
@@ -139,7 +143,7 @@ class NativeBoard:
 
     def _receive(self) -> bytes:
         n = self._library.libboard_send(self._board, self._room_at, ROOM_B)
-        return ctypes.string_at(self._room_at, n) if n else b""
+        return bytes(self._room_view[:n])
 
     def sent_s(self) -> float:
         """The time that has passed for the board: bytes take none."""
@@ -169,20 +173,25 @@ class NativeBoard:
 
     def sense(self, cell: int, current_A: float, leakage_A: float, temperature_C: float) -> None:
         """What a gate's current is when on and when off, and the cell's temperature."""
-        noise_A = 1e-3 * self._limits["current_full_scale_mA"] / COUNTS_FULL * self._noise()
-        counts = counts_of(self._limits, current_A + noise_A, leakage_A, temperature_C)
-        self._library.libboard_set_analog(self._board, cell, *counts)
+        if self._noise_counts:
+            current_A += 1e-3 * self._scale.current_mA / COUNTS_FULL * self._noise()
+        pins = self._scale.counts_of(current_A, leakage_A, temperature_C)
+        if pins != self._pins.get(cell):
+            self._pins[cell] = pins
+            self._library.libboard_set_analog(self._board, cell, *pins)
 
     def sense_supply(self, supply_V: float) -> None:
         """The voltage of the cells' supply, before both relays."""
-        noise_V = 1e-3 * self._limits["supply_full_scale_mV"] / COUNTS_FULL * self._noise()
-        self._library.libboard_set_supply(
-            self._board, supply_counts(self._limits, supply_V + noise_V)
-        )
+        if self._noise_counts:
+            supply_V += 1e-3 * self._scale.supply_mV / COUNTS_FULL * self._noise()
+        counts = self._scale.supply_counts(supply_V)
+        if counts != self._supply_counts:
+            self._supply_counts = counts
+            self._library.libboard_set_supply(self._board, counts)
 
     def _noise(self) -> float:
         """Noise of a reading [counts]."""
-        return self._noise_counts * self._rng.standard_normal() if self._noise_counts else 0.0
+        return self._noise_counts * self._rng.standard_normal()
 
     def set_relays(self, k1: Relay = "sound", k2: Relay = "sound") -> None:
         """Spoil or repair relay K1, which the firmware closes, and K2, which the e-stop opens."""
@@ -226,21 +235,36 @@ class NativeBoard:
         self._library.libboard_set_program(self._board, 0)
 
 
-def counts_of(
-    limits: dict[str, int], current_A: float, leakage_A: float, temperature_C: float
-) -> tuple[int, int, int]:
-    """Counts of the converter on a board with these limits: current on, off, and temperature."""
-    full_mA, span_cC = limits["current_full_scale_mA"], limits["temperature_full_scale_cC"]
-    above_zero_cC = 100.0 * temperature_C - limits["temperature_zero_cC"]
-    on, off = _counts(1e3 * current_A / full_mA), _counts(1e3 * leakage_A / full_mA)
-    return on, off, _counts(above_zero_cC / span_cC)
+@dataclass(frozen=True)
+class Scale:
+    """The converter of a board: the full scale of its inputs."""
 
+    current_mA: int
+    supply_mV: int
+    temperature_cC: int
+    zero_cC: int
 
-def supply_counts(limits: dict[str, int], supply_V: float) -> int:
-    """Counts of the converter at this voltage of the cells' supply."""
-    return _counts(1e3 * supply_V / limits["supply_full_scale_mV"])
+    @classmethod
+    def of(cls, limits: dict[str, int]) -> "Scale":
+        """From the board's table of limits."""
+        names = "current_full_scale_mA", "supply_full_scale_mV", "temperature_full_scale_cC"
+        return cls(*(limits[name] for name in (*names, "temperature_zero_cC")))
+
+    def counts_of(
+        self, current_A: float, leakage_A: float, temperature_C: float
+    ) -> tuple[int, int, int]:
+        """Counts of the current when on, when off, and of the temperature."""
+        on, off = _counts(1e3 * current_A / self.current_mA), 0
+        if leakage_A:
+            off = _counts(1e3 * leakage_A / self.current_mA)
+        return on, off, _counts((100.0 * temperature_C - self.zero_cC) / self.temperature_cC)
+
+    def supply_counts(self, supply_V: float) -> int:
+        """Counts of the voltage of the cells' supply."""
+        return _counts(1e3 * supply_V / self.supply_mV)
 
 
 def _counts(share: float) -> int:
     """A share of full scale as the converter gives it."""
-    return min(COUNTS_FULL, max(0, round(share * COUNTS_FULL)))
+    counts = round(share * COUNTS_FULL)
+    return 0 if counts < 0 else COUNTS_FULL if counts > COUNTS_FULL else counts

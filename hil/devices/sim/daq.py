@@ -122,6 +122,10 @@ class SimDaq:
         self._place = place
         self._sources = ((1 << len(channels)) - 1) << place.channel
         self._analog = [i for i, c in enumerate(channels) if c.raw_unit != "counts"]
+        self._at_rail = [
+            card_fault(self._analog.index(i), AT_RAIL) if i in self._analog else 0
+            for i in range(len(channels))
+        ]
         self._chains = [c.chain for c in channels]
         self._has_estop = any(line.kind == "estop" for line in lines)
         lines_in = [line for line in lines if line.kind != "enable"]
@@ -226,8 +230,9 @@ class SimDaq:
             self._values[self._raw[i]] = raw
             index = self._place.channel + i
             r.measured[index] = self._chains[i].value(raw)
-            if i in self._analog and (raw <= channel.low_raw or raw >= channel.high_raw):
-                faults |= card_fault(self._analog.index(i), AT_RAIL)
+            at_rail = self._at_rail[i]
+            if at_rail and (raw <= channel.low_raw or raw >= channel.high_raw):
+                faults |= at_rail
                 valid = False
             if valid:
                 valid_bits |= 1 << index
@@ -239,7 +244,8 @@ class SimDaq:
             faults |= ESTOP_OPEN
         if self._lines_in:
             faults |= self._read_lines()
-        r.cells_reported[self._cells_at] = self._read_back.reported(self._switched)
+        if len(self._cells_at):
+            r.cells_reported[self._cells_at] = self._read_back.reported(self._switched)
         self._bits[self._faults_at] = faults
         # The card's age is that of its oldest channel, so that one lost channel is noticed.
         last_t_s = min(self._last_t_s)

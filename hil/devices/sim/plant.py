@@ -69,6 +69,7 @@ class SimPlant:
         over the PWM; NaN for a cell without a thermal model
     clamp_C : (N,) array
         Temperature of the clamps at the wires' ends, which boards measure; NaN as above.
+    powered : whether the cells have power: all enable lines high and the supply on
     turned : sum of all changes of the wires' fractions of austenite, over all periods and wires
     """
 
@@ -91,7 +92,12 @@ class SimPlant:
         self._fed = False  # whether the rig has a supply; otherwise power is always on
         self._volts, self._limit_A = math.inf, math.inf
         self._enabled: dict[str, bool] = {}
+        self.powered = True
         self._thermal = np.isfinite(self._supply_V)
+        all_thermal = bool(self._thermal.all())
+        # A slice where it can be one, and then no cell is plain.
+        self._wired_at = slice(None) if all_thermal else np.flatnonzero(self._thermal)
+        self._plain_at = np.flatnonzero(~self._thermal)
         room_C = wires.ambient_C
         self._ambient_C = room_C if room_C == room_C else AMBIENT_C
         self._has_wires = bool(self._thermal.any())
@@ -105,6 +111,7 @@ class SimPlant:
         """Set the supply's voltage and current limit."""
         if (volts, limit_A) != (self._volts, self._limit_A):
             self._fed, self._volts, self._limit_A = True, volts, limit_A
+            self._set_powered()
             self._set_field(volts)
             self._show_currents()
 
@@ -112,13 +119,12 @@ class SimPlant:
         """Set the level of an enable line; the cells have power only if all are high."""
         before = self.powered
         self._enabled[line] = high
+        self._set_powered()
         if self.powered != before:
             self._show_currents()
 
-    @property
-    def powered(self) -> bool:
-        """Whether the cells have power: all enable lines high and the supply on."""
-        return all(self._enabled.values()) and self._volts > 0.0
+    def _set_powered(self) -> None:
+        self.powered = all(self._enabled.values()) and self._volts > 0.0
 
     def fed(self) -> tuple[float, float]:
         """Voltage of the supply and total current of the cells now."""
@@ -133,9 +139,9 @@ class SimPlant:
         if not self._fed or not self.powered:
             self._drawn_A = 0.0
             return
-        duty = np.where(self._thermal, self._duty, self.cells)
-        plain_A = float(self._current_on_A * duty[~self._thermal].sum())
-        per_V = float((duty[self._thermal] / self.resistance_Ohm[self._thermal]).sum())
+        plain_A = float(self._current_on_A * self.cells[self._plain_at].sum())
+        at = self._wired_at
+        per_V = float(np.add.reduce(self._duty[at] / self.resistance_Ohm[at]))
         wire_A = per_V * self._volts
         field_V = self._volts
         if wire_A + plain_A > self._limit_A:
@@ -191,10 +197,12 @@ class SimPlant:
                 self._limit_current()
             if not self.powered:
                 self._system.step(self._off, self.inputs)
-            elif self._has_wires:
+            elif not self._has_wires:
+                self._system.step(self.cells, self.inputs)
+            elif len(self._plain_at):
                 self._system.step(np.where(self._thermal, self._duty, self.cells), self.inputs)
             else:
-                self._system.step(self.cells, self.inputs)
+                self._system.step(self._duty, self.inputs)
             if self._has_wires:
                 self._turn()
                 self._clamps.step(self.temperature_C, self._wires.air_C)
@@ -204,7 +212,7 @@ class SimPlant:
     def _turn(self) -> None:
         """Count what a period has changed of the wires' austenite."""
         xi = self._wires.xi
-        self.turned += float(np.abs(xi - self._xi)[self._thermal].sum())
+        self.turned += float(np.add.reduce(np.abs(xi - self._xi)[self._wired_at]))
         self._xi[:] = xi
 
     @property

@@ -72,6 +72,7 @@ class WireBounds:
     state : (n, 2, 2) array, temperature and austenite of both copies of every wire
     clamp_K : (n,) array, how far above its room every clamp is at least, which began at it
     clamp_periods : (n,) array, its time constant
+    arrays : constants and state of `step_bounds` and `range_bounds`
     """
 
     def __init__(self, wires: Sequence[tuple[CellWire, Surroundings]], period_s: float) -> None:
@@ -87,16 +88,19 @@ class WireBounds:
             [_begins(around, knots) for (_, around), knots in zip(wires, self._knots, strict=True)]
         )
         self.clamp_K = np.zeros(len(wires))
+        self.arrays = (
+            (self._laws, self._knots, self._clamps, self._described, self._corners_C),
+            (self.state, self.clamp_K),
+        )
         self.clamp_periods = -1.0 / np.log(self._clamps[:, 1])
 
     def step(self, duty: NDArray[np.float64], n_periods: int) -> None:
         """Advance by some periods with the duty (n, 2) of both copies held."""
-        held = duty, n_periods, self._period_s
-        _step(held, self._laws, self._knots, self._clamps, self.state, self.clamp_K)
+        step_bounds((duty, n_periods, self._period_s), *self.arrays)
 
     def resistances_Ohm(self, into: NDArray[np.float64]) -> None:
         """Write the least and the greatest resistance of every cell now, (n, 2)."""
-        _ranges(self._described, self.state, self._corners_C, into)
+        range_bounds(*self.arrays, into)
 
 
 def _laws(cell: CellWire, around: Surroundings) -> Array:
@@ -156,7 +160,9 @@ def _clamp(cell: CellWire, period_s: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def _step(held, laws, knots, clamps, state, clamp_K):  # type: ignore[no-untyped-def]
+def step_bounds(held, constants, kept):  # type: ignore[no-untyped-def]
+    """`WireBounds.step`, in one compiled call."""
+    (laws, knots, clamps, _, _), (state, clamp_K) = constants, kept
     duty, n_periods, period_s = held
     for i in range(len(state)):
         for _ in range(n_periods):
@@ -174,7 +180,9 @@ def _step(held, laws, knots, clamps, state, clamp_K):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _ranges(laws, state, corners_C, into):  # type: ignore[no-untyped-def]
+def range_bounds(constants, kept, into):  # type: ignore[no-untyped-def]
+    """`WireBounds.resistances_Ohm`, in one compiled call."""
+    laws, corners_C, state = constants[3], constants[4], kept[0]
     for i in range(len(state)):
         law = laws[i]
         low_C, high_C = min(state[i, 0, 0], state[i, 1, 0]), max(state[i, 0, 0], state[i, 1, 0])

@@ -19,6 +19,7 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.mechanics.sma.wire import SmaWire
 
 
@@ -62,5 +63,12 @@ class Clamps:
 
     def step(self, wire_C: NDArray[np.float64], air_C: NDArray[np.float64]) -> None:
         """Advance one period beside wires (N,) in airs (of the cells with a wire) this hot."""
-        settles_C = air_C + self.share * (wire_C[self._where] - air_C)
-        self._T_C[self._where] = settles_C + self.keeps * (self._T_C[self._where] - settles_C)
+        _step(self._where, self.share, self.keeps, wire_C, air_C, self._T_C)
+
+
+@njit(cache=True)
+def _step(where, share, keeps, wire_C, air_C, T_C):  # type: ignore[no-untyped-def]
+    for i in range(len(where)):
+        n = where[i]
+        settles_C = air_C[i] + share[i] * (wire_C[n] - air_C[i])
+        T_C[n] = settles_C + keeps[i] * (T_C[n] - settles_C)

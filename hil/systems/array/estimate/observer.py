@@ -108,7 +108,7 @@ class ForceObserver:
         self._t_s = frame.values[frame.index("t_s") :][:1]
         if self._records_failed:
             self._failed = frame.cells("cells_failed")
-        self._readings = readings
+        self._readings, self._left_out = readings, b"unknown"
         self._drive.bind(readings)
         self._motion.bind(commands)
 
@@ -149,6 +149,9 @@ class ForceObserver:
 
     def _leave_out(self, cells_open: NDArray[np.uint8]) -> None:
         if self.isolation is None:
+            if (left_out := cells_open.tobytes()) == self._left_out:
+                return
+            self._left_out = left_out
             self._failed[:] = HEALTHY
         np.copyto(self._failed, FAILED, where=cells_open != 0)
         np.not_equal(self._failed, FAILED, out=self.estimate.usable, casting="unsafe")
