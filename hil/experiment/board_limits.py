@@ -138,6 +138,8 @@ class Protection:
 
         With the least current of the described wire, read too low, and the supply at its lowest.
         """
+        if not self.cells:
+            return {}
         thermal, V = Thermal.of(self.limits), lowest_supply_V(self.cells, self.bench, self.limits)
         read = 1.0 - self.bench.current_error
         return {

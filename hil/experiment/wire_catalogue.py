@@ -83,7 +83,7 @@ def actuators(own: Path = OWN) -> dict[str, Actuator]:
     shipped_tables = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
     found = _checked(shipped_tables[ACTUATORS], SHIPPED.name, Actuator)
     if own.is_file():
-        found |= _checked(read_toml(own).get(ACTUATORS, {}), str(own), Actuator)
+        found |= _checked(read_toml(own).get(ACTUATORS, {}), f"{own}: [{ACTUATORS}]", Actuator)
     return found
 
 
@@ -145,7 +145,10 @@ def _alloys() -> TomlTable:
 
 
 def _of(tables: TomlTable, where: str) -> dict[str, Wire]:
-    alloys = _alloys() | tables.pop("alloys", {})
+    own_alloys = tables.pop("alloys", {})
+    if not isinstance(own_alloys, dict):
+        raise ConfigError(f"{where}: alloys: give tables, such as [alloys.mine]")
+    alloys = _alloys() | own_alloys
     tables.pop(ACTUATORS, None)
     for name, table in tables.items():
         alloy = table.get("alloy", "") if isinstance(table, dict) else ""
@@ -158,8 +161,10 @@ def _of(tables: TomlTable, where: str) -> dict[str, Wire]:
     return _checked(tables, where, Wire)
 
 
-def _checked(tables: TomlTable, where: str, kind: type[T]) -> dict[str, T]:
+def _checked(tables: object, where: str, kind: type[T]) -> dict[str, T]:
     """Each table as one of this kind."""
+    if not isinstance(tables, dict):
+        raise ConfigError(f"{where}: give tables, such as [{ACTUATORS}.mine]")
     found = {}
     for name, table in tables.items():
         try:

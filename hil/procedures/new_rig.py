@@ -337,9 +337,9 @@ class _Bench:
         try:
             topology = parse(self.fingerprint)
         except FingerprintError as error:
-            raise ConfigError(
-                one_line(f"joined = '{joined}': {error}: or choose parallel, series, antagonists")
-            ) from None
+            near = remedy(joined, JOINED)
+            why = near if near.startswith(": did") else f": {error}: or choose {', '.join(JOINED)}"
+            raise ConfigError(one_line(f"joined = '{joined}'{why}")) from None
         if topology.n_cells != each:
             raise ConfigError(f"joined = '{joined}': has {topology.n_cells} cells, and cells = {n}")
         self.n_parallel = len([1 for left in topology.left if left == 0])
@@ -722,7 +722,9 @@ def _still(rig: LoadedRig) -> list[str]:
     """What a check and a bench say of this rig, without the name of its file."""
     today = datetime.now(UTC).date()
     refused = [line for status in statuses_of(rig, today) for line in status.refused(on_bench=True)]
-    lines = [*rig.doubts, *interchangeable(rig), *rig.protection_doubts, *refused]
+    lines = [
+        *rig.doubts, *rig.unusual, *interchangeable(rig), *rig.protection_doubts, *refused
+    ]  # fmt: skip
     return [*dict.fromkeys(line.removeprefix(f"{rig.path}: ") for line in lines)]
 
 

@@ -1,5 +1,6 @@
 """What is possible but unusual, and plans that meet a limit, are said before anything runs."""
 
+from dataclasses import replace
 from math import pi, sqrt
 from types import SimpleNamespace
 
@@ -80,6 +81,7 @@ def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
     heat = ["devices.board.limits.heat_max_cA2ms=100000"]
     (board,) = load_rig(rig, heat).protections
     held_s, by_s = board.held_s()["wire.1"], board.trips_by_s()["wire.1"]
+    assert replace(board, cells=()).trips_by_s() == {}  # nobody describes its wires
     for on_s, refused, said in (
         (0.99 * held_s, False, False),
         (0.5 * (held_s + by_s), False, True),

@@ -32,6 +32,8 @@ BENCHES = {
                              "joined": "-:2 | &3:1 | &1:-1"},
     "a device of one's own": {"switches": "device", "cells": 1, "against": "fixed"},
     "Miga on a spring": MIGA | {"cells": 1},
+    "Miga and a supply": MIGA | {"against": "weight", "cut": "supply", "supply_V": 6.0,
+                                 "supply_current_max_A": 2.0},
 }  # fmt: skip
 
 
@@ -77,7 +79,8 @@ def test_the_limits_of_a_new_rig_are_those_that_hil_board_limits_prints(tmp_path
      ({"switches": "card", "measures": "USB-6009", "cut": "card"}, "a USB-6009 has no watchdog"),
      ({"wire": "flexinol_510_HT"}, "needs 4 A, and a board switches 1.9 A of a cell: take"),
      ({"joined": "antagonists", "cells": 3, "against": "fixed"}, "cells = 3: antagonists have as"),
-     ({"joined": "parrallel"}, "joined = 'parrallel': "),
+     ({"joined": "parrallel"}, "joined = 'parrallel': did you mean 'parallel'?"),
+     ({"joined": "-:2 &3"}, "or choose parallel, series, antagonists"),
      ({"joined": "-:2 | &3:-1"}, "has 2 cells, and cells = 4"),
      ({"measures": "USB-6090"}, "measures = 'USB-6090': unknown: did you mean 'USB-6009'?"),
      ({"measures": "labjack-U3"}, "choose labjack-T4, labjack-T7, labjack-T8"),
@@ -175,6 +178,20 @@ def test_a_wire_of_one_s_own_goes_by_name(tmp_path, monkeypatch):
     assert line.split() == ["martensite_Ohm_per_m", "=", "88", "#", "spool", "7"]
     (tmp_path / "wires.toml").write_text("[mine]\ndiameter_m = 0.12\n")
     with pytest.raises(ConfigError, match=r"^wires.toml: mine\."):
+        wire("mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("actuators = 5", r"^wires.toml: \[actuators\]: give tables, such as \[actuators.mine\]"),
+     ("[actuators]\nmine = 3", r"^wires.toml: \[actuators\]: mine: "),
+     ('[actuators.mine]\nsource = "x"\npull_N = 3.0', r"^wires.toml: \[actuators\]: mine.mass_kg"),
+     ("alloys = 5", r"^wires.toml: alloys: give tables")],
+)  # fmt: skip
+def test_a_wrong_file_of_wires_is_one_line(text, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wires.toml").write_text(text)
+    with pytest.raises(ConfigError, match=said):
         wire("mine")
 
 
