@@ -137,6 +137,17 @@ def add_to(group: Group) -> None:
     _add_page(c)
 
     c = group.add(
+        publish,
+        "publish the runs of a folder to an MQTT broker or Lab Streaming Layer, until Ctrl-C",
+        "hil publish runs --mqtt mqtt://broker.example.org/lab/bench3",
+    )
+    c.path("folder", "DIR", "folder of the recordings, or of a campaign or test")
+    c.value(
+        "--mqtt", "ADDRESS", "mqtt[s]://[USER@]HOST[:PORT][/TOPIC]; password: HIL_MQTT_PASSWORD"
+    )
+    c.flag("--lsl", "every row and event as outlets of Lab Streaming Layer")
+
+    c = group.add(
         gui, "open the window: run an experiment, view recordings", "hil gui configs/miga6/pid.toml"
     )
     c.path("file", "FILE.toml|RUN.h5", "an experiment or a recording", nargs="?")
@@ -431,13 +442,32 @@ def test(args: argparse.Namespace) -> int:
     return code
 
 
+def publish(args: argparse.Namespace) -> int:
+    from hil.watch import publish
+
+    _refuse_no_folder(args.folder)
+    receivers: list[publish.Receiver] = []
+    if args.mqtt is not None:
+        receivers.append(publish.Mqtt(publish.broker_of(args.mqtt)))
+    if args.lsl:
+        receivers.append(publish.Lsl())
+    if not receivers:
+        raise ConfigError("hil publish: to whom: give --mqtt ADDRESS or --lsl, or both")
+    publish.publish(args.folder, receivers)
+    return DONE
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: not a folder: give the folder of a bench's recordings")
+
+
 def watch(args: argparse.Namespace) -> int:
     from hil.record.door import Address
     from hil.watch.serve import serve_folder
     from hil.watch.start import PORT, Asked, job_of, say_where
 
-    if not args.folder.is_dir():
-        raise ConfigError(f"{args.folder}: not a folder: give the folder of a bench's recordings")
+    _refuse_no_folder(args.folder)
     asked = Asked(args.page or Address(port=PORT), args.page_certificate)
     job = job_of(asked, args.folder, f"bench {args.folder.resolve().name}", 0)
     serve_folder(job, lambda words: say_where(words, job))

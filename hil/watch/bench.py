@@ -76,6 +76,7 @@ class Facts(NamedTuple):
     backend: str
     clock: str
     created_utc: str
+    period_s: float
     duration_s: float
     signals: tuple[Signal, ...]
     cells: tuple[str, ...]
@@ -110,6 +111,7 @@ def facts_of(recording: Path) -> Facts:
         backend=attrs["backend"],
         clock=attrs["clock"],
         created_utc=attrs["created_utc"],
+        period_s=float(settings["loop"]["period_s"]),
         duration_s=float(settings["experiment"]["duration_s"]),
         signals=signals,
         cells=cells if "cells_reported" in columns else (),
@@ -233,6 +235,20 @@ class Run:
         return self._tap.ticks.written
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """Columns of a row."""
+        return self._tap.ticks.fields
+
+    def since(self, n: int) -> tuple[NDArray[np.void], int]:
+        """The rows from number `n` on that the tap still has, and the number of the next one."""
+        rows, lost = self._tap.ticks.read(n)
+        return rows, n + lost + len(rows)
+
+    def events_after(self, n: int) -> list[tuple[float, str, str, str]]:
+        """Time, level, source and text of the events from number `n` on, of the last EVENTS_MAX."""
+        return self.events[max(0, len(self.events) - self._n_events + n) :]
+
+    @property
     def faults(self) -> list[str]:
         """The lines of its trip: who, how much, which limit."""
         return [text for _, level, _, text in self.events if level == "fault"]
@@ -264,13 +280,12 @@ class Run:
 
     def rows(self, *, history: bool = False) -> Figures:
         """The rows since the last call, thinned; with `history` all that the tap still has."""
-        rows, lost = self._tap.ticks.read(0 if history else self._n)
-        self._n = self._tap.ticks.written if history else self._n + lost + len(rows)
+        rows, self._n = self.since(0 if history else self._n)
         return self._shown(rows, history)
 
     def latest(self) -> Figures:
         """The last rows, for whoever looks now and then."""
-        rows, _ = self._tap.ticks.read(max(0, self.n_rows - RECENT))
+        rows, _ = self.since(max(0, self.n_rows - RECENT))
         return self._shown(rows, history=False)
 
     def _shown(self, rows: NDArray[np.void], history: bool) -> Figures:
@@ -469,6 +484,6 @@ def _fatigue(book: Book, folder: Path) -> Figures:
     }  # fmt: skip
 
 
-def as_json(content: Figures) -> str:
+def as_json(content: Figures | bool | None) -> str:
     """Text for a page."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False)

@@ -11,33 +11,8 @@ from hil.loop import tap as taps
 from hil.record.read import open_run
 from hil.runs.campaign.journal import progress_of
 from hil.watch import bench
-from hil.watch.bench import Bench, Limit, Run, ending_of, facts_of
+from hil.watch.bench import Bench, Limit, ending_of, facts_of
 from hil.watch.metrics import metrics_of
-
-
-@pytest.fixture
-def shown(all_on, tmp_path, monkeypatch):
-    """A run as it is seen while its rows are written again, and the rows of its recording."""
-    from hil.record.layout import text_of
-    from hil.record.read import open_h5
-
-    with open_h5(all_on) as file:
-        dtype = np.dtype([(name, d.dtype, d.shape[1:]) for name, d in file["ticks"].items()])
-        rows = np.zeros(file["ticks/t_s"].shape[0], dtype)
-        for name, dataset in file["ticks"].items():
-            rows[name] = dataset[:]
-        assert text_of(file.attrs["outcome"]) == "complete"
-    monkeypatch.setattr(taps, "_folder", lambda: tmp_path)
-    monkeypatch.setattr(
-        bench, "commands_with", lambda tap: iter([(["record", tap, str(all_on)], tmp_path)])
-    )
-    tap = taps.create(dtype, 4096)
-    tap.set_recorder_ready()
-    run = Run(*taps.running()[0])
-    run.look()
-    yield run, tap, rows
-    tap.close_writer()
-    tap.unlink()
 
 
 def test_new_rows_are_thinned_to_the_lowest_and_the_highest_and_the_last(shown):

@@ -1,0 +1,226 @@
+"""What an MQTT broker and an inlet of Lab Streaming Layer get of a run."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pylsl
+import pytest
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
+
+from hil.__main__ import main
+from hil.record.read import open_run
+from hil.watch.publish import Lsl, broker_of
+
+WAIT_S = 300.0
+MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
+
+
+def wait_until(is_so):
+    until_s = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def on_a_real_clock(shown):
+    run, tap, rows = shown
+    run.facts = run.facts._replace(clock="real")
+    return SimpleNamespace(run=run), tap, rows
+
+
+def inlets(run):
+    """The stream of rows and that of events, of this test's run."""
+    found = []
+    for kind in ("Measurement", "Markers"):
+        (info,) = pylsl.resolve_byprop("type", kind, minimum=1, timeout=WAIT_S)
+        found.append(pylsl.StreamInlet(info))
+        found[-1].open_stream(WAIT_S)
+    return found
+
+
+def pulled(inlet, count):
+    samples, stamps_s = [], []
+    until_s = time.monotonic() + WAIT_S
+    while len(samples) < count and time.monotonic() < until_s:
+        more, at_s = inlet.pull_chunk(timeout=1.0)
+        samples += more
+        stamps_s += at_s
+    return np.array(samples), np.array(stamps_s)
+
+
+def test_an_inlet_gets_every_row_with_the_times_of_the_loop(on_a_real_clock, monkeypatch):
+    bench, tap, rows = on_a_real_clock
+    tap.ticks.push_many(rows[:1000])  # before it was published
+    lsl = Lsl()
+    lsl.take(bench)
+    samples, events = inlets(bench.run)
+    info = samples.info()
+    assert info.nominal_srate() == pytest.approx(1000.0)
+    names = info.get_channel_labels()
+    assert "SIMULATED" in info.as_xml()
+    began_s = pylsl.local_clock()
+    for i in range(1000, 1300, 100):
+        tap.ticks.push_many(rows[i : i + 100])
+        lsl.take(bench)
+    got, at_s = pulled(samples, 300)
+    part = rows[1000:1300]
+    for name in ("force_measured_N", "force_model_N"):
+        np.testing.assert_array_equal(got[:, names.index(name)], part[name])
+    np.testing.assert_array_equal(got[:, names.index("cells_commanded.muscle.2")],
+                                  part["cells_commanded"][:, 1])  # fmt: skip
+    np.testing.assert_allclose(np.diff(at_s[-100:]), np.diff(part["t_s"][-100:]), atol=1e-9)
+    assert began_s - 0.3 < at_s[-1] <= pylsl.local_clock()  # the last row was 0.3 s after the first
+    units = dict(zip(names, info.get_channel_units(), strict=True))
+    assert units["force_measured_N"] == "N"
+    tap.events.push_many(np.array([(1.25, b"warning", b"guard", b"late")], tap.events._rows.dtype))
+    bench.run.look()
+    lsl.take(bench)
+    texts, marked_s = pulled(events, 1)
+    assert texts.tolist() == [["warning: late"]]
+    assert marked_s[0] - at_s[-1] == pytest.approx(1.25 - part["t_s"][-1], abs=1e-9)
+    lsl.close()
+
+
+def test_a_run_on_the_virtual_clock_has_no_times_for_lsl(shown, capsys):
+    run, tap, rows = shown
+    tap.ticks.push_many(rows[:100])
+    lsl = Lsl()
+    for _ in range(2):
+        lsl.take(SimpleNamespace(run=run))
+    assert capsys.readouterr().err.count("not published: LSL has no virtual clock") == 1
+
+
+@pytest.mark.parametrize(("address", "parts"), [
+    ("mqtt://broker", ("mqtt", "broker", 1883, "", f"hil/{os.uname().nodename}")),
+    ("mqtts://ada@10.0.0.7/lab/bench3/", ("mqtts", "10.0.0.7", 8883, "ada", "lab/bench3")),
+    ("mqtt://[::1]:1884/a%20b", ("mqtt", "::1", 1884, "", "a b")),
+])  # fmt: skip
+def test_a_broker_has_an_address(address, parts):
+    assert tuple(broker_of(address)) == parts
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "hil publish: to whom: give --mqtt ADDRESS or --lsl, or both"),
+    (["--mqtt", "broker:1883"], "--mqtt: no address of a broker: give mqtt[s]://"),
+    (["--mqtt", "mqtt://"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://broker:99999"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://[::1"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://broker/lab/#"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://ada:secret@broker"], "--mqtt: a password is read from HIL_MQTT_PASSWORD"),
+])  # fmt: skip
+def test_bad_input_is_one_line_without_a_password(words, said, tmp_path, capsys):
+    assert main(["publish", str(tmp_path), *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert err.count("\n") == 1
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize(("option", "package"), [("--mqtt", "paho"), ("--lsl", "pylsl")])
+def test_a_missing_package_is_one_line(option, package, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("hil.watch.publish.find_spec", lambda name: None)
+    words = [option, "mqtt://broker"] if option == "--mqtt" else [option]
+    assert main(["publish", str(tmp_path), *words]) == 2
+    assert option.strip("-") in capsys.readouterr().err
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def mosquitto(folder, port):
+    settings = folder / "mosquitto.conf"
+    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+    with subprocess.Popen([MOSQUITTO, "-c", settings], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+class Subscriber:
+    """Everything that a broker sends: the last text of each topic, and all texts."""
+
+    def __init__(self, port):
+        self.last, self.all = {}, []
+        self.client = Client(CallbackAPIVersion.VERSION2)
+        self.client.on_message = self._take
+        self.client.on_connect = lambda client, *_: client.subscribe("lab/#", qos=1)
+        self.client.reconnect_delay_set(1, 1)
+        self.client.connect_async("127.0.0.1", port)
+        self.client.loop_start()
+
+    def _take(self, client, data, message):
+        topic = message.topic.removeprefix("lab/")
+        self.last[topic] = json.loads(message.payload)
+        self.all.append((topic, self.last[topic]))
+
+    def close(self):
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+@pytest.mark.slow
+def test_a_broker_gets_a_run_its_end_and_the_last_will(configs, tmp_path):
+    port = free_port()
+    command = [sys.executable, "-m", "hil", "publish", str(tmp_path),
+               "--mqtt", f"mqtt://127.0.0.1:{port}/lab"]  # fmt: skip
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as publisher:
+        assert "cannot be reached: it is tried again" in publisher.stderr.readline()
+        lines = []
+        threading.Thread(target=lambda: lines.extend(publisher.stderr), daemon=True).start()
+        heard = Subscriber(port)
+        with mosquitto(tmp_path, port):
+            wait_until(lambda: heard.last.get("online"))
+            words = [
+                "run",
+                str(configs / "miga6/all_on.toml"),
+                "--clock",
+                "real",
+                "--duration",
+                "4",
+            ]
+            words += ["--set", "loop.overrun=tolerate", "--set", "loop.overruns_max=4000"]
+            words += ["--out", str(tmp_path / "run.h5")]
+            subprocess.run([sys.executable, "-m", "hil", *words], check=True,
+                           stdout=subprocess.DEVNULL)  # fmt: skip
+            wait_until(lambda: heard.last.get("end"))
+        run = open_run(tmp_path / "run.h5")
+        row_of = {round(t_s, 4): i for i, t_s in enumerate(run.t_s.values.tolist())}
+        signals = [content for topic, content in heard.all if topic == "signal/force"]
+        assert len(signals) > 10
+        for content in signals:
+            i = row_of[content["t_s"]]
+            assert content["measured"] == pytest.approx(float(run.force_measured_N[i]), rel=1e-5)
+            assert content["model"] == pytest.approx(float(run.force_model_N[i]), rel=1e-5)
+        commanded = [content for topic, content in heard.all if topic == "cells/commanded"]
+        assert {content["muscle.6"] for content in commanded} == {0, 1}
+        assert heard.last["run"]["file"] == "run.h5"
+        assert heard.last["end"]["outcome"] == run.attrs["outcome"] == "complete"
+        assert heard.last["state"]["over"]
+        texts = [content["text"] for topic, content in heard.all if topic == "event"]
+        assert texts == run.event_text.values.tolist()
+        heard.last.clear()
+        with mosquitto(tmp_path, port):  # restarted: it has forgotten what was retained
+            late = Subscriber(port)
+            wait_until(lambda: late.last.keys() >= {"online", "bench", "run", "state", "end"})
+            assert late.last["online"] is True
+            publisher.send_signal(signal.SIGKILL)
+            wait_until(lambda: late.last["online"] is False)
+            late.close()
+        heard.close()
+    assert len(lines) <= 1  # each time that it is gone
