@@ -8,9 +8,10 @@ needs the token that the address has. See decision record 0018.
 import hmac
 import ipaddress
 import re
+import time
 from asyncio import BaseTransport
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 CONNECTIONS_MAX = 100  # at a time, with those that have asked for nothing yet
+HANDSHAKES_MAX = 200
 OPEN_S = 5.0  # in which a connection must say what it wants
 HOST = re.compile(r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
 
@@ -87,16 +89,28 @@ def limited_connection() -> "type[ServerConnection]":
     """A class of connections of which CONNECTIONS_MAX are open at a time.
 
     One more cuts the oldest that has not yet said what it wants. Without a limit, whoever reaches
-    the port takes every file descriptor of the process.
+    the port takes every file descriptor of the process. With TLS a connection opens after its
+    handshake, which may take OPEN_S; more than HANDSHAKES_MAX in this time are refused.
     """
     from websockets.asyncio.server import ServerConnection
     from websockets.protocol import State
 
     connected: dict[ServerConnection, None] = {}
+    accepted_s: dict[ServerConnection, float] = {}  # and not yet open
 
     class Limited(ServerConnection):
+        def __init__(self, *about: Any, **more: Any) -> None:
+            now_s = time.monotonic()
+            for one in [one for one, at_s in accepted_s.items() if now_s - at_s > OPEN_S]:
+                del accepted_s[one]
+            if len(accepted_s) >= HANDSHAKES_MAX:
+                raise ConnectionAbortedError("too many handshakes")  # the server closes it
+            super().__init__(*about, **more)
+            accepted_s[self] = now_s
+
         def connection_made(self, transport: BaseTransport) -> None:
             super().connection_made(transport)
+            accepted_s.pop(self, None)
             connected[self] = None
             if len(connected) > CONNECTIONS_MAX:
                 silent = (c for c in connected if c.protocol.state is State.CONNECTING)

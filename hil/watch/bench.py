@@ -37,6 +37,7 @@ WIRE_COLUMNS = (
     ("current", "current_A", "A"), ("clamp", "temperature_C", "°C"),
     ("twin", "wire_model_C", "°C"), ("R", "resistance_Ohm", "Ω"),
 )  # fmt: skip
+ALIVE_S = 0.2
 READ_SHARE = 0.02  # of the time may be spent on reading journals
 
 
@@ -189,6 +190,7 @@ class Run:
         self.recording = None if words is None else (words[1] / _after(words[0], str(path)))
         self._n = self._n_events = self._written = 0
         self._moved_s = time.monotonic()
+        self._is_gone, self._asked_s = False, -math.inf
         self._on_since_s = np.zeros(0)
         self.events: list[tuple[float, str, str, str]] = []
 
@@ -218,8 +220,11 @@ class Run:
 
     @property
     def is_dead(self) -> bool:
-        """Whether its process has ended without closing the tap."""
-        return not (self._tap.closed or is_running(self.pid, self._since))
+        """Whether its process has ended without closing the tap; looked at every ALIVE_S."""
+        now_s = time.monotonic()
+        if not self._is_gone and now_s - self._asked_s > ALIVE_S:
+            self._asked_s, self._is_gone = now_s, not is_running(self.pid, self._since)
+        return self._is_gone and not self._tap.closed
 
     @property
     def age_s(self) -> float:

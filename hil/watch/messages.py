@@ -6,6 +6,8 @@ folder of configurations (`~/.config/hil`), or else in `/etc/hil`.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -123,11 +125,27 @@ def _server(where: str, url: str) -> Apprise:
 
 
 class Message(NamedTuple):
-    """One message; `event` says what it is about."""
+    """One message; `event` says what it is about.
+
+    Attributes
+    ----------
+    to : addresses where it has not arrived, by `_tag`; empty for all
+    """
 
     event: Event
     title: str
     body: str
+    to: tuple[str, ...] = ()
+
+    def is_for(self, url: str, urls: list[str]) -> bool:
+        """Whether it is still due at one of these addresses; at all if they are others now."""
+        missing = [one for one in urls if _tag(one) in self.to] or urls
+        return url in missing
+
+
+def _tag(url: str) -> str:
+    """What tells an address from others and does not tell its password."""
+    return hashlib.sha256(url.encode()).hexdigest()[:8]
 
 
 class Recipient(threading.Thread):
@@ -138,9 +156,11 @@ class Recipient(threading.Thread):
     pending : messages that have not arrived
     """
 
-    def __init__(self, name: str, url: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str, url: str, say: Callable[[str], None], arrived: Callable[[], None]
+    ) -> None:
         super().__init__(daemon=True)
-        self._name, self._say = name, say
+        self.url, self._name, self._say, self._arrived = url, name, say, arrived
         self._server = _server(name, url)
         self._wake = threading.Event()
         self.pending: list[Message] = []
@@ -169,6 +189,7 @@ class Recipient(threading.Thread):
             self._wake.clear()
             while self.pending and self.send(self.pending[0]):
                 del self.pending[0]
+                self._arrived()
                 self._has_failed = False
             if self.pending and not self._has_failed:
                 self._has_failed = True
@@ -176,24 +197,36 @@ class Recipient(threading.Thread):
 
 
 class Outbox:
-    """All addresses of this machine."""
+    """All addresses of this machine; `arrived` is called whenever a message has arrived at one."""
 
-    def __init__(self, table: NotifyTable, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        table: NotifyTable,
+        say: Callable[[str], None],
+        arrived: Callable[[], None] = lambda: None,
+    ) -> None:
         self._table = table
-        self.recipients = [Recipient(_name(i, url), url, say) for i, url in enumerate(table.urls)]
+        self.recipients = [
+            Recipient(_name(i, url), url, say, arrived) for i, url in enumerate(table.urls)
+        ]
         for one in self.recipients:
             one.start()
 
     def put(self, message: Message) -> None:
-        """Send to all, if the event is wanted."""
+        """Send to all where it is due, if the event is wanted."""
         if message.event in self._table.events:
             for one in self.recipients:
-                one.put(message)
+                if message.is_for(one.url, self._table.urls):
+                    one.put(message._replace(to=()))
 
     @property
     def pending(self) -> list[Message]:
-        """Messages that have not arrived everywhere."""
-        return list(dict.fromkeys(m for one in self.recipients for m in list(one.pending)))
+        """Messages that have not arrived everywhere, with the addresses where they have not."""
+        missing: dict[Message, tuple[str, ...]] = {}
+        for one in self.recipients:
+            for message in list(one.pending):
+                missing[message] = (*missing.get(message, ()), _tag(one.url))
+        return [message._replace(to=to) for message, to in missing.items()]
 
 
 TEST = Message("ended", "hil: a test", f"messages of {platform.node()} arrive here")
@@ -294,16 +327,15 @@ class Marker:
         self._facts = {"what": what, "folder": str(folder), "begun": _now(), "pid": pid,
                        "since": started(pid), "boot": _boot()}  # fmt: skip
         self._written: list[Message] | None = None
+        self._lock = threading.Lock()
 
     def note(self, pending: list[Message]) -> None:
         """Keep what has not arrived; without a disk the file stays as it is."""
-        if pending != self._written:
-            self._written = pending
-            try:
+        with self._lock, contextlib.suppress(OSError):
+            if pending != self._written:
+                self._written = pending
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 write_whole(self._path, json.dumps({**self._facts, "pending": pending}))
-            except OSError:
-                pass
 
     def leave(self, pending: list[Message]) -> None:
         """Note that the command is over, and what the next one has to send if this one cannot."""
@@ -332,7 +364,8 @@ def cut_off() -> list[Message]:
                 here = facts["boot"] == _boot()
                 if here and is_running(facts["pid"], facts["since"]):
                     continue
-                found += [Message(*one) for one in facts["pending"]]
+                for event, title, body, *to in facts["pending"]:
+                    found.append(Message(event, title, body, tuple(*to)))
                 if not facts.get("is_over"):
                     found.append(_back(facts, here))
             except (ValueError, KeyError, TypeError):
@@ -367,8 +400,8 @@ def send_now(messages: list[Message], table: NotifyTable) -> list[tuple[str, boo
     """Send messages once and wait; every address, and whether all have arrived there."""
     results = []
     for i, url in enumerate(table.urls):
-        one = Recipient(_name(i, url), url, lambda text: None)
-        arrived = [one.send(message) for message in messages]
+        one = Recipient(_name(i, url), url, lambda text: None, lambda: None)
+        arrived = [one.send(m) for m in messages if m.is_for(url, table.urls)]
         results.append((_name(i, url), all(arrived)))
     return results
 
@@ -382,11 +415,12 @@ class Post:
     """Sends what is due about a command, from its start until everything has arrived."""
 
     def __init__(self, what: str, folder: Path, table: NotifyTable, say: Callable[[str], None]):
-        self._outbox, self._watch = Outbox(table, say), Watch(what, table)
-        for message in cut_off():
+        self._marker, self._watch = Marker(what, folder), Watch(what, table)
+        left = cut_off()
+        self._outbox = Outbox(table, say, lambda: self._marker.note(self._outbox.pending))
+        for message in left:
             self._outbox.put(message)
-        self._marker = Marker(what, folder)
-        self._marker.note([])
+        self._marker.note(self._outbox.pending)
 
     def look(self, bench: Bench) -> None:
         """Send what is due now."""

@@ -95,7 +95,7 @@ def broker_of(text: str) -> Broker:
         raise ConfigError(
             f"--mqtt: a password is read from {PASSWORD}: leave it out of the address"
         )
-    is_wrong = parts.query or parts.fragment or re.search(r"[+#\0]", topic)
+    is_wrong = re.search(r"[#?]", text) or re.search(r"[+#\0]", topic)
     if parts.scheme not in PORTS or not parts.hostname or is_wrong:
         raise ConfigError(
             "--mqtt: no address of a broker: give mqtt[s]://[USER@]HOST[:PORT][/TOPIC]"

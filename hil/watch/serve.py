@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from hil.watch.messages import Post
 
 FRAME_S, LOOK_S, IDLE_S = 0.05, 0.5, 1.0
-# A page is shown after the end of its command, until the next one at its address: so for so long at
-# a chosen port, and at one that happened to be free.
+# A page is shown after the end of its command, until the next one at its address, or so long: at a
+# chosen port; at one that happened to be free, or after Ctrl-C.
 LINGER_S, LINGER_ANY_S = 12 * 3600.0, 600.0
+INTERRUPTED = 130  # exit code of a command whose operator, who sees its end, pressed Ctrl-C
+CLOSE_S = 1.0  # that a reader has to say goodbye
 OUTCOME_S = 20.0  # in which a recorder finishes the file of a loop that was killed
 READERS_MAX, TRY_AGAIN = 24, 1013
 BACKLOG_B = 2**20  # that a slow reader has not yet taken: it is dropped
@@ -421,7 +423,7 @@ async def served(page: Page, address: Address) -> AsyncIterator[str]:
         async with serve(
             watch, address.host, address.port, process_request=check, ssl=context,
             compression=None, max_size=ORDER_MAX_B, max_queue=4, server_header=None,
-            create_connection=limited_connection(), open_timeout=OPEN_S,
+            create_connection=limited_connection(), open_timeout=OPEN_S, close_timeout=CLOSE_S,
             ssl_handshake_timeout=None if context is None else OPEN_S,
         ) as server:  # fmt: skip
             port = next(iter(server.sockets)).getsockname()[1]
@@ -545,8 +547,7 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
     asked_to_end = asyncio.Event()
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_end.set)
-    over_s, next_look_s = 0.0, 0.0
-    linger_s = LINGER_S if page.job.port > 0 else LINGER_ANY_S
+    over_s, next_look_s, frame_s = 0.0, 0.0, time.monotonic()
     while True:
         now_s = time.monotonic()
         if now_s >= next_look_s:
@@ -566,11 +567,14 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
                 return
             place.give_up()
         is_free = over_s or not page.bench.parent  # the loop handles signals until its end
+        is_kept = page.job.port > 0 and ending.code != INTERRUPTED
+        linger_s = LINGER_S if is_kept else LINGER_ANY_S
         if (is_free and asked_to_end.is_set()) or (
             over_s and now_s - over_s > linger_s and not page.readers
         ):
             return
-        await asyncio.sleep(FRAME_S if page.readers else IDLE_S)
+        frame_s = max(frame_s + FRAME_S, now_s)  # the time that a frame takes does not add up
+        await asyncio.sleep(frame_s - now_s if page.readers else IDLE_S)
 
 
 def reason_of(error: OSError) -> str:

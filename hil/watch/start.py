@@ -18,12 +18,12 @@ from hil.errors import ConfigError, DeviceError, StopError
 from hil.platform.processes import APART, PYTHON
 from hil.platform.terminal import say
 from hil.record.door import LOOPBACK, Address
-from hil.watch.serve import Ending, Job, machine_file
+from hil.watch.serve import INTERRUPTED, LINGER_S, Ending, Job, machine_file
 
 PORT = 8780
 READY_TIMEOUT_S = 60.0
 # Exit codes of errors, as `hil.__main__` has them.
-CODES = {ConfigError: 2, DeviceError: 4, KeyboardInterrupt: 130, StopError: 130}
+CODES = {ConfigError: 2, DeviceError: 4, KeyboardInterrupt: INTERRUPTED, StopError: INTERRUPTED}
 _GOING_ON: list[subprocess.Popen[str]] = []  # processes that outlive their command
 
 
@@ -86,13 +86,13 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
     )
     assert process.stdin is not None
     with contextlib.closing(process.stdin):
-        _tell(process, job._asdict())
-        words = _first_words(process)
-        if "error" in words:
-            process.wait()
-        say_where(words, job)
         _GOING_ON.append(process)
         try:
+            _tell(process, job._asdict())
+            words = _first_words(process)
+            if "error" in words:
+                process.wait()
+            say_where(words, job)
             yield ending
         except BaseException as error:
             ending.text = str(error) or type(error).__name__
@@ -100,6 +100,12 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
             raise
         finally:
             _tell(process, {"code": ending.code, "text": ending.text})
+            if job.port > 0 and ending.code != INTERRUPTED and process.poll() is None:
+                say(
+                    f"the page stays for {LINGER_S / 3600:.0f} h, or until the next one there: "
+                    f"kill {process.pid} ends it",
+                    file=sys.stderr,
+                )
 
 
 def _tell(process: subprocess.Popen[str], words: dict[str, object]) -> None:

@@ -401,3 +401,30 @@ def test_a_loop_that_stands_still_is_told(running, receiver):
     process.send_signal(signal.SIGSTOP)
     came_s, _ = receiver.wait("STALLED")
     assert came_s - began_s < WITHIN_S
+
+
+def test_what_has_arrived_at_one_address_is_not_sent_there_again_by_the_next_command(
+    machine, receiver, monkeypatch, tmp_path
+):
+    urls = [f"json://127.0.0.1:{receiver.port}/", "json://127.0.0.1:1/"]
+    post = messages.Post("run", tmp_path, NotifyTable(urls=urls), lambda text: None)
+    post.end(0, "complete: 4 rows", Bench(tmp_path))
+    receiver.wait("run: ended")
+    deadline_s = time.monotonic() + WAIT_S
+    while len(noted()) != 1 and time.monotonic() < deadline_s:  # at once, not at the next look
+        time.sleep(0.01)
+    (left,) = noted()  # and then this process is killed
+    monkeypatch.setattr(messages, "_boot", lambda: "after")
+    (message,) = cut_off()
+    again = Outbox(NotifyTable(urls=urls), lambda text: None)
+    again.put(message)
+    assert [len(one.pending) for one in again.recipients] == [0, 1]
+    assert message.is_for("json://another", ["json://another"])  # the file has changed since
+    assert "127.0.0.1" not in str(left)
+    assert receiver.titles == ["run: ended"]
+
+
+def noted():
+    """The addresses, as the marker has them, where its message has not arrived."""
+    (path,) = messages.marker_folder().glob("*.json")
+    return json.loads(path.read_text())["pending"][0][3]

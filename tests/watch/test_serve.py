@@ -1,5 +1,6 @@
 """Who may connect to the page of a bench, and what a reader can ask for."""
 
+import asyncio
 import contextlib
 import datetime
 import http.client
@@ -13,18 +14,21 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from hil.__main__ import main
-from hil.record.door import CONNECTIONS_MAX
+from hil.record.door import CONNECTIONS_MAX, HANDSHAKES_MAX, Address
 from hil.record.read import open_run
-from hil.watch import serve
-from hil.watch.serve import Bucket, StopCode
+from hil.watch import serve, start
+from hil.watch.bench import Bench
+from hil.watch.serve import Bucket, Ending, Job, Page, StopCode
 
 WAIT_S = 300.0
 WORDS = re.compile(r"page: (\S+)  \(code to stop the run: (\S+)\)")
@@ -223,6 +227,69 @@ def test_connections_that_say_nothing_keep_nobody_out(served):
         assert silent[-1].recv(12) == b"HTTP/1.1 200"
 
 
+def test_a_reader_that_is_too_slow_is_dropped_and_the_others_get_everything(tmp_path):
+    page = Page(Bench(tmp_path), Job(str(tmp_path), 0, "bench", "127.0.0.1", 0), Ending())
+    frame, most_B = {"kind": "test", "text": "x" * 200_000}, []
+
+    async def both():
+        async with serve.served(page, Address()) as url:
+            address = url.replace("http", "ws") + "live"
+            async with (
+                connect_async(address, max_size=None, max_queue=1),
+                connect_async(address, max_size=None, max_queue=None) as quick,
+            ):  # the first one reads nothing
+                while len(page.readers) < 2:
+                    await asyncio.sleep(0.01)
+                sent = 0
+                while len(page.readers) > 1:
+                    page.send(frame)
+                    sent += 1
+                    most_B.append(max(r.transport.get_write_buffer_size() for r in page.readers))
+                    await asyncio.sleep(0.002)
+                heard = 0
+                while heard < sent:
+                    heard += json.loads(await quick.recv())["kind"] == "test"
+
+    asyncio.run(asyncio.wait_for(both(), WAIT_S))
+    assert max(most_B) < serve.BACKLOG_B + 1.1 * len(frame["text"])
+
+
+def test_ctrl_c_ends_a_page_whose_reader_does_not_answer(tmp_path):
+    watched = watching("watch", tmp_path, "--page", "0")
+    with (
+        watched as (process, url, _),
+        socket.create_connection(("127.0.0.1", urlsplit(url).port), WAIT_S) as silent,
+    ):
+        silent.sendall(
+            f"GET /live HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        assert silent.recv(12) == b"HTTP/1.1 101"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 130
+
+
+def test_ctrl_c_before_the_page_is_there_is_told_to_its_process(tmp_path, monkeypatch):
+    told = []
+
+    def interrupted(process):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "_first_words", interrupted)
+    monkeypatch.setattr(start, "_tell", lambda process, words: told.append(words))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        start.watched(start.Asked(Address()), tmp_path, "run"),
+    ):
+        pass
+    process = start._GOING_ON.pop()
+    process.kill()
+    process.stdout.close()
+    process.wait()
+    assert [words.get("code") for words in told] == [None, 130]
+
+
 @pytest.mark.parametrize(
     "order", ["", "[]", "{}", "no JSON", '{"stop": 7}', '{"arm": 1}', "[" * 200, '{"stop": "<b>"}']
 )
@@ -271,6 +338,26 @@ def test_with_a_certificate_the_page_is_encrypted(folder, certificate):
         assert live(url, ssl=context, origin=url.rstrip("/")) == "hello"
         with pytest.raises((http.client.HTTPException, OSError)):
             get(url)  # not encrypted
+
+
+def test_a_flood_of_connections_without_a_handshake_leaves_files_for_others(folder, certificate):
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    words = ("watch", folder, "--page", "0", "--page-certificate", certificate)
+    with watching(*words) as (process, url, _):
+        port = urlsplit(url).port
+        with contextlib.ExitStack() as links:
+            for _ in range(4 * HANDSHAKES_MAX):
+                links.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
+            files = psutil.Process(process.pid).num_fds()
+            assert files < HANDSHAKES_MAX + 150  # of the 1024 that a process may open
+        until_s = time.monotonic() + WAIT_S
+        while True:  # as soon as the flood is over
+            with contextlib.suppress(OSError):
+                assert get(url, context=context)[0] == 200
+                break
+            assert time.monotonic() < until_s
+            time.sleep(0.2)
 
 
 ALL_ON = "miga6/all_on.toml"
