@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -427,6 +428,58 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> tuple[dict[str, Any], 
 
     config = load(path, [f"{key}={value}" for key, value in sets.items()])
     return tomllib.loads(config.to_toml()), config.sha256
+
+
+def save_experiment(path: Path, sets: Mapping[str, str], out: Path) -> None:
+    """Write an experiment with these keys changed; its comments and order stay where they can.
+
+    Raises
+    ------
+    ConfigError
+        `out` is not beside the experiment, whose other files are named relative to it, or is the
+        rig, or cannot be written.
+    """
+    from hil.errors import writing
+    from hil.platform.whole_files import write_whole
+
+    if out.suffix != ".toml" or out.resolve() == rig_of(path):
+        raise ConfigError(f"{out}: give a file of its own that ends in .toml")
+    if out.resolve().parent != path.resolve().parent:
+        raise ConfigError(f"{out}: names files relative to {path.parent}: save it there")
+    with writing(out):
+        text = path.read_text(encoding="utf-8")
+        write_whole(out, changed_toml(text, sets))
+
+
+def changed_toml(text: str, sets: Mapping[str, str]) -> str:
+    """A TOML text with values changed, in place where a line has the key; else written anew."""
+    wanted = tomllib.loads(text)
+    lines = text.splitlines()
+    for key, value in sets.items():
+        *above, last = key.split(".")
+        table = wanted
+        for part in above:
+            table = table.setdefault(part, {})
+        table[last] = tomllib.loads(f"value = {value}")["value"]
+        head = f"[{'.'.join(above)}]"
+        at = next((i for i, line in enumerate(lines) if line.split("#")[0].strip() == head), None)
+        if at is None:
+            continue
+        end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
+        own = re.compile(rf"(\s*{re.escape(last)}\s*=\s*)[^#\n]*?(\s*#.*)?")
+        found = next((i for i in range(at + 1, end) if own.fullmatch(lines[i])), None)
+        if found is None:
+            lines.insert(at + 1, f"{last} = {value}")
+        else:
+            parts = own.fullmatch(lines[found])
+            lines[found] = f"{parts[1]}{value}{parts[2] or ''}"
+    changed = "\n".join(lines) + "\n"
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(changed) == wanted:
+            return changed
+    import tomli_w
+
+    return tomli_w.dumps(wanted)
 
 
 class Question(NamedTuple):

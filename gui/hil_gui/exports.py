@@ -1,10 +1,11 @@
-"""Export of the plots as a figure and of the recording as data."""
+"""Export of the plots as a figure, of the recording as data or as a report."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, QSizeF, Qt
-from PySide6.QtGui import QColor, QImage, QPageSize, QPainter, QPdfWriter
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, QSizeF, Qt, QUrl
+from PySide6.QtGui import QColor, QDesktopServices, QImage, QPageSize, QPainter, QPdfWriter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog
 
@@ -23,7 +24,7 @@ PNG_SCALE = 3
 
 
 class Exports:
-    """Writes figures and data of the open run."""
+    """Writes figures, data and report of the open run."""
 
     def __init__(self, session: Session, traces: Traces) -> None:
         self._session = session
@@ -109,24 +110,45 @@ class Exports:
             return
         run = self._session.data.about.path
         kind = path.suffix.lower().removeprefix(".")
-        command = Command(["export", str(run), "--to", kind, "--out", str(path), "--json"])
+        words = ["export", str(run), "--to", kind, "--out", str(path), "--json"]
+        self._make(path.name, words, lambda result: self._session.say(f"Data: {path}"))
+
+    def report(self) -> None:
+        """Write figure and page of the recording beside it, as `hil report` does, and show it."""
+        data = self._session.data
+        if data is None or self._session.feed.is_growing:
+            text = "Open a recording first (Ctrl+O)" if data is None else "Stop the run first (F6)"
+            self._session.complain("No report", text)
+            return
+
+        def show(result: dict[str, Any]) -> None:
+            page = result["reports"][0]["page"]
+            self._session.say(f"Report: {page}")
+            QDesktopServices.openUrl(QUrl.fromLocalFile(page))
+
+        path = data.about.path.resolve()
+        self._make(f"the report of {path.name}", ["report", str(path), "--json"], show)
+
+    def _make(self, what: str, words: list[str], use: Callable[[dict[str, Any]], None]) -> None:
+        """Run a command of hil in its own process, and use what it prints."""
+        command = Command(words)
 
         def done(is_complete: bool) -> None:
             if not is_complete:
                 command.stop()
-                self._session.say("The export was cancelled")
+                self._session.say(f"Cancelled: {what}")
             elif command.exit_code:
-                self._session.complain("Not exported", command.error_text)
+                self._session.complain("Not written", command.error_text)
             else:
-                self._session.say(f"Data: {path}")
+                use(command.result)
 
-        self._session.jobs.start(f"Writing {path.name}", _progress(command), done)
+        self._session.jobs.start(f"Writing {what}", _progress(command), done)
 
 
 def _progress(command: Command) -> Iterator[float]:
     share = 0.0
     while command.exit_code is None:
-        share += 0.0002 * (1.0 - share)  # `hil export` reports no progress: approach 1 slowly
+        share += 0.0002 * (1.0 - share)  # it reports no progress: approach 1 slowly
         yield share
 
 

@@ -19,6 +19,10 @@ class Commands(Protocol):
 
     def open(self, path: Path) -> bool: ...
 
+    def save_experiment(self) -> None: ...
+
+    def help(self) -> object: ...
+
     def close(self) -> bool: ...
 
     def write_note(self) -> None: ...
@@ -54,7 +58,9 @@ def build(
     recent_menu = file.addMenu("Open &recent")
     fill_recent(recent_menu, parts.session.recent, commands.open)
     file.addAction(_action(window, "Over&lay a recording …", "Ctrl+L", parts.compare.choose))
+    file.addAction(_action(window, "&Save experiment …", "Ctrl+S", commands.save_experiment))
     file.addSeparator()
+    file.addAction(_action(window, "Open re&port", "Ctrl+P", parts.exports.report))
     file.addAction(_action(window, "Export &figure …", "Ctrl+E", parts.exports.choose_figure))
     file.addAction(_action(window, "Export &data …", "Ctrl+Shift+E", parts.exports.choose_data))
     file.addSeparator()
@@ -110,6 +116,7 @@ def build(
         panels.addAction(action)
     panels.addSeparator()
     panels.addAction(_action(window, "&Reset layout", None, commands.reset_layout))
+    bar.addMenu("&Help").addAction(_action(window, "&Steps and keys", "F1", commands.help))
     return recent_menu
 
 

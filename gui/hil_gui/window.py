@@ -10,13 +10,15 @@ from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
+    QDialog,
     QFileDialog,
     QMainWindow,
 )
 
 from hil_gui import layout, menus, theme
-from hil_gui.data import ConfigError, DeviceError, File, Live, run_of
+from hil_gui.data import ConfigError, DeviceError, File, Live, run_of, save_experiment
 from hil_gui.feed import Feed
+from hil_gui.help import show_help
 from hil_gui.new_rig import NewRig
 from hil_gui.parts import Parts
 from hil_gui.plain import tip
@@ -31,7 +33,7 @@ SLOW_EVERY = 4
 """Number of frames between two refreshes of figures and tables."""
 EMPTY_HINT = (
     "Open an experiment (.toml) to run it, or a recording (.h5) to view it\n\n"
-    "Ctrl+O open  ·  Ctrl+L overlay a recording  ·  F12 emergency stop"
+    "Ctrl+O open  ·  Ctrl+L overlay a recording  ·  F1 help  ·  F12 emergency stop"
 )
 READY_HINT = (
     "F2 self-test  ·  F8 connect  ·  F3 tare  ·  F4 arm  ·  F5 start\n\n"
@@ -128,6 +130,37 @@ class Window(QMainWindow):
         dialog = NewRig(self, Path(self.session.folder()))
         dialog.made.connect(self.open)
         dialog.open()
+
+    def save_experiment(self) -> None:
+        """Ask for a file, and write the open experiment with the values of its fields to it."""
+        path = self.bench.control.path
+        if path is None or self.bench.control.settings is None:
+            text = (
+                "Open an experiment first (Ctrl+O)" if path is None else "Correct its errors first"
+            )
+            self.session.complain("Not saved", text)
+            return
+        start = str(path.with_stem(f"{path.stem}-2"))
+        name, _ = QFileDialog.getSaveFileName(
+            self, "Save experiment", start, "Experiments (*.toml)"
+        )
+        if name:
+            self.save(Path(name))
+
+    def save(self, out: Path) -> None:
+        """Write the open experiment with the values of its fields, and open that file."""
+        control = self.bench.control
+        try:
+            save_experiment(control.path, control.sets, out)
+        except ConfigError as error:
+            self.session.complain("Not saved", str(error))
+            return
+        if self.open(out):
+            self.session.say(f"Saved: {out}")
+
+    def help(self) -> QDialog:
+        """Show the steps of a run and every key."""
+        return show_help(self)
 
     def open(self, path: Path) -> bool:
         """Open an experiment or a recording; returns whether it succeeded.

@@ -85,27 +85,28 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
         **APART,  # only the loop gets the terminal's Ctrl-C
     )
     assert process.stdin is not None
-    with contextlib.closing(process.stdin):
-        _GOING_ON.append(process)
-        try:
-            _tell(process, job._asdict())
-            words = _first_words(process)
-            if "error" in words:
-                process.wait()
-            say_where(words, job)
-            yield ending
-        except BaseException as error:
-            ending.text = str(error) or type(error).__name__
-            ending.code = next((code for kind, code in CODES.items() if isinstance(error, kind)), 1)
-            raise
-        finally:
-            _tell(process, {"code": ending.code, "text": ending.text})
-            if job.port > 0 and ending.code != INTERRUPTED and process.poll() is None:
-                say(
-                    f"the page stays for {LINGER_S / 3600:.0f} h, or until the next one there: "
-                    f"kill {process.pid} ends it",
-                    file=sys.stderr,
-                )
+    _GOING_ON.append(process)
+    try:
+        _tell(process, job._asdict())
+        words = _first_words(process)
+        if "error" in words:
+            process.wait()
+        say_where(words, job)
+        yield ending
+    except BaseException as error:
+        ending.text = str(error) or type(error).__name__
+        ending.code = next((code for kind, code in CODES.items() if isinstance(error, kind)), 1)
+        raise
+    finally:
+        _tell(process, {"code": ending.code, "text": ending.text})
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        if job.port > 0 and ending.code != INTERRUPTED and process.poll() is None:
+            say(
+                f"the page stays for {LINGER_S / 3600:.0f} h, or until the next one there: "
+                f"kill {process.pid} ends it",
+                file=sys.stderr,
+            )
 
 
 def _tell(process: subprocess.Popen[str], words: dict[str, object]) -> None:

@@ -1,0 +1,77 @@
+"""What the menus offer beside the panels: help, saving an experiment, the report."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtWidgets import QTextBrowser
+
+import hil
+from hil_gui.data import changed_toml
+
+
+def test_f1_lists_the_steps_and_every_key(window):
+    shown = window.help().findChild(QTextBrowser).toPlainText()
+    for words in ("Self-test", "Emergency stop", "Ctrl+S", "Save experiment", "F12", "Alt+1"):
+        assert words in shown
+    keys = {k.toString() for a in window.findChildren(QAction) for k in a.shortcuts()}
+    assert "F1" in keys
+    assert [key for key in keys if key not in shown] == []
+
+
+EXPERIMENT = """\
+rig = "rig.toml"
+[experiment]
+name = "a"  # what it is called
+duration_s = 5.0
+[controller]  # of the force
+kind = "pid"
+k_p = 1.0      # gain
+"""
+
+
+@pytest.mark.parametrize(("sets", "line"), [
+    ({"controller.k_p": "0.25"}, "k_p = 0.25      # gain\n"),
+    ({"controller.k_i": "2.0"}, "[controller]  # of the force\nk_i = 2.0\n"),
+    ({"experiment.name": '"b # \\"c\\""'}, 'name = "b # \\"c\\""  # what it is called\n'),
+    ({"guard.force_max_N": "3.0"}, "[guard]\nforce_max_N = 3.0\n"),
+])  # fmt: skip
+def test_a_saved_experiment_has_the_values_and_keeps_its_comments(sets, line):
+    text = changed_toml(EXPERIMENT, sets)
+    assert line in text
+    expected = tomllib.loads(EXPERIMENT)
+    for key, value in sets.items():
+        table, name = key.split(".")
+        expected.setdefault(table, {})[name] = tomllib.loads(f"x = {value}")["x"]
+    assert tomllib.loads(text) == expected
+
+
+def test_an_experiment_is_saved_as_its_fields_have_it_and_opened(window, bench, said):
+    path = bench / "miga6" / "pid.toml"
+    window.open(path)
+    window.bench.control.fields["controller.k_p"].setValue(0.25)
+    out = path.with_name("mine.toml")
+    window.save(out)
+    assert window.bench.control.path == out
+    assert hil.load(out).tables.controller.k_p == 0.25
+    assert window.bench.control.sets == {}
+    before = (bench / "miga6" / "rig.toml").read_bytes()
+    window.save(bench / "miga6" / "rig.toml")
+    window.save(bench / "elsewhere.toml")
+    assert "give a file of its own" in said[0]
+    assert "save it there" in said[1]
+    assert (bench / "miga6" / "rig.toml").read_bytes() == before
+
+
+def test_the_report_of_the_open_run_is_made_and_shown(
+    opened, pid_run, tmp_path, qtbot, monkeypatch
+):
+    shown = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: shown.append(url.toLocalFile()))
+    window = opened(Path(shutil.copyfile(pid_run, tmp_path / "run.h5")))
+    window.parts.exports.report()
+    qtbot.waitUntil(lambda: bool(shown), timeout=300_000)
+    assert shown == [str(tmp_path / "run.html")]
+    assert (tmp_path / "run.html").exists()
