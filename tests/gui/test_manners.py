@@ -393,7 +393,7 @@ def test_a_recording_under_way_is_joined_live_and_a_killed_loop_is_seen(
 ):
     path = tmp_path / "run.h5"
     words = run_words(bench / "miga6" / "all_on.toml", path, backend="sim", sets={})
-    command = Command([*words, "--duration", "600"])
+    command = Command([*words, "--duration", "600"], attended=True)
     try:
         qtbot.waitUntil(lambda: run_of(path) == command.pid, timeout=300_000)
         qtbot.waitUntil(lambda: _is_readable(path), timeout=300_000)
