@@ -177,7 +177,6 @@ class RigEnvironment(gymnasium.Env[Array, NDArray[Any]]):
         self._ticks.close()
         simulation.__exit__(None, None, None)
         self._dataset = simulation.dataset()
-        simulation.close()
 
     def _experiment(self, steps: Figures) -> Experiment:
         agent = _agent(getattr(self, "_commands", np.zeros(0)), self._duties)

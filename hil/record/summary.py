@@ -1,7 +1,8 @@
 """The summary of a run: timing with a verdict, and error figures of the signals."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,32 +43,59 @@ def summarise(
     missed.
     """
     with open_h5(path) as file:
-        return summary_of_rows(file, period_s, clock, n_periods)
+        return summary_of(Recorded.of(file), period_s, clock, n_periods)
 
 
-def summary_of_rows(
-    file: h5py.File, period_s: float, clock: str, n_periods: int | None = None
+@dataclass(frozen=True)
+class Recorded:
+    """What a run has recorded.
+
+    Attributes
+    ----------
+    ticks : columns by name, of which the first n rows are whole
+    events : structured array
+    cells : names of the cells
+    attributes : of the recording
+    """
+
+    n: int
+    ticks: Mapping[str, Any]
+    events: NDArray[np.void]
+    cells: Sequence[str]
+    attributes: Mapping[str, object]
+
+    @classmethod
+    def of(cls, file: h5py.File) -> "Recorded":
+        """What an open recording has."""
+        cells = file["model/cells"][:] if "model/cells" in file else []
+        return cls(
+            n_whole_rows(file), file["ticks"], file["events"][: n_whole_rows(file, "events")],
+            [text_of(cell) for cell in cells], attributes_of(file),
+        )  # fmt: skip
+
+
+def summary_of(
+    recorded: Recorded, period_s: float, clock: str, n_periods: int | None = None
 ) -> dict[str, object]:
-    """The same of an open recording."""
-    n = n_whole_rows(file)
-    events = file["events"][: n_whole_rows(file, "events")]
+    """The same of what is at hand."""
+    n = recorded.n
     causes = [
         {"t_s": float(event["t_s"]), "text": text_of(event["text"])}
-        for event in events
+        for event in recorded.events
         if event["level"] == b"fault"
     ]
     of_rows = _of_rows if n <= ROWS_MAX else _of_parts
-    t_s = file["ticks/t_s"]
-    waited_s = float(t_s[began_at(file["ticks"], n)]) if n else 0.0
+    t_s = recorded.ticks["t_s"]
+    waited_s = float(t_s[began_at(recorded.ticks, n)]) if n else 0.0
     summary = {
         "rows": n,
         "first_cause": causes[0]["text"] if causes else "",
         "causes": causes,
         "duration_s": float(t_s[n - 1]) - waited_s if n else 0.0,
         "waited_s": waited_s,
-        "room": room_of(file, n),
-        "untold": text_of(attributes_of(file).get("untold", "")),
-        **of_rows(file, n, _Clocking(period_s, clock, n_periods)),
+        "room": room_of(recorded),
+        "untold": text_of(recorded.attributes.get("untold", "")),
+        **of_rows(recorded, _Clocking(period_s, clock, n_periods)),
     }
     return dict(plain(summary))
 
@@ -80,9 +108,9 @@ class _Clocking(NamedTuple):
     n_periods: int | None
 
 
-def _of_rows(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
+def _of_rows(recorded: Recorded, clocking: _Clocking) -> dict[str, object]:
     """The figures of rows that are in memory at once."""
-    ticks = file["ticks"]
+    n, ticks = recorded.n, recorded.ticks
     t_s, late_s, busy_s = (ticks[name][:n] for name in ("t_s", "late_s", "busy_s"))
     nothing = np.full(n, np.nan)
     signals = [
@@ -115,7 +143,7 @@ def _of_rows(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
         },
         "force": force,
         "responses": steps,
-        "failed_cells": failed_cells(t_s, _cells_of(file), *failures),
+        "failed_cells": failed_cells(t_s, recorded.cells, *failures),
         "signals": {
             signal.name: signal_figures(*curves) | {"units": units(signal.suffix)}
             for signal, *curves in signals
@@ -124,12 +152,12 @@ def _of_rows(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
     }
 
 
-def _of_parts(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]:
+def _of_parts(recorded: Recorded, clocking: _Clocking) -> dict[str, object]:
     """The same of a long run, in one pass over parts of its rows (`hil.record.sums`).
 
     Responses are those of the first steps, each of at most ROWS_MAX rows.
     """
-    ticks, period_s = file["ticks"], clocking.period_s
+    n, ticks, period_s = recorded.n, recorded.ticks, clocking.period_s
     signals = {signal: SignalSums() for signal in signals_in(ticks)}
     clocks = {name: ClockSums() for name in _clocks(ticks)}
     exchanges = {name: Quantiles() for name in _round_trips(ticks)}
@@ -163,7 +191,7 @@ def _of_parts(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]
         for name, trips in exchanges.items():
             trips.add(ticks[name][max(a, 1) : rows.stop])
         of_part = [ticks[name][rows] if name in ticks else None for name in FAILURES]
-        for entry in failed_cells(t_s, _cells_of(file), *of_part):
+        for entry in failed_cells(t_s, recorded.cells, *of_part):
             failed.setdefault(entry["cell"], entry)
     figures = {signal.name: sums.figures() for signal, sums in signals.items()}
     force_signal = next((signal for signal in signals if signal.name == "force"), None)
@@ -193,7 +221,9 @@ def _of_parts(file: h5py.File, n: int, clocking: _Clocking) -> dict[str, object]
     }  # fmt: skip
 
 
-def _first_responses(ticks: h5py.Group, n: int, force: Signal | None) -> list[dict[str, object]]:
+def _first_responses(
+    ticks: Mapping[str, Any], n: int, force: Signal | None
+) -> list[dict[str, object]]:
     """Responses to the first steps of a long run, read step by step."""
     if force is None or "cells_commanded" not in ticks:
         return []
@@ -231,11 +261,7 @@ def _round_trips(ticks: Iterable[str]) -> list[str]:
     return [name for name in ticks if name.endswith(ROUND_TRIP)]
 
 
-def _cells_of(file: h5py.File) -> list[str]:
-    return [text_of(cell) for cell in file["model/cells"][:]] if "model/cells" in file else []
-
-
-def began_at(ticks: h5py.Group, n: int) -> int:
+def began_at(ticks: Mapping[str, Any], n: int) -> int:
     """The row at which the run was armed; before it everything is off, and no time counts."""
     if "guard_state" not in ticks:
         return 0
@@ -247,16 +273,16 @@ def began_at(ticks: h5py.Group, n: int) -> int:
     return max(n - 1, 0)
 
 
-def room_of(file: h5py.File, n: int) -> dict[str, object]:
+def room_of(recorded: Recorded) -> dict[str, object]:
     """The room temperature, with its uncertainty and source; a measured one is the mean."""
-    attrs = attributes_of(file)
+    attrs, n = recorded.attributes, recorded.n
     if "ambient_from" not in attrs:
         return {}
     source = text_of(attrs["ambient_from"])
     ambient_C = attrs.get("ambient_C", nan)
     column = f"{source.removeprefix('channel ')}_measured_C"
-    if column in file["ticks"] and n:
-        parts = [file["ticks"][column][a : min(a + ROWS_MAX, n)] for a in range(0, n, ROWS_MAX)]
+    if column in recorded.ticks and n:
+        parts = [recorded.ticks[column][a : min(a + ROWS_MAX, n)] for a in range(0, n, ROWS_MAX)]
         sums = [(np.nansum(part), np.isfinite(part).sum()) for part in parts]
         total, known = np.sum(sums, axis=0)
         ambient_C = total / known if known else nan

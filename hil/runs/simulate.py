@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -90,10 +90,6 @@ class Simulation:
         """What was recorded of these columns, after `result`."""
         return self._sink.columns(names)
 
-    def close(self) -> None:
-        """Free the memory of the recording."""
-        self._sink.close()
-
 
 def simulate(
     config: Experiment,
@@ -121,25 +117,20 @@ def simulate(
     KeyboardInterrupt
         A signal came.
     """
-    with _run(Plan(config, seed=seed, injection=injection, plant=plant)) as simulation:
-        return simulation.dataset()
+    return _run(Plan(config, seed=seed, injection=injection, plant=plant)).dataset()
 
 
 def simulated(plan: Plan, names: Iterable[str]) -> tuple[str, Figures, dict[str, NDArray[Any]]]:
     """Simulate a plan; returns its outcome, its summary and these columns. Raises as `simulate`."""
-    with _run(plan) as simulation:
-        return *simulation.result(), simulation.columns(names)
+    simulation = _run(plan)
+    return *simulation.result(), simulation.columns(names)
 
 
-@contextlib.contextmanager
-def _run(plan: Plan) -> Iterator[Simulation]:
+def _run(plan: Plan) -> Simulation:
     """A simulation that has run."""
-    with contextlib.ExitStack() as memory:
-        try:
-            simulation = Simulation(plan)
-            memory.callback(simulation.close)
-            with simulation:
-                simulation.trial.run()
-        except ModelError as error:
-            raise ConfigError(one_line(f"{plan.config.path}: model: {error}")) from None
-        yield simulation
+    try:
+        with Simulation(plan) as simulation:
+            simulation.trial.run()
+    except ModelError as error:
+        raise ConfigError(one_line(f"{plan.config.path}: model: {error}")) from None
+    return simulation

@@ -9,7 +9,6 @@ that measure a cell that is off warm it too.
 
 import tomllib
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -214,10 +213,9 @@ def simulated(
         experiment={"duration_s": duration_s},
     )
     system = config.system(plant=True)
-    with closing(Simulation(Plan(config, seed=seed, plant=system))) as simulation:
-        with simulation:
-            xi = [float(system.wires.xi[0]) for _ in simulation.trial.ticks()]
-        run = simulation.dataset()
+    with Simulation(Plan(config, seed=seed, plant=system)) as simulation:
+        xi = [float(system.wires.xi[0]) for _ in simulation.trial.ticks()]
+    run = simulation.dataset()
     if run.attrs["outcome"] != "complete":
         raise ModelError(f"{case}: {run.event_text.values[-2]}")
     strain_max = case_of(config.tables.plant, CELL).strain_max

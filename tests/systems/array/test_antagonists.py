@@ -137,6 +137,5 @@ def test_no_wire_is_heated_while_there_is_no_set_point(steps):
     with simulation:
         simulation.trial.run()
     assert not simulation.dataset().cells_duty.any()
-    simulation.close()
     followed = hil.simulate(load(steps, ["experiment.duration_s=0.2"]))
     assert followed.cells_duty.any()
