@@ -14,6 +14,7 @@ from hil import bundled_configs
 from hil.bench import board as bench_board
 from hil.bench import catalogue as bench_catalogue
 from hil.bench import daq as bench_daq
+from hil.bench import long as bench_long
 from hil.bench import page as bench_page
 from hil.bench import plugin as bench_plugin
 from hil.bench import realtime as bench_realtime
@@ -53,7 +54,7 @@ class Extent:
     def parts(self) -> Sequence[str]:
         """Parts that are measured by default, then those of installed packages."""
         covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
-        always = {"quick": QUICK, "usual": USUAL, "full": (*USUAL, "page")}[self.name]
+        always = {"quick": QUICK, "usual": USUAL, "full": (*USUAL, "page", "long")}[self.name]
         brought = (name for name, part in bench_parts().items() if part.extent in covered)
         return *always, *brought
 
@@ -93,6 +94,7 @@ def measure(
             "window": lambda: bench_window.measure(WINDOW_S),
             "page": lambda: bench_page.measure(folder),
             "catalogue": lambda: bench_catalogue.measure(folder),
+            "long": lambda: bench_long.measure(folder),
         } | {name: partial(_measured, part) for name, part in bench_parts().items()}
         for part in only:
             if part not in parts:
@@ -121,6 +123,7 @@ def as_text(figures: Figures) -> str:
         "window": bench_window.as_text,
         "page": bench_page.as_text,
         "catalogue": bench_catalogue.as_text,
+        "long": bench_long.as_text,
     }
     tables |= {name: loaded(part.as_text) for name, part in bench_parts().items()
                if name in figures}  # fmt: skip

@@ -311,8 +311,14 @@ class Blocks:
         self.head.encoding["source"] = str(path)
 
     def __iter__(self) -> Iterator[xr.Dataset]:
+        import xarray as xr
+
+        head = self.head
         for first in range(0, self.n_rows, BLOCK_ROWS):
-            yield ticks_of(self._file, slice(first, min(first + BLOCK_ROWS, self.n_rows)))
+            values = self.columns_of(first, min(first + BLOCK_ROWS, self.n_rows))
+            rows = {name: (head[name].dims, of, head[name].attrs) for name, of in values.items()}
+            cells = {name: head.coords[name] for name in head.coords if name != "t_s"}
+            yield xr.Dataset(rows, coords=cells).set_coords("t_s")
 
     @property
     def columns(self) -> list[str]:

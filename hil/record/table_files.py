@@ -93,7 +93,9 @@ def write_parquet(blocks: Blocks, part: Path, done: Done) -> None:
         for name, values, facts in columns_of(head)
     ]
     schema = pyarrow.schema(fields, metadata=about)
-    with parquet.ParquetWriter(part, schema) as file:
+    # Readings have noise: a dictionary of them is built, found too large and dropped.
+    few = [field.name for field in fields if pyarrow.types.is_integer(field.type)]
+    with parquet.ParquetWriter(part, schema, use_dictionary=few) as file:
         for block in blocks:
             arrays = [pyarrow.array(values) for _, values, _ in columns_of(block)]
             file.write(pyarrow.Table.from_arrays(arrays, schema=schema))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hil.__main__ import main
+from hil.bench import long as bench_long
 from hil.bench import realtime as bench_realtime
 from hil.bench import recorder as bench_recorder
 from hil.bench import run as bench
@@ -200,6 +201,16 @@ def test_the_command_line_names_every_part(capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"extent", "step"}
     assert main(["bench", "--only", "step"]) == 0
     assert "model step, 6 cells" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_what_reads_a_long_recording_is_measured_command_by_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_long, "COMMANDS", {"verify": ("verify",)})
+    found = bench_long.measure(tmp_path, 30_000)
+    assert (found["rows"], found["columns"]) == (30_000, 40)
+    assert set(found["commands"]) == {bench_long.BARE, "verify"}, "which says that it is whole"
+    assert all(cost["peak_MB"] > 1.0 for cost in found["commands"].values())
+    assert "verify" in bench_long.as_text(found).splitlines()[2]
 
 
 @pytest.mark.slow
