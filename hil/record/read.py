@@ -10,6 +10,7 @@ import time
 import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -300,15 +301,17 @@ class Blocks:
 
     Attributes
     ----------
-    head : what `open_run` returns of it, without rows
     n_rows : rows that are complete
     """
 
     def __init__(self, file: h5py.File, path: Path) -> None:
         self._file, self._path = file, path
         self.n_rows = n_whole_rows(file)
-        self.head = _with_notes(file, ticks_of(file, slice(0)))
-        self.head.encoding["source"] = str(path)
+
+    @cached_property
+    def head(self) -> xr.Dataset:
+        """What `open_run` returns of it, without rows."""
+        return self.rows(0, 0)
 
     def __iter__(self) -> Iterator[xr.Dataset]:
         import xarray as xr
@@ -337,7 +340,7 @@ class Blocks:
         ConfigError
             They are larger than the memory.
         """
-        if end - first == self.n_rows:
+        if end > first and end - first == self.n_rows:
             columns = [*self._file["ticks"].values(), self._file["events"]]
             refuse_larger_than_memory(columns, self._path)
         run = _with_notes(self._file, ticks_of(self._file, slice(first, end)))
