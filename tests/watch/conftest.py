@@ -1,7 +1,12 @@
-"""A run that is watched while its rows are written again."""
+"""A run that is watched while its rows are written again; a certificate of this computer."""
+
+import datetime
 
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from hil.loop import tap as taps
 from hil.watch import bench
@@ -31,3 +36,22 @@ def shown(all_on, tmp_path, monkeypatch):
     yield run, tap, rows
     tap.close_writer()
     tap.unlink()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A PEM file with a certificate of this computer and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(1))
+        .add_extension(names, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "page.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
+    return path

@@ -142,9 +142,9 @@ def free_port():
 
 
 @contextlib.contextmanager
-def mosquitto(folder, port):
+def mosquitto(folder, port, who="allow_anonymous true"):
     settings = folder / "mosquitto.conf"
-    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+    settings.write_text(f"listener {port} 127.0.0.1\n{who}\n")
     with subprocess.Popen([MOSQUITTO, "-c", settings], stderr=subprocess.DEVNULL) as process:
         try:
             yield
@@ -155,13 +155,17 @@ def mosquitto(folder, port):
 class Subscriber:
     """Everything that a broker sends: the last text of each topic, and all texts."""
 
-    def __init__(self, port):
+    def __init__(self, port, user="", password="", ca=None):
         self.last, self.all = {}, []
         self.client = Client(CallbackAPIVersion.VERSION2)
+        if user:
+            self.client.username_pw_set(user, password)
+        if ca is not None:
+            self.client.tls_set(ca)
         self.client.on_message = self._take
         self.client.on_connect = lambda client, *_: client.subscribe("lab/#", qos=1)
         self.client.reconnect_delay_set(1, 1)
-        self.client.connect_async("127.0.0.1", port)
+        self.client.connect_async("127.0.0.1" if ca is None else "localhost", port)
         self.client.loop_start()
 
     def _take(self, client, data, message):
@@ -224,3 +228,59 @@ def test_a_broker_gets_a_run_its_end_and_the_last_will(configs, tmp_path):
             late.close()
         heard.close()
     assert len(lines) <= 1  # each time that it is gone
+
+
+@pytest.mark.slow
+def test_a_broker_that_asks_for_a_password_gets_it_from_the_environment(tmp_path):
+    port, secrets = free_port(), tmp_path / "passwords"
+    maker = shutil.which("mosquitto_passwd")
+    subprocess.run([maker, "-b", "-c", secrets, "ada", "right"], check=True)
+    secrets.chmod(0o644)  # the broker reads it as a user of its own
+    tmp_path.chmod(0o755)
+    who = f"allow_anonymous false\npassword_file {secrets}\nuser root"
+    command = [sys.executable, "-m", "hil", "publish", str(tmp_path),
+               "--mqtt", f"mqtt://ada@127.0.0.1:{port}/lab"]  # fmt: skip
+    with mosquitto(tmp_path, port, who):
+        heard = Subscriber(port, "ada", "right")
+        for word, expected in (("wrong", "not authorized"), ("right", "")):
+            environment = {**os.environ, "HIL_MQTT_PASSWORD": word}
+            with subprocess.Popen(
+                command, stderr=subprocess.PIPE, text=True, env=environment
+            ) as publisher:
+                if expected:
+                    line = publisher.stderr.readline()
+                    while "cannot be reached" in line:  # before the broker listens
+                        line = publisher.stderr.readline()
+                    assert expected in line
+                    assert word not in line
+                else:
+                    wait_until(lambda: heard.last.get("online"))
+                publisher.kill()
+        heard.close()
+
+
+@pytest.mark.slow
+def test_mqtts_takes_a_broker_whose_certificate_is_trusted_and_no_other(tmp_path, certificate):
+    port, pem = free_port(), tmp_path / "both.pem"
+    shutil.copyfile(certificate, pem)
+    who = f"allow_anonymous true\ncertfile {pem}\nkeyfile {pem}\nuser root"
+    command = [sys.executable, "-m", "hil", "publish", str(tmp_path),
+               "--mqtt", f"mqtts://localhost:{port}/lab"]  # fmt: skip
+    with mosquitto(tmp_path, port, who):
+        wait_until(lambda: listens(port))
+        heard = Subscriber(port, ca=certificate)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as stranger:
+            assert "cannot be reached" in stranger.stderr.readline()
+            assert heard.last == {}
+            stranger.kill()
+        environment = {**os.environ, "SSL_CERT_FILE": str(certificate)}
+        with subprocess.Popen(command, env=environment) as trusted:
+            wait_until(lambda: heard.last.get("online"))
+            trusted.kill()
+        heard.close()
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False

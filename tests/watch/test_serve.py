@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import datetime
 import http.client
 import json
 import re
@@ -16,9 +15,6 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -307,25 +303,6 @@ def test_an_order_longer_than_a_code_ends_the_connection(served):
         link.send("x" * 10_000)
         with pytest.raises(ConnectionClosed):
             list(iter(link.recv, None))
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A PEM file with a certificate of this computer and its key."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(1))
-        .add_extension(names, critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "page.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
-    return path
 
 
 def test_with_a_certificate_the_page_is_encrypted(folder, certificate):
