@@ -22,6 +22,7 @@ from hil.platform.processes import (
     APART,
     LEAVE,
     PYTHON,
+    STEP,
     ask_to_stop,
     be_nice,
     commands_with,
@@ -33,8 +34,8 @@ from hil_gui.run_data import About, Column, Note, Signal
 if TYPE_CHECKING:
     from hil.experiment.figure import Figure
 
-__all__ = ["APART", "FOXGLOVE_PORT", "LEAVE", "PYTHON", "ConfigError", "DeviceError", "ask_to_stop",
-           "be_nice", "is_alive"]  # fmt: skip
+__all__ = ["APART", "FOXGLOVE_PORT", "LEAVE", "PYTHON", "STEP", "ConfigError", "DeviceError",
+           "ask_to_stop", "be_nice", "is_alive"]  # fmt: skip
 
 BLOCK = 8192
 MOTION_S = 0.01

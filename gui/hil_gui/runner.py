@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hil_gui.data import APART, LEAVE, PYTHON, ask_to_stop
+from hil_gui.data import APART, LEAVE, PYTHON, STEP, ask_to_stop
 
 
 class Command:
@@ -20,7 +20,7 @@ class Command:
     Attributes
     ----------
     error_text : str
-        Standard error, available once `exit_code` is not None.
+        Standard error without steps of the start, available once `exit_code` is not None.
     result : dict
         Output of --json, available once `exit_code` is not None; empty if there is none.
     """
@@ -47,7 +47,8 @@ class Command:
         if code is not None and self._out.exists():
             if self._process.stdin is not None:
                 self._process.stdin.close()
-            self.error_text = _text(self._err)
+            said = _text(self._err).splitlines()
+            self.error_text = "\n".join(line for line in said if not line.startswith(STEP))
             with contextlib.suppress(ValueError, TypeError):
                 self.result = dict(json.loads(_text(self._out)))
             self._folder.cleanup()
@@ -55,9 +56,9 @@ class Command:
 
     @property
     def latest_line(self) -> str:
-        """Last line on standard error so far, for example a request to the operator."""
+        """Last line on standard error so far: a step of the start, a request to the operator."""
         text = _text(self._err) if self._err.exists() else self.error_text
-        return text.splitlines()[-1] if text else ""
+        return text.splitlines()[-1].removeprefix(STEP) if text else ""
 
     def said(self, start: str) -> str:
         """Rest of the first line on standard error so far that starts with this; else empty."""

@@ -167,11 +167,11 @@ def _add_page(command: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hil.platform.processes import stop_when_left
+    from hil.platform.processes import STEP, stop_when_left
 
     if args.attended:
         stop_when_left()
-        say("reading the experiment", file=sys.stderr)
+        say(f"{STEP}reading the experiment", file=sys.stderr)
     from hil.experiment.load import load
     from hil.platform.window import require_window
     from hil.record import summary

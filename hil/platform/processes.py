@@ -16,6 +16,7 @@ import psutil
 # there beside modules that would stand in for installed ones.
 PYTHON = (sys.executable, "-P")
 LEAVE = b"leave\n"
+STEP = "step: "  # begins a line that says what the start of an attended run is at
 NICE = 5  # of POSIX: 0 is ordinary, 19 the least
 # STOP_SIGNALS ask a run to end: it switches everything off and closes its recording. OTHER_ENDS are
 # the other signals whose default is to end a process that could go on. APART are the options of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hil.loop import tap as taps
-from hil.platform.processes import APART, PYTHON
+from hil.platform.processes import APART, PYTHON, STEP
 
 QUIET_S = 2.0
 WAITING = ("off", "connected", "self_test", "ready")
@@ -38,7 +38,7 @@ def show_progress(tap_path: Path, n_ticks: int, label: str) -> Iterator[None]:
 def doing(what: str, wanted: bool, attended: bool) -> Iterator[None]:
     """Print what a start is at: to a window at once, to a terminal if it takes QUIET_S."""
     if attended:
-        print(what, file=sys.stderr, flush=True)
+        print(f"{STEP}{what}", file=sys.stderr, flush=True)
     timer = threading.Timer(QUIET_S, lambda: print(what, file=sys.stderr, flush=True))
     timer.daemon = True
     if wanted and not attended and sys.stderr.isatty():

@@ -11,6 +11,7 @@ import hil
 from hil.errors import ConfigError
 from hil.platform import window as windows
 from hil_gui.data import rows_of
+from hil_gui.runner import Command
 
 WINDOW = """
 import sys, time
@@ -48,6 +49,14 @@ def test_a_run_outlives_its_window_only_if_it_is_told_so(how, bench, tmp_path):
     assert done.attrs["outcome"] == ("aborted" if how == "died" else "complete")
     reached_s = float(done.t_s[-1])
     assert reached_s < 600.0 if how == "died" else reached_s == pytest.approx(1.5, abs=0.002)
+
+
+def test_the_error_of_a_start_comes_without_its_steps(tmp_path):
+    run = Command(["run", str(tmp_path / "none.toml"), "--attended"], attended=True)
+    assert run.wait(300.0) == 2
+    assert run.error_text.startswith(f"{tmp_path / 'none.toml'}: no such file")
+    assert "\n" not in run.error_text
+    assert run.latest_line == run.error_text
 
 
 def test_missing_libraries_of_the_window_are_named_with_debian_s_packages(monkeypatch, configs):

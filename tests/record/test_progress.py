@@ -46,7 +46,7 @@ def test_what_a_start_is_at_is_said_at_once_to_a_window_and_late_to_a_terminal(m
     told = []
     monkeypatch.setattr("threading.Timer.start", lambda timer: told.append(timer.interval))
     for wanted, attended, terminal, lines, timers in (
-        (False, True, io.StringIO, ["self-test"], []), (True, False, Terminal, [], [QUIET_S]),
+        (False, True, io.StringIO, ["step: self-test"], []), (True, False, Terminal, [], [QUIET_S]),
         (True, False, io.StringIO, [], []), (False, False, Terminal, [], []),
     ):  # fmt: skip
         told.clear()
