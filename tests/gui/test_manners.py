@@ -420,25 +420,3 @@ def _is_readable(path):
     with contextlib.suppress(ConfigError):
         return hil.open_run(path).sizes["tick"] > 0
     return False
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("real time")
-def test_a_run_outlives_the_window_that_started_it(configs, tmp_path):
-    code = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from hil_gui.runner import Command, run_words\n"
-        "words = run_words(Path(sys.argv[1]), Path(sys.argv[2]), backend='sim', sets={})\n"
-        "Command([*words, '--duration', '1'])\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    path = tmp_path / "run.h5"
-    words = [sys.executable, "-c", code, str(configs / "miga6" / "all_on.toml"), str(path)]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
-    deadline_s = time.monotonic() + 300.0
-    outcome = ""
-    while outcome in ("", "running") and time.monotonic() < deadline_s:
-        with contextlib.suppress(ConfigError):  # not there yet, or just being closed
-            outcome = hil.open_run(path).attrs["outcome"]
-    assert outcome == "complete"
