@@ -18,8 +18,7 @@ from hil.devices.board.port import Port
 from hil.devices.injection_tables import FaultTable
 from hil.devices.sim.plant import ON_FROM_DUTY, Gates
 from hil.errors import ConfigError, DeviceError
-from hil.mechanics.sma.wire import SmaWires
-from hil.mechanics.system import Drive, Fails, System
+from hil.mechanics.system import Drive, Fails, System, Wrapped
 
 FAILING = frozenset({"cell_broken", "cell_weak"})
 K2 = 2.0  # value of the relay that the e-stop opens
@@ -104,7 +103,7 @@ class Injection:
         return limits
 
 
-class FaultySystem:
+class FaultySystem(Wrapped):
     """A plant with disturbed forces and a monitor.
 
     `force_offset` adds a force in N, `force_ramp` a ramp in N/s, `force_lost` sets forces to zero.
@@ -119,7 +118,7 @@ class FaultySystem:
     def __init__(
         self, inner: System, injection: Injection, cell_of: Callable[[FaultTable], int]
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._injection = injection
         self._failing = [(f, cell_of(f)) for f in injection.faults if f.kind in FAILING]
         if self._failing and not isinstance(inner, Fails):
@@ -129,24 +128,6 @@ class FaultySystem:
             )
         self._forces = np.array([name.endswith("_N") for name in inner.outputs])
         self._n = 0
-        self.period_s = inner.period_s
-        self.y = np.array(inner.y)
-
-    @property
-    def cell_names(self) -> Sequence[str]:
-        return self._inner.cell_names
-
-    @property
-    def inputs(self) -> Sequence[str]:
-        return self._inner.inputs
-
-    @property
-    def outputs(self) -> Sequence[str]:
-        return self._inner.outputs
-
-    @property
-    def wires(self) -> SmaWires:
-        return self._inner.wires
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
         self._inner.step(drive, inputs)

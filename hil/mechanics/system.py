@@ -48,6 +48,31 @@ class System(Protocol):
         ...
 
 
+class Wrapped:
+    """A system around another, whose outputs it changes: the base of those that do."""
+
+    def __init__(self, inner: System) -> None:
+        self._inner = inner
+        self.period_s = inner.period_s
+        self.y = np.array(inner.y)
+
+    @property
+    def cell_names(self) -> Sequence[str]:
+        return self._inner.cell_names
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        return self._inner.inputs
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        return self._inner.outputs
+
+    @property
+    def wires(self) -> SmaWires:
+        return self._inner.wires
+
+
 @runtime_checkable
 class Fails(Protocol):
     """A plant whose cells may break or weaken during a run."""

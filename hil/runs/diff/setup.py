@@ -22,8 +22,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import from_toml
 from hil.experiment.recorded import as_it_meant
 from hil.loop.channels import Signal, signals_in
-from hil.mechanics.sma.wire import SmaWires
-from hil.mechanics.system import Drive, System
+from hil.mechanics.system import Drive, System, Wrapped
 from hil.record import metrics
 from hil.record.read import calibrations_of, experiment_of, open_run
 from hil.record.summary import signal_figures
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 SHOWN = ("tracking_rms", "residual_rms", "measured_max")
 
 
-class DisturbedSystem:
+class DisturbedSystem(Wrapped):
     """A system whose outputs are read otherwise: recorded disturbances added, then converted.
 
     Parameters
@@ -52,30 +51,12 @@ class DisturbedSystem:
         added: Mapping[str, NDArray[np.float64]],
         read: Mapping[str, tuple[Chain, Chain]],
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         places = {name: i for i, name in enumerate(inner.outputs)}
         self._added = [(places[name], values) for name, values in added.items() if name in places]
         self._read = [(places[name], chains) for name, chains in read.items() if name in places]
         self._n = 0
-        self.period_s = inner.period_s
-        self.y = np.array(inner.y)
         self._disturb()
-
-    @property
-    def cell_names(self) -> Sequence[str]:
-        return self._inner.cell_names
-
-    @property
-    def inputs(self) -> Sequence[str]:
-        return self._inner.inputs
-
-    @property
-    def outputs(self) -> Sequence[str]:
-        return self._inner.outputs
-
-    @property
-    def wires(self) -> SmaWires:
-        return self._inner.wires
 
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
         self._inner.step(drive, inputs)

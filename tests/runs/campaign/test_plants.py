@@ -384,7 +384,7 @@ def test_a_measure_may_be_of_the_difference_of_two_columns(write):
     """A whole run's RMS of measured less reference is the tracking error of the summary."""
     error = '[measures.error_N]\ncolumn = "force_measured_N"\nless = "force_reference_N"\n'
     path = write(of(FORCE, "relative = 0.05"), 'keep = "none"', f'{error}take = "rms"', plants=1)
-    table = hil.campaign(path, progress=False)
+    table = hil.campaign(path, out=path.parent / "right", progress=False)
     assert table.error_N.values.tolist() == table.force_tracking_rms_N.values.tolist()
     wrong = path.read_text().replace('"force_reference_N"', '"force_wanted_N"')
     path.write_text(wrong)
