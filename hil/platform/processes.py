@@ -154,6 +154,14 @@ def kill(pid: int) -> None:
     psutil.Process(pid).kill()
 
 
+def boot() -> str:
+    """Which start of this computer it is."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return f"{psutil.boot_time():.0f}"
+
+
 def be_nice() -> None:
     """Let this process run after those of ordinary priority."""
     psutil.Process().nice(_NICE)

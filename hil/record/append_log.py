@@ -90,6 +90,9 @@ class AppendLog:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._file.close()
 
     def add(self, entry: Mapping[str, object]) -> None:

@@ -202,12 +202,20 @@ def create_recorded(file: h5py.File, n_rows: Sequence[int]) -> None:
     recorded.attrs["description"] = about
 
 
+def places_of(path: Path) -> Path:
+    """Log of where rows stand (`hil.record.places`), there until the recording is finished."""
+    return path.with_name(path.name + ".places")
+
+
 def finish(path: Path, outcome: str, summary: Mapping[str, object]) -> None:
-    """Write the outcome of the run into a file that has all its rows."""
+    """Write the outcome of the run into a file that has all its rows, and sync it to disk."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
     with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
         write_outcome(file, outcome, summary)
+    with path.open("rb+") as written:
+        os.fsync(written.fileno())
+    places_of(path).unlink(missing_ok=True)
 
 
 def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, object]) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -23,7 +24,8 @@ from hil.loop import tap as taps
 from hil.platform.processes import STOP_SIGNALS, parent_watch
 from hil.record.errno_of import errno_of
 from hil.record.held import held
-from hil.record.layout import LIBVER, RECORDED, finish
+from hil.record.layout import LIBVER, RAW, RECORDED, RINGS, finish
+from hil.record.places import Places
 from hil.record.rescue import CUT, KEPT_IN, OpenRecording, free_name
 
 POLL_S = 0.02
@@ -34,6 +36,14 @@ LEFT_ALONE = (
     "the program of this run ended without closing it: it was killed, or it crashed: boards and "
     "supplies switch off by themselves"
 )
+
+
+class Syncs(NamedTuple):
+    """How often rows go to the file, and the file to disk; where they stand there."""
+
+    flush_s: float
+    fsync_s: float
+    places: Places
 
 
 def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: int) -> Path:
@@ -47,10 +57,11 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
     # one, in case it outlives the loop's.
     with held(path):
         file = h5py.File(path, "r+", libver=LIBVER, locking=False)
-        recording = OpenRecording(path, file, empty)
+        recording, places = OpenRecording(path, file, empty), Places(path, file, empty)
+        syncs = Syncs(flush_s, fsync_s, places)
         try:
             file.swmr_mode = True
-            harm = _copy_rows(tap, file, recording, flush_s, fsync_s, parent_watch(parent))
+            harm = _copy_rows(tap, file, recording, syncs, parent_watch(parent))
             if harm != CUT:
                 file.close()
         except (OSError, RuntimeError):  # h5py raises both when a write fails
@@ -58,6 +69,8 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
             harm = tap.harm = recording.harm()
             if harm != CUT:
                 raise
+        finally:
+            places.close()
         with recording:
             if harm != CUT:
                 return recording.put_back() if harm else path
@@ -71,8 +84,7 @@ def _copy_rows(
     tap: taps.Tap,
     file: h5py.File,
     recording: OpenRecording,
-    flush_s: float,
-    fsync_s: float,
+    syncs: Syncs,
     parent_lives: Callable[[], bool],
 ) -> str:
     """Copy rows until the end, or until the file is cut off; returns its harm, one of HARMS."""
@@ -84,7 +96,7 @@ def _copy_rows(
         is_alone = not parent_lives() and not tap.closed
         last = is_alone or tap.closed
         now_s = time.monotonic()
-        due = last or now_s - flushed_s >= flush_s
+        due = last or now_s - flushed_s >= syncs.flush_s
         if not due and tap.ticks.written - tap.recorded < FULL_SHARE * tap.ticks.capacity:
             time.sleep(POLL_S)
             continue
@@ -101,9 +113,11 @@ def _copy_rows(
             writer.flush()
             recording.note(writer.rows)
             flushed_s = now_s
-        if last or now_s - synced_s >= fsync_s:
+        if last or now_s - synced_s >= syncs.fsync_s:
             os.fsync(file.id.get_vfd_handle())
             synced_s = now_s
+            if not last:
+                syncs.places.add(writer.flushed)
     return harm
 
 
@@ -116,7 +130,12 @@ def _say_alone(tap: taps.Tap) -> None:
 
 
 class Writer:
-    """Copies what stands in the rings of a tap into a recording."""
+    """Copies what stands in the rings of a tap into a recording.
+
+    Attributes
+    ----------
+    flushed : rows of each ring that HDF5 has given to the operating system
+    """
 
     def __init__(self, tap: taps.Rings, file: h5py.File) -> None:
         self._recorded = file[RECORDED]
@@ -125,10 +144,12 @@ class Writer:
             _Columns(tap.events, [("", file["events"])]),
             _Columns(tap.inputs, [("", file["inputs"])]),
             *(
-                _Columns(ring, [(field, file[f"raw/{name}/{field}"]) for field in ring.fields])
+                _Columns(ring, [(field, file[f"{RAW}/{name}/{field}"]) for field in ring.fields])
                 for name, ring in sorted(tap.raw.items())
             ),
         ]
+        self._rings = [*RINGS, *(f"{RAW}/{name}" for name in sorted(tap.raw))]
+        self.flushed = dict.fromkeys(self._rings, 0)
 
     @property
     def taken(self) -> int:
@@ -154,8 +175,10 @@ class Writer:
         """Flush the columns, then the number of rows that are whole on file."""
         for columns in self._columns:
             columns.flush()
-        self._recorded[:] = [columns.rows for columns in self._columns]
+        rows = [columns.rows for columns in self._columns]
+        self._recorded[:] = rows
         self._recorded.flush()
+        self.flushed = dict(zip(self._rings, rows, strict=True))
 
 
 class _Columns:

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from hil.errors import ConfigError, DeviceError, missing_file
 from hil.record import superblock
 from hil.record.errno_of import errno_of
-from hil.record.layout import LIBVER, OUTCOMES, RAW, RECORDED, RINGS, create_recorded, text_of
+from hil.record.layout import (
+    LIBVER,
+    OUTCOMES,
+    RAW,
+    RECORDED,
+    RINGS,
+    create_recorded,
+    places_of,
+    text_of,
+)
+from hil.record.places import copy_synced_rows, power_was_lost
 from hil.record.progress import count_progress
 from hil.record.read import (
     DamagedError,
@@ -35,7 +45,8 @@ AT_ONCE = 65536  # samples, the largest chunk of a recording
 def recover(path: Path) -> int | None:
     """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
-    The repair keeps every row that is complete in all columns. It writes a copy and replaces the
+    The repair keeps every row that is complete in all columns; after a power cut, every row up to
+    the last sync. It writes a copy and replaces the
     file atomically, so an interruption loses nothing. On a full disk the copy is made in the
     temporary folder and written over the file. It waits for a recorder that still writes.
 
@@ -51,9 +62,11 @@ def recover(path: Path) -> int | None:
     _wait_for_writer(path)
     partial = path.with_name(path.name + ".recovering")
     try:
-        superblock.clear_flags(path)
+        lost_power = power_was_lost(path)
+        if not lost_power:
+            superblock.clear_flags(path)
         try:
-            rows = _copy_whole_rows(path, partial)
+            rows = (_copy_synced_rows if lost_power else _copy_whole_rows)(path, partial)
         except (OSError, RuntimeError) as error:
             if errno_of(error) not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -61,6 +74,7 @@ def recover(path: Path) -> int | None:
             return _repair_from_elsewhere(path)
         if rows is not None:
             os.replace(partial, path)
+        places_of(path).unlink(missing_ok=True)
         return rows
     except OSError as error:
         reason = os.strerror(number) if (number := errno_of(error)) else str(error)
@@ -82,6 +96,22 @@ def _repair_from_elsewhere(path: Path) -> int | None:
             target.truncate(size_B)
             target.flush()
             os.fsync(target.fileno())
+    return rows
+
+
+def _copy_synced_rows(path: Path, partial: Path) -> int | None:
+    """Copy all rows up to the last sync before the power was lost."""
+    rows = copy_synced_rows(path, partial)
+    if rows is None:
+        raise ConfigError(
+            f"{path}: the power was lost before its first sync to disk: no row of it can be kept"
+        )
+    with h5py.File(partial, "r+", libver=LIBVER) as target:
+        target.attrs["outcome"] = "recovered"
+        text = "the power was lost: rows up to the last sync to disk are kept"
+        target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
+        target.flush()
+        os.fsync(target.id.get_vfd_handle())
     return rows
 
 
@@ -110,7 +140,9 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
                 _copy_rows(source[ring], target, ring, n[ring])
             samples = _copy_samples(source, target, torn)
             if torn:
-                n["events"] = _add_event(target["events"], target["ticks/t_s"], torn)
+                text = "cut off within a write: last rows taken without their checksum: "
+                text += ", ".join(torn)
+                n["events"] = _add_event(target["events"], target["ticks/t_s"], text)
             create_recorded(target, [*(n[ring] for ring in RINGS), *samples])
             target.flush()
             os.fsync(target.id.get_vfd_handle())
@@ -164,11 +196,10 @@ def _first_rows(column: h5py.Dataset, n: int) -> tuple[NDArray[np.generic], bool
     return np.concatenate((whole, chunk[: n - first])), True
 
 
-def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, torn: list[str]) -> int:
-    """Add an event with the columns that were read without a checksum; returns their number."""
+def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, text: str) -> int:
+    """Add an event about the repair; returns the number of events."""
     n = len(events)
     events.resize(n + 1, axis=0)
-    text = f"cut off within a write: last rows taken without their checksum: {', '.join(torn)}"
     events[n] = (t_s[-1] if len(t_s) else 0.0, b"warning", b"recover", text.encode()[:256])
     return n + 1
 

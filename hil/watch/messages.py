@@ -32,7 +32,7 @@ from hil.config.table import Positive, Table
 from hil.config.validate import validated
 from hil.errors import ConfigError, writing
 from hil.platform.private_files import is_private, state_folder
-from hil.platform.processes import is_running, started
+from hil.platform.processes import boot, is_running, started
 from hil.platform.whole_files import write_whole
 from hil.watch.serve import machine_file
 
@@ -325,7 +325,7 @@ class Marker:
         pid = os.getpid()
         self._path = marker_folder() / f"{pid}-{started(pid)}.json"
         self._facts = {"what": what, "folder": str(folder), "begun": _now(), "pid": pid,
-                       "since": started(pid), "boot": _boot()}  # fmt: skip
+                       "since": started(pid), "boot": boot()}  # fmt: skip
         self._written: list[Message] | None = None
         self._lock = threading.Lock()
 
@@ -361,7 +361,7 @@ def cut_off() -> list[Message]:
         with writing(path):
             try:
                 facts = json.loads(path.read_text(encoding="utf-8"))
-                here = facts["boot"] == _boot()
+                here = facts["boot"] == boot()
                 if here and is_running(facts["pid"], facts["since"]):
                     continue
                 for event, title, body, *to in facts["pending"]:
@@ -386,14 +386,6 @@ def _back(facts: Mapping[str, str], here: bool) -> Message:
         f"command continues a campaign or a test\n{platform.node()}, {_now()}"
     )
     return Message("back", f"{facts['what']}: {words}", text)
-
-
-def _boot() -> str:
-    """Which start of this computer it is."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return f"{psutil.boot_time():.0f}"
 
 
 def send_now(messages: list[Message], table: NotifyTable) -> list[tuple[str, bool]]:

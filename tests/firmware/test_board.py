@@ -1,5 +1,6 @@
 """What the board does with commands, with silence, with resets and with noise."""
 
+import binascii
 import ctypes
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from firmware.boards import NativeBoard
 from hil.devices.board import protocol
+
+FRAME_MAX = 128  # bytes before stuffing, protocol.h
 
 # one board serves all examples of a property: what it did before must not matter
 PROPERTY = settings(
@@ -183,6 +186,10 @@ def test_the_first_cause_and_all_causes_are_kept(any_armed):
     assert protocol.fault_names(reading["first_fault_bits"]) == ["estop_open"]
     assert protocol.fault_names(reading["fault_bits"]) == ["estop_open", "current_when_off"]
     assert reading["fault_cells"] == 1 << 4
+    any_armed.set_analog(4, off=0)
+    any_armed.set_analog(2, off=900)
+    any_armed.advance(10_000)
+    assert any_armed.command("read")["fault_cells"] == 1 << 4 | 1 << 2
 
 
 def test_an_emergency_stop_after_another_fault_is_kept_too(armed):
@@ -308,7 +315,61 @@ def test_a_spoilt_table_refuses_arming_until_a_new_one_is_stored(any_board):
     any_board.arm()
 
 
+def test_storing_a_table_of_which_every_byte_changes_is_no_hang(any_board):
+    """The memory takes 3.3 ms a byte, longer in all than a scan may be late."""
+    any_board.limit()
+    for value in (0x0101, 0x0202):
+        limits = protocol.default_limits()
+        for name, limit in protocol.LIMITS.items():
+            limits[name] = min(max(value, limit.lowest), limit.highest)
+        limits |= {"temperature_counts_min": value, "temperature_counts_max": value + 1}
+        assert any_board.result("set_limits", limits=limits) == "done"
+        any_board.advance(200_000)
+        assert "scan_stale" not in any_board.faults()
+    any_board.limit()
+
+
+def test_a_stored_table_that_no_host_could_send_refuses_arming(any_board):
+    """Its checksum is right: memory was written by another firmware, or by another program."""
+    any_board.limit()
+    limits = protocol.default_limits()
+    limits["temperature_counts_min"] = limits["temperature_counts_max"]
+    table = protocol.layout("limits").pack(limits)
+    checksum = protocol.limits_crc(limits).to_bytes(2, "little")
+    assert len(any_board.stored()) == len(table + checksum)
+    any_board.store(table + checksum)
+    any_board.reset("power_on")
+    any_board.advance(10_000)
+    assert any_board.faults() == ["limits_corrupt"]
+
+
+def test_a_new_arming_serves_broadcasts_of_an_earlier_tick(any_armed):
+    sure = {"valid_for_ms": 100, "seed": 1, "first_cell": 0}
+    sure |= {"p_on_per_65536": protocol.PROBABILITY_ONE, "q_off_per_65536": 0}
+    for tick in (9, 3):
+        assert any_armed.result("broadcast", tick=tick, **sure) == "done"
+        assert any(any_armed.gates()), tick
+        any_armed.command("disarm")
+        any_armed.cool()
+        any_armed.arm()
+
+
 # --- bytes that are no command ---
+
+
+def test_the_longest_frame_is_answered_and_a_longer_one_that_begins_with_it_is_not(board):
+    longest = bytes((protocol.VERSION, 0xEE, 1)) + bytes(FRAME_MAX - 5)
+    whole = longest + binascii.crc_hqx(longest, 0xFFFF).to_bytes(2, "little")
+    assert len(whole) == FRAME_MAX
+    assert protocol.framed(longest) == _stuffed(whole)
+    assert board.exchange(_stuffed(whole)) != b""
+    for n_more in (1, 2, 100):
+        assert board.exchange(_stuffed(whole + bytes(n_more))) == b"", n_more
+
+
+def _stuffed(whole):
+    """Consistent overhead byte stuffing, of less than 254 bytes."""
+    return b"".join(bytes((len(run) + 1,)) + run for run in whole.split(b"\0")) + b"\0"
 
 
 def _whole_frames():

@@ -18,7 +18,9 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import DeviceError
-from hil.record import repair, sink, superblock
+from hil.platform import processes
+from hil.record import places, repair, sink, superblock
+from hil.record.append_log import read_log
 from hil.record.layout import LIBVER
 from rig_file import loosen
 
@@ -26,6 +28,7 @@ from rig_file import loosen
 pytestmark = pytest.mark.xdist_group("real time")
 
 FLUSH_S = 0.1
+PAGE_B = 4096
 
 
 class Killed:
@@ -36,7 +39,7 @@ class Killed:
         command = [sys.executable, "-m", "hil", "run", str(configs / "miga6/all_on.toml")]
         command += ["--clock", "real", "--out", str(out), "--duration", "60"]
         command += ["--set", f"record.flush_s={FLUSH_S}", "--set", "loop.overrun='skip'"]
-        command += ["--set", "guard.reading_age_max_s=60.0"]
+        command += ["--set", "guard.reading_age_max_s=60.0", "--set", "record.fsync_s=0.1"]
         command += ["--set", "guard.cell_on_max_s=10.0"]
         self.loop = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -221,6 +224,26 @@ def test_a_run_whose_recording_is_written_over_trips_and_keeps_the_last_seconds(
 
 
 @pytest.mark.slow
+def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(
+    configs, tmp_path, monkeypatch, capsys
+):
+    out = tmp_path / "run.h5"
+    written, *_ = kill_once(configs, out, ("recorder", "loop"), 1000)
+    head, *_, last = read_log(places.places_of(out))
+    assert head["boot"] == processes.boot()
+    assert 100 < last["rows"]["ticks"] <= written
+    monkeypatch.setattr(places, "boot", lambda: "the next one")
+    data = bytearray(out.read_bytes())
+    data[:PAGE_B] = bytes(PAGE_B)  # HDF5 reads nothing without its first page
+    out.write_bytes(data)
+    assert main(["verify", str(out)]) == 5
+    assert main(["recover", str(out)]) == 0
+    assert main(["verify", str(out)]) == 0
+    is_whole_prefix(out, last["rows"]["ticks"])
+    assert len(hil.open_run(out).t_s) == last["rows"]["ticks"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+
+
 def test_a_run_killed_before_its_first_row_is_made_whole_and_reported(
     configs, tmp_path, all_on, capsys
 ):

@@ -21,7 +21,7 @@ struct pins {
     uint16_t temperature_counts;
 };
 
-enum { N_REFERENCES = 3, N_LEVELS /* and the supply */, REFERENCES_AT = 12 /* address */, SUPPLY_AT = 15, K1 = 0, K2 = 1, CURRENTS = 0, TEMPERATURES = 1 };
+enum { MEMORY_US = 3000 /* of a byte that changes: whole scans, nearly the 3.4 ms of the chip */, N_REFERENCES = 3, N_LEVELS /* and the supply */, REFERENCES_AT = 12 /* address */, SUPPLY_AT = 15, K1 = 0, K2 = 1, CURRENTS = 0, TEMPERATURES = 1 };
 
 static const uint16_t KNOWN_COUNTS[N_REFERENCES] = {1023, 839, 512}; /* as on the chip */
 
@@ -338,6 +338,8 @@ bool port_memory_store(struct port *port, const uint8_t *bytes, uint8_t n)
 {
     if (!port->memory_works)
         return false;
+    for (uint8_t i = 0; i < n; i++)
+        port->now_us += port->memory[i] != bytes[i] ? MEMORY_US : 0;
     memcpy(port->memory, bytes, n);
     port->memory_used = true;
     return true;
