@@ -1,5 +1,6 @@
 """Bench workflow: open experiments, start and stop runs, send requests to the loop."""
 
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
@@ -12,6 +13,7 @@ from hil_gui.control import Control
 from hil_gui.data import DeviceError, File, ask_to_stop, is_alive, preview, rows_of
 from hil_gui.fields import LARGEST
 from hil_gui.header import Header
+from hil_gui.permission import Permission, Subject
 from hil_gui.run_data import About, RunData
 from hil_gui.runner import Command, recording_path, run_words
 from hil_gui.session import Session
@@ -41,8 +43,8 @@ class BenchDay(QObject):
         The running `hil run` that this window started, as a run or as a self-test.
     trials : list of Path
         Recordings made by this window.
-    latched : str
-        What the operator must acknowledge before the next start: "estop", "fault" or "".
+    permission : Permission
+        What was tested and armed, and what must be acknowledged before the next start.
     ended : Signal
         Emitted when a run that this window started has ended, or did not start: (it has rows).
     shown : Signal
@@ -60,12 +62,10 @@ class BenchDay(QObject):
         self.control = Control()
         self.command: Command | None = None
         self.trials: list[Path] = []
-        self.latched = ""
+        self.permission = Permission()
         self._doing = ""
         self._out: Path | None = None
         self._pid: int | None = None
-        self._tested: set[str] = set()
-        self._armed = ("", False)
         self._next: Path | None = None  # to connect once its self-test has passed
         self._begin_when_live = False
         control = self.control
@@ -93,7 +93,7 @@ class BenchDay(QObject):
             The experiment is not valid.
         """
         self.control.open(path)
-        self._withdraw()
+        self.permission.withdraw()
         if not self.is_busy:
             self._viewer.show_preview(preview(path, self.control.settings))
         self._session.say(f"{path} is valid: F2 runs its self-test, F5 starts it")
@@ -111,7 +111,7 @@ class BenchDay(QObject):
     def watch(self, pid: int, path: Path) -> None:
         """Show a run that another process started; Stop and E-STOP work on it."""
         self._pid, self._out, self._doing = pid, path, "run"
-        self._withdraw()
+        self.permission.withdraw()
 
     # Starting and ending
 
@@ -166,7 +166,7 @@ class BenchDay(QObject):
             command.stop()
             self._session.say("The self-test was cancelled")
         elif passed:
-            self._tested.add(File(self._out).about.sha256)
+            self.permission.add_tested(File(self._out).about.sha256)
             self._session.say(f"Self-test passed: {self._out.name}")
         elif command.exit_code == TRIPPED:
             cause = ", ".join(command.result.get("first_fault", []))
@@ -182,7 +182,7 @@ class BenchDay(QObject):
 
     def connect_rig(self) -> None:
         """Open the devices and read them with all outputs off, until Start."""
-        if self._may_begin() and self._is_tested():
+        if self._may_begin() and self._may(self.permission.to_connect):
             self._begin_when_live = False
             self._begin("run", "real", self.control.sets)
 
@@ -190,7 +190,7 @@ class BenchDay(QObject):
         """Start the experiment; connect to the rig first if needed."""
         if self._waits:
             self._arm_run()
-        elif self._may_begin() and self._may_switch():
+        elif self._may_begin() and self._may(self.permission.to_switch):
             self._begin_when_live = True
             self._begin("run", "real", self.control.sets)
 
@@ -217,55 +217,34 @@ class BenchDay(QObject):
         return self._is_live and not self.data.has_begun
 
     @property
-    def _subject(self) -> tuple[str, bool]:
-        """What Arm and Start act on, the live run or the open experiment, and if on the bench."""
-        sha256 = self.data.about.sha256 if self._is_live else self.control.sha256
-        if self._is_of_others:
-            return sha256, "bench" in self.data.about.backend
-        return sha256, self.control.backend == "bench"
-
-    @property
-    def _is_of_others(self) -> bool:
-        """Whether the live run was started outside the window."""
-        return self._is_live and self.command is None
+    def _subject(self) -> Subject:
+        if not self._is_live:
+            return Subject(self.control.sha256, self.control.backend == "bench")
+        about = self.data.about
+        if self.command is None:
+            return Subject(about.sha256, "bench" in about.backend, of_others=True)
+        return Subject(about.sha256, self.control.backend == "bench")
 
     @property
     def permitted(self) -> bool:
         """Whether the operator has armed what Start would begin."""
-        return bool(self._armed[0]) and self._armed == self._subject
-
-    def _withdraw(self) -> None:
-        self._armed = ("", False)
+        return self.permission.holds_for(self._subject)
 
     def _checked(self) -> None:
         """Withdraw the permission if the open experiment is no longer what was armed."""
         if not self.is_busy and not self.permitted:
-            self._withdraw()
+            self.permission.withdraw()
         self.show_state()
 
-    def _is_tested(self) -> bool:
-        """Whether it is simulated or has passed its self-test; otherwise says so.
-
-        `hil run` tests a run of its own before it opens a device.
-        """
-        sha256, on_bench = self._subject
-        if not on_bench or self._is_of_others or sha256 in self._tested:
-            return True
-        text = "Test this configuration in simulation first: Self-test (F2)"
-        self._session.complain("Not started", text)
-        return False
-
-    def _may_switch(self) -> bool:
-        """Whether it is simulated, or tested and armed; otherwise says what is missing."""
-        if not self._is_tested():
-            return False
-        if self._subject[1] and not self.permitted:
-            self._session.complain("Not started", "Arm first (F4): Start will switch cells")
-            return False
-        return True
+    def _may(self, rule: Callable[[Subject], str]) -> bool:
+        """Whether a rule asks nothing more of the operator; otherwise says what it asks."""
+        missing = rule(self._subject)
+        if missing:
+            self._session.complain("Not started", missing)
+        return not missing
 
     def _arm_run(self) -> None:
-        if self._may_switch():
+        if self._may(self.permission.to_switch):
             self.send("arm", 1.0)
 
     @property
@@ -288,10 +267,8 @@ class BenchDay(QObject):
             problem = "A run is in progress: stop it first (F6)"
         elif self.control.path is None:
             problem = "Open an experiment first (Ctrl+O)"
-        elif self.latched == "estop":
-            problem = "The emergency stop is latched: Reset first (F7)"
-        elif self.latched:
-            problem = "The last run tripped: check the cause, then Reset (F7)"
+        elif self.permission.to_begin:
+            problem = self.permission.to_begin
         else:
             self.control.check()
             if self.control.settings is None:
@@ -319,8 +296,7 @@ class BenchDay(QObject):
 
     def estop(self) -> None:
         """Switch all cells off at once; the next start needs a reset."""
-        self.latched = "estop"
-        self._withdraw()
+        self.permission.trip("estop")
         self.stop()
         self._session.say(
             "Emergency stop: the run switches all cells off; "
@@ -335,8 +311,7 @@ class BenchDay(QObject):
                 "Not reset", "The run is still in progress: wait until it ends, or stop it (F6)"
             )
             return
-        self.latched = ""
-        self._withdraw()
+        self.permission.acknowledge()
         self._session.say("Reset: run the self-test, arm and start again")
         self.show_state()
 
@@ -357,7 +332,7 @@ class BenchDay(QObject):
     def arm(self) -> None:
         """Permit Start to switch cells, or withdraw the permission; in a run, arm or disarm it."""
         if self.is_armed or self.permitted:
-            self._withdraw()
+            self.permission.withdraw()
             if self._is_live:
                 self.send("arm", 0.0)
         else:
@@ -367,8 +342,8 @@ class BenchDay(QObject):
     def _permit(self) -> None:
         if not self._is_live:
             self.control.check()
-        if self._is_tested():
-            self._armed = self._subject
+        if self._may(self.permission.to_connect):
+            self.permission.grant(self._subject)
             if self._is_live and self.data.has_begun:
                 self.send("arm", 1.0)
 
@@ -424,7 +399,7 @@ class BenchDay(QObject):
             self._over(command)
         elif command is None and not is_alive(self._pid):
             self._pid, self._doing = None, ""
-            self._withdraw()
+            self.permission.withdraw()
             self._viewer.finish(self._out, "")
             # The recorder has closed the file as `recovered` by now, or is about to.
             if session.data is not None and session.data.outcome in ("running", "recovered"):
@@ -435,7 +410,7 @@ class BenchDay(QObject):
         session = self._session
         self.command, self._pid, self._doing = None, None, ""
         self._begin_when_live = False
-        self._withdraw()
+        self.permission.withdraw()
         self.control.lock(False)
         if self._out.exists():
             self.trials.append(self._out)
@@ -444,7 +419,7 @@ class BenchDay(QObject):
                 self._out, str(command.result.get("outcome", "lost" if killed else ""))
             )
         if command.exit_code == TRIPPED:
-            self.latched = self.latched or "fault"
+            self.permission.trip("fault")
         elif command.exit_code not in (0, INTERRUPTED):
             title = "Refused" if command.exit_code == BAD_INPUT else "The run failed"
             session.complain(title, command.error_text or "hil printed no error: run hil doctor")
@@ -462,11 +437,11 @@ class BenchDay(QObject):
             if now == "off" and data is not None and data.about.path == self._out:
                 now = data.state_at(data.last_s)  # the feed has already left this run
             return now if now not in ("", "off") else "starting"
-        if self.latched == "estop":
+        if self.permission.latched == "estop":
             return "estop"
         if self._session.jobs.is_busy and data is not None:
             return "reading"
-        if self.latched:
+        if self.permission.latched:
             return "tripped"
         if data is not None:
             line = self._session.timeline
@@ -500,7 +475,7 @@ class BenchDay(QObject):
         self._header.stop_button.setEnabled(self.is_busy)
         control.arm.setText("Disarm" if self.is_armed or self.permitted else "Arm")
         control.arm.setEnabled(control.settings is not None or live)
-        control.reset.setEnabled(bool(self.latched) and not self.is_busy)
+        control.reset.setEnabled(bool(self.permission.latched) and not self.is_busy)
         for widget in (control.tare, control.hold, control.release, control.set_point,
                        control.note, control.add_note):  # fmt: skip
             widget.setEnabled(live)
