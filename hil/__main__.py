@@ -79,6 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"hil: {error.strerror}: free some, or write elsewhere", file=sys.stderr)
             _drop_what_cannot_be_printed()
             return BAD_INPUT
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            say(f"hil: {error.strerror}: allow more (ulimit -n 1024)", file=sys.stderr)
+            return BAD_INPUT
+        if isinstance(error, MemoryError):
+            say("hil: not enough memory: close other programs, or allow more (ulimit -v)",
+                file=sys.stderr)  # fmt: skip
+            return BAD_INPUT
         if isinstance(error, PermissionError) and error.filename is not None:
             where = f"{error.filename}: {error.strerror}"
             say(f"{where}: check the path and its permissions", file=sys.stderr)

@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import os
@@ -367,3 +368,26 @@ def test_a_folder_that_may_not_be_entered_is_one_line(monkeypatch, capsys, words
     assert main(words) == 2
     said = capsys.readouterr().err
     assert said.endswith(f"{words[-1]}: Permission denied: check the path and its permissions\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            "Too many open files: allow more (ulimit -n",
+        ),
+        (MemoryError(), "not enough memory: close other programs"),
+    ],
+)
+def test_what_the_computer_lacks_is_one_line_with_its_remedy(
+    error, said, all_on, monkeypatch, capsys
+):
+    def refused(*_, **__):
+        raise error
+
+    monkeypatch.setattr("hil.record.repair.faults_of", refused)
+    assert main(["verify", str(all_on)]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(f"hil: {said}")
+    assert len(text.splitlines()) == 1

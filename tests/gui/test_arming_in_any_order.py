@@ -131,7 +131,7 @@ class Bench:
 
     def __init__(self, monkeypatch):
         world = self.world = World()
-        monkeypatch.setattr(bench_day, "Command", lambda words: Process(world, words))
+        monkeypatch.setattr(bench_day, "Command", lambda words, attended: Process(world, words))
         monkeypatch.setattr(bench_day, "File", lambda path: self.file(path))
         monkeypatch.setattr(bench_day, "is_alive", lambda pid: self.lives(pid))
         monkeypatch.setattr(control, "load_settings", world.load_settings)
