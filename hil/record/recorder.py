@@ -24,7 +24,7 @@ from hil.loop import tap as taps
 from hil.platform.processes import STOP_SIGNALS, parent_watch
 from hil.record.errno_of import errno_of
 from hil.record.held import held
-from hil.record.layout import LIBVER, RAW, RECORDED, RINGS, finish
+from hil.record.layout import LIBVER, RAW, RECORDED, RINGS, finish, places_of
 from hil.record.places import Places
 from hil.record.rescue import CUT, KEPT_IN, OpenRecording, free_name
 
@@ -71,6 +71,8 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
                 raise
         finally:
             places.close()
+        if harm:  # the rows stand elsewhere now
+            places_of(path).unlink(missing_ok=True)
         with recording:
             if harm != CUT:
                 return recording.put_back() if harm else path
