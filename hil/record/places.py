@@ -87,7 +87,7 @@ def power_was_lost(path: Path) -> bool:
     return bool(lines) and lines[0]["boot"] != boot()
 
 
-def copy_synced_rows(path: Path, target: Path) -> int | None:
+def copy_synced_rows(path: Path, part: Path) -> int | None:
     """Make a recording of all rows up to the last sync; returns their number, None if unknown.
 
     Chunks keep the checksums that they have; the last one, which is not full, gets a new one.
@@ -101,8 +101,8 @@ def copy_synced_rows(path: Path, target: Path) -> int | None:
     for sync in syncs:
         for name, offsets in sync["chunks"].items():
             chunks.setdefault(name, []).extend(offsets)
-    target.write_bytes(zlib.decompress(base64.b85decode(head["empty"])))
-    with path.open("rb") as source, h5py.File(target, "r+", libver=LIBVER) as file:
+    part.write_bytes(zlib.decompress(base64.b85decode(head["empty"])))
+    with path.open("rb") as source, h5py.File(part, "r+", libver=LIBVER) as file:
         for ring, n in rows.items():
             for dataset in datasets_of(file, ring):
                 dataset.resize(n, axis=0)
