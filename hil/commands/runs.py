@@ -138,7 +138,7 @@ def add_to(group: Group) -> None:
 
     c = group.add(
         publish,
-        "publish the runs of a folder to an MQTT broker or Lab Streaming Layer, until Ctrl-C",
+        "publish runs to an MQTT broker or Lab Streaming Layer",
         "hil publish runs --mqtt mqtt://broker.example.org/lab/bench3",
     )
     c.path("folder", "DIR", "folder of the recordings, or of a campaign or test")

@@ -6,6 +6,7 @@ to HDF5 1.10. In this mode datasets can grow, but no object can be created.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -82,6 +83,7 @@ def create(path: Path, contents: Contents, *, overwrite: bool = True) -> str:
         if not overwrite and path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         os.replace(partial, path)
+        forget_places(path)
         return created_utc
     finally:
         partial.unlink(missing_ok=True)
@@ -207,6 +209,12 @@ def places_of(path: Path) -> Path:
     return path.with_name(path.name + ".places")
 
 
+def forget_places(path: Path) -> None:
+    """Remove that log; one that cannot be removed is in nobody's way."""
+    with contextlib.suppress(OSError):
+        places_of(path).unlink(missing_ok=True)
+
+
 def finish(path: Path, outcome: str, summary: Mapping[str, object]) -> None:
     """Write the outcome of the run into a file that has all its rows, and sync it to disk."""
     if outcome not in OUTCOMES:
@@ -215,7 +223,7 @@ def finish(path: Path, outcome: str, summary: Mapping[str, object]) -> None:
         write_outcome(file, outcome, summary)
     with path.open("rb+") as written:
         os.fsync(written.fileno())
-    places_of(path).unlink(missing_ok=True)
+    forget_places(path)
 
 
 def write_outcome(file: h5py.File, outcome: str, summary: Mapping[str, object]) -> None:

@@ -21,9 +21,11 @@ import numpy as np
 from hil.errors import ConfigError
 from hil.platform.processes import boot
 from hil.record.append_log import AppendLog, read_log
+from hil.record.errno_of import errno_of
 from hil.record.layout import LIBVER, RECORDED, places_of
 
 CHECKSUM_B = 4  # that Fletcher's filter adds to a chunk
+EMPTY_MAX_B = 2**26  # more than any recording has before its first row
 
 
 class Places:
@@ -43,30 +45,37 @@ class Places:
     def add(self, rows: Mapping[str, int]) -> None:
         """Note that so many rows of each ring are on disk.
 
-        A disk that takes no line of this log takes no rows either: the recorder says so.
+        Where no line can be written, the next sync tries again: a run never ends for its log.
         """
-        with contextlib.suppress(ConfigError):
-            if self._log is None:
-                self._path.unlink(missing_ok=True)
-                self._log = AppendLog(self._path)
-                packed = base64.b85encode(zlib.compress(self._empty)).decode()
-                self._log.add({"boot": boot(), "empty": packed})
-            new = {name: offsets for name, offsets in self._new_chunks(rows) if offsets}
-            self._log.add({"rows": dict(rows), "chunks": new})
-            self._log.entries.clear()
+        with contextlib.suppress(ConfigError, OSError):
+            log = self._log or self._begun()
+            new = dict(self._new_chunks(rows))
+            log.add({"rows": dict(rows), "chunks": {name: at for name, at in new.items() if at}})
+            log.entries.clear()
+            for name, offsets in new.items():
+                self._known[name] = self._known.get(name, 0) + len(offsets)
+
+    def _begun(self) -> AppendLog:
+        self._path.unlink(missing_ok=True)
+        log = AppendLog(self._path)
+        try:
+            packed = base64.b85encode(zlib.compress(self._empty)).decode()
+            log.add({"boot": boot(), "empty": packed})
+        except ConfigError:
+            log.close()
+            raise
+        self._log = log
+        return log
 
     def _new_chunks(self, rows: Mapping[str, int]) -> Iterator[tuple[str, list[int]]]:
         for ring, n in rows.items():
             for dataset in datasets_of(self._file, ring):
-                name, length = dataset.name, dataset.chunks[0]
-                first = self._known.get(name, 0)
-                self._known[name] = end = -(-n // length)
-                rest = (0,) * (dataset.ndim - 1)
+                length, rest = dataset.chunks[0], (0,) * (dataset.ndim - 1)
                 yield (
-                    name,
+                    dataset.name,
                     [
                         dataset.id.get_chunk_info_by_coord((k * length, *rest)).byte_offset
-                        for k in range(first, end)
+                        for k in range(self._known.get(dataset.name, 0), -(-n // length))
                     ],
                 )
 
@@ -83,43 +92,72 @@ def datasets_of(file: h5py.File, ring: str) -> list[h5py.Dataset]:
 
 def power_was_lost(path: Path) -> bool:
     """Whether this computer was started again since the recording was begun."""
-    lines = read_log(places_of(path))
-    return bool(lines) and lines[0]["boot"] != boot()
+    try:
+        lines = read_log(places_of(path))
+    except ConfigError:
+        return False
+    return bool(lines) and lines[0].get("boot") != boot()
 
 
-def copy_synced_rows(path: Path, part: Path) -> int | None:
-    """Make a recording of all rows up to the last sync; returns their number, None if unknown.
+def copy_synced_rows(path: Path, part: Path) -> int:
+    """Make a recording of all rows up to the last sync; returns their number.
 
     Chunks keep the checksums that they have; the last one, which is not full, gets a new one.
+
+    Raises
+    ------
+    ConfigError
+        There is no log of this recording with a sync, or a checksum does not match.
     """
-    lines = read_log(places_of(path))
-    if len(lines) < 2:
-        return None
-    head, *syncs = lines
-    rows: dict[str, int] = syncs[-1]["rows"]
-    chunks: dict[str, list[int]] = {}
-    for sync in syncs:
-        for name, offsets in sync["chunks"].items():
-            chunks.setdefault(name, []).extend(offsets)
-    part.write_bytes(zlib.decompress(base64.b85decode(head["empty"])))
-    with path.open("rb") as source, h5py.File(part, "r+", libver=LIBVER) as file:
-        for ring, n in rows.items():
-            for dataset in datasets_of(file, ring):
-                dataset.resize(n, axis=0)
-                _copy_chunks(source, dataset, chunks.get(dataset.name, []))
-        file[RECORDED][:] = list(rows.values())  # in the order in which the recorder had them
-    return rows["ticks"]
+    log = places_of(path)
+    try:
+        head, *syncs = read_log(log)
+        rows: dict[str, int] = syncs[-1]["rows"]
+        chunks: dict[str, list[int]] = {}
+        for sync in syncs:
+            for name, offsets in sync["chunks"].items():
+                chunks.setdefault(name, []).extend(offsets)
+        unpacked = zlib.decompressobj()
+        part.write_bytes(unpacked.decompress(base64.b85decode(head["empty"]), EMPTY_MAX_B))
+        with path.open("rb") as source, h5py.File(part, "r+", libver=LIBVER) as file:
+            for ring, n in rows.items():
+                for dataset in datasets_of(file, ring):
+                    _copy_chunks(source, dataset, n, chunks.get(dataset.name, []))
+            file[RECORDED][:] = list(rows.values())  # in the order in which the recorder had them
+            if (np.diff(file["ticks/t_s"][:]) < 0.0).any():
+                raise ValueError("times go back")
+        return rows["ticks"]
+    except (ValueError, KeyError, TypeError, AttributeError, LookupError, OverflowError,
+            RuntimeError, zlib.error) as error:  # fmt: skip
+        raise _no_log(log) from error
+    except OSError as error:
+        if errno_of(error) is not None:
+            raise
+        raise _no_log(log) from error  # HDF5's word for a checksum
 
 
-def _copy_chunks(source: BinaryIO, dataset: h5py.Dataset, offsets: list[int]) -> None:
-    length, n, rest = dataset.chunks[0], len(dataset), (0,) * (dataset.ndim - 1)
+def _no_log(log: Path) -> ConfigError:
+    return ConfigError(
+        f"{log}: not a log of this recording with a sync to disk: no row of it can be found by it"
+    )
+
+
+def _copy_chunks(source: BinaryIO, dataset: h5py.Dataset, n: int, offsets: list[int]) -> None:
+    length, rest = dataset.chunks[0], (0,) * (dataset.ndim - 1)
     size_B = int(np.prod(dataset.chunks)) * dataset.dtype.itemsize
+    stored_B = size_B + CHECKSUM_B * dataset.fletcher32
+    if -(-n // length) != len(offsets):
+        raise ValueError(f"{dataset.name}: {len(offsets)} chunks for {n} rows")
+    dataset.resize(n, axis=0)
     for k, offset in enumerate(offsets):
         first = k * length
         source.seek(offset)
-        stored = source.read(size_B + CHECKSUM_B * dataset.fletcher32)
+        stored = source.read(stored_B)
+        if len(stored) < stored_B:
+            raise ValueError(f"{dataset.name}: {offset} is beyond the end of the file")
         if first + length <= n:
             dataset.id.write_direct_chunk((first, *rest), stored)
+            dataset[first : first + length]  # its checksum is compared
         else:
             values = np.frombuffer(stored, dataset.dtype, size_B // dataset.dtype.itemsize)
             dataset[first:] = values.reshape(dataset.chunks)[: n - first]

@@ -24,7 +24,7 @@ from hil.loop import tap as taps
 from hil.platform.processes import STOP_SIGNALS, parent_watch
 from hil.record.errno_of import errno_of
 from hil.record.held import held
-from hil.record.layout import LIBVER, RAW, RECORDED, RINGS, finish, places_of
+from hil.record.layout import LIBVER, RAW, RECORDED, RINGS, finish, forget_places
 from hil.record.places import Places
 from hil.record.rescue import CUT, KEPT_IN, OpenRecording, free_name
 
@@ -72,7 +72,7 @@ def record(tap: taps.Tap, path: Path, flush_s: float, fsync_s: float, parent: in
         finally:
             places.close()
         if harm:  # the rows stand elsewhere now
-            places_of(path).unlink(missing_ok=True)
+            forget_places(path)
         with recording:
             if harm != CUT:
                 return recording.put_back() if harm else path

@@ -23,6 +23,7 @@ from hil.record.layout import (
     RECORDED,
     RINGS,
     create_recorded,
+    forget_places,
     places_of,
     text_of,
 )
@@ -38,6 +39,7 @@ from hil.record.read import (
 )
 
 WRITER_TIMEOUT_S = 10.0
+FULL = (errno.ENOSPC, errno.EDQUOT)
 DAMAGED = "damaged, a stored checksum does not match"
 AT_ONCE = 65536  # samples, the largest chunk of a recording
 
@@ -46,8 +48,8 @@ def recover(path: Path) -> int | None:
     """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
     The repair keeps every row that is complete in all columns; after a power cut, every row up to
-    the last sync. It writes a copy and replaces the
-    file atomically, so an interruption loses nothing. On a full disk the copy is made in the
+    the last sync. It writes a copy and replaces the file atomically, so an interruption loses
+    nothing. On a full disk the copy is made in the
     temporary folder and written over the file. It waits for a recorder that still writes.
 
     Raises
@@ -62,19 +64,16 @@ def recover(path: Path) -> int | None:
     _wait_for_writer(path)
     partial = path.with_name(path.name + ".recovering")
     try:
-        lost_power = power_was_lost(path)
-        if not lost_power:
-            superblock.clear_flags(path)
         try:
-            rows = (_copy_synced_rows if lost_power else _copy_whole_rows)(path, partial)
+            rows = _copy(path, partial)
         except (OSError, RuntimeError) as error:
-            if errno_of(error) not in (errno.ENOSPC, errno.EDQUOT):
+            if errno_of(error) not in FULL:
                 raise
             partial.unlink(missing_ok=True)
             return _repair_from_elsewhere(path)
         if rows is not None:
             os.replace(partial, path)
-        places_of(path).unlink(missing_ok=True)
+        forget_places(path)
         return rows
     except OSError as error:
         reason = os.strerror(number) if (number := errno_of(error)) else str(error)
@@ -87,7 +86,7 @@ def _repair_from_elsewhere(path: Path) -> int | None:
     """Make the copy in the temporary folder and write it over the file, which it must fit into."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
-        rows = _copy_whole_rows(path, copy)
+        rows = _copy(path, copy)
         size_B = copy.stat().st_size
         if size_B > path.stat().st_size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -99,13 +98,21 @@ def _repair_from_elsewhere(path: Path) -> int | None:
     return rows
 
 
-def _copy_synced_rows(path: Path, partial: Path) -> int | None:
-    """Copy all rows up to the last sync before the power was lost."""
+def _copy(path: Path, partial: Path) -> int | None:
+    """Copy the complete rows or, if HDF5 cannot read them, those up to the last sync to disk."""
+    try:
+        superblock.clear_flags(path)
+        return _copy_whole_rows(path, partial, may_be_torn=not power_was_lost(path))
+    except (ConfigError, OSError, RuntimeError) as error:
+        if errno_of(error) in FULL or not places_of(path).is_file():
+            raise
+        partial.unlink(missing_ok=True)
+        return _copy_synced_rows(path, partial)
+
+
+def _copy_synced_rows(path: Path, partial: Path) -> int:
+    """Copy all rows up to the last sync, from before the power was lost."""
     rows = copy_synced_rows(path, partial)
-    if rows is None:
-        raise ConfigError(
-            f"{path}: the power was lost before its first sync to disk: no row of it can be kept"
-        )
     with h5py.File(partial, "r+", libver=LIBVER) as target:
         target.attrs["outcome"] = "recovered"
         text = "the power was lost: rows up to the last sync to disk are kept"
@@ -115,7 +122,7 @@ def _copy_synced_rows(path: Path, partial: Path) -> int | None:
     return rows
 
 
-def _copy_whole_rows(path: Path, partial: Path) -> int | None:
+def _copy_whole_rows(path: Path, partial: Path, may_be_torn: bool) -> int | None:
     """Copy the complete rows; returns their number, or None without a copy if it was intact."""
     with open_h5(path) as source:
         if _settled(source):
@@ -139,6 +146,8 @@ def _copy_whole_rows(path: Path, partial: Path) -> int | None:
             for ring in ("events", "inputs"):
                 _copy_rows(source[ring], target, ring, n[ring])
             samples = _copy_samples(source, target, torn)
+            if torn and not may_be_torn:
+                raise DamagedError(f"{path}: damaged in its last rows")
             if torn:
                 text = "cut off within a write: last rows taken without their checksum: "
                 text += ", ".join(torn)

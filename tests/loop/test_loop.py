@@ -386,7 +386,7 @@ WRECKS = {
     "device": (fail_device, 4, "aborted", "daq: unplugged"),
     "device on write": (lambda p: fail_device(p, "write", device=0), 4, "aborted", "unplugged"),
     "controller": (fail_controller(ZeroDivisionError("oops")), 1, "aborted", "internal error"),
-    "memory": (fail_controller(MemoryError()), 1, "aborted", "MemoryError"),
+    "memory": (fail_controller(MemoryError()), 2, "aborted", "not enough memory"),
     "exit": (fail_controller(KeyboardInterrupt()), 130, "aborted", "interrupted"),
     "ctrl-c": (interrupt(signal.SIGINT), 130, "aborted", ""),
     "terminated": (interrupt(signal.SIGTERM), 130, "aborted", ""),

@@ -90,7 +90,8 @@ def test_nothing_in_hil_opens_a_file_for_reading_but_the_one_that_refuses(config
         "record/layout.py": [("partial", "w"), ("path", "r+")],
         "record/memory.py": [("name", "w")],
         "record/recorder.py": [("path", "r+")],
-        "record/repair.py": [("partial", "x")],
+        "record/places.py": [("part", "r+")],  # which it has written itself
+        "record/repair.py": [("partial", "r+"), ("partial", "x")],
         "procedures/rewrite.py": [("partial", "r+"), ("partial", "r+")],
         "runs/imports/recording.py": [("path", "r+")],  # which it has written itself
         "runs/imports/binary_files.py": [("path", "r")],  # a file of another program

@@ -4,7 +4,11 @@ The recorder's own writer fills a file as in a run. What a disk may hold after a
 from the file's bytes at the last sync and at the cut, page by page.
 """
 
+import base64
+import itertools
+import json
 import random
+import zlib
 
 import h5py
 import numpy as np
@@ -14,11 +18,13 @@ from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
 from hil.record import layout, places
+from hil.record.append_log import AppendLog
 from hil.record.raw_samples import RawSamples
 from hil.record.recorder import Writer
 from hil.record.repair import recover
 
 PAGE_B = 4096
+SUPERBLOCK_B = 48  # of which recovery clears the flags of a writer
 RATE = 4  # samples of the fast device in a row
 SAMPLE = np.dtype([("t_s", float), ("raw_V", float)])
 
@@ -120,14 +126,103 @@ def test_every_row_that_was_synced_is_kept(make, seed):
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_without_a_sync_the_file_stays_as_it_is(make, monkeypatch):
+def lines_of(path):
+    return [json.loads(line) for line in layout.places_of(path).read_bytes().splitlines()]
+
+
+def with_log(path, lines):
+    """Write another log, whose checksums are right."""
+    layout.places_of(path).unlink()
+    with AppendLog(layout.places_of(path)) as log:
+        for line in lines:
+            log.add({key: value for key, value in line.items() if key != "crc"})
+
+
+def _foreign(lines):
+    lines[-1]["chunks"] = {name: [8 + at for at in places] for name, places
+                           in lines[-1]["chunks"].items()}  # fmt: skip
+    lines[1:] = [lines[-1] | {"rows": {"ticks": 500, "events": 0, "inputs": 0, "raw/daq": 2000}}]
+
+
+def _set(key, value):
+    def change(lines):
+        lines[-1][key] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines.__delitem__(slice(1, None)),
+        lambda lines: lines[0].pop("empty"),
+        lambda lines: lines[0].update(empty="no base 85 \u00e9"),
+        lambda lines: lines[0].update(empty=base64.b85encode(zlib.compress(bytes(2**27))).decode()),
+        _foreign,
+        _set("rows", 7),
+        _set("rows", {"ticks": 10**12}),
+        _set("rows", {"ticks": -1}),
+        _set("rows", {"nothing": 5}),
+        _set("chunks", {"/ticks/t_s": [0]}),
+        _set("chunks", {"/ticks/t_s": [-1]}),
+        _set("chunks", {"/ticks/t_s": [2**62]}),
+        _set("chunks", None),
+    ],
+)
+def test_a_log_that_is_not_of_the_recording_leaves_it_as_it_is(make, change):
     path, _ = make(0)
-    log = layout.places_of(path)
-    log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+    lines = lines_of(path)
+    change(lines)
+    with_log(path, lines)
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="before its first sync to disk"):
+    with pytest.raises(ConfigError, match="not a log of this recording"):
         recover(path)
-    assert path.read_bytes() == before
+    is_as_before = path.read_bytes()[SUPERBLOCK_B:] == before[SUPERBLOCK_B:]
+    assert is_as_before
+    assert sorted(one.name for one in path.parent.iterdir()) == ["run.h5", "run.h5.places"]
+
+
+def test_a_sync_whose_line_is_not_written_moves_no_row(tmp_path, monkeypatch):
+    """Of five syncs each other line fails: the last one names all chunks so far."""
+    cut = Cut(tmp_path, 0)
+    add, calls = AppendLog.add, itertools.count()
+
+    def failing(log, entry):
+        if next(calls) % 2:
+            raise ConfigError("no space")
+        add(log, entry)
+
+    monkeypatch.setattr(AppendLog, "add", failing)
+    empty = cut.path.read_bytes()
+    with h5py.File(cut.path, "r+", libver=layout.LIBVER, locking=False) as file:
+        file.swmr_mode = True
+        writer, log = Writer(cut.tap, file), places.Places(cut.path, file, empty)
+        for _ in range(6):
+            cut._write(writer)
+            log.add(writer.flushed)
+        log.close()
+    cut.tap.unlink()
+    lines = lines_of(cut.path)
+    assert len(lines) > 2
+    part = tmp_path / "part.h5"
+    n = places.copy_synced_rows(cut.path, part)
+    with h5py.File(part) as file:
+        assert (file["ticks/force_measured_N"][:] == 2.0 * np.arange(n)).all()
+
+
+def test_what_stands_in_the_place_of_the_log_ends_no_run(tmp_path):
+    cut = Cut(tmp_path, 0)
+    layout.places_of(cut.path).mkdir()
+    n, *_ = cut.write_until_the_cut()
+    cut.tap.unlink()
+    assert cut.n >= n > 0
+    layout.finish(cut.path, "complete", {})
+
+
+def test_a_new_recording_of_the_name_has_no_log_of_the_older_one(make):
+    path, _ = make(0)
+    layout.create(path, layout.Contents([Column("t_s", "s", "timing", "")], {}, rows_per_chunk=16))
+    assert not layout.places_of(path).exists()
 
 
 def test_a_recording_that_ended_has_no_log_and_is_on_disk(make, monkeypatch):

@@ -28,7 +28,6 @@ from rig_file import loosen
 pytestmark = pytest.mark.xdist_group("real time")
 
 FLUSH_S = 0.1
-PAGE_B = 4096
 
 
 class Killed:
@@ -223,27 +222,46 @@ def test_a_run_whose_recording_is_written_over_trips_and_keeps_the_last_seconds(
     assert main(["replay", str(kept)]) == 0
 
 
-@pytest.mark.slow
-def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(
-    configs, tmp_path, monkeypatch, capsys
-):
+@pytest.fixture
+def after_a_restart(configs, tmp_path, monkeypatch):
+    """A run whose two processes were killed, the rows that were flushed and synced, later."""
     out = tmp_path / "run.h5"
-    written, *_ = kill_once(configs, out, ("recorder", "loop"), 1000)
+    _, flushed, *_ = kill_once(configs, out, ("recorder", "loop"), 1000)
     head, *_, last = read_log(places.places_of(out))
     assert head["boot"] == processes.boot()
-    assert 100 < last["rows"]["ticks"] <= written
     monkeypatch.setattr(places, "boot", lambda: "the next one")
+    return out, flushed, last["rows"]["ticks"]
+
+
+def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(after_a_restart):
+    out, flushed, synced = after_a_restart
+    assert 100 < synced <= flushed + 1000
     data = bytearray(out.read_bytes())
-    data[:PAGE_B] = bytes(PAGE_B)  # HDF5 reads nothing without its first page
+    at = data.index(b"OHDR")  # the tables of the whole file
+    data[at + 64 : at + 128] = bytes(64)
     out.write_bytes(data)
     assert main(["verify", str(out)]) == 5
     assert main(["recover", str(out)]) == 0
     assert main(["verify", str(out)]) == 0
-    is_whole_prefix(out, last["rows"]["ticks"])
-    assert len(hil.open_run(out).t_s) == last["rows"]["ticks"]
-    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+    is_whole_prefix(out, synced)
+    assert len(hil.open_run(out).t_s) == synced
+    assert [path.name for path in out.parent.iterdir()] == ["run.h5"]
 
 
+def test_after_a_plain_restart_every_flushed_row_is_kept_and_a_whole_file_stays(after_a_restart):
+    out, flushed, _ = after_a_restart
+    log = places.places_of(out).read_bytes()
+    assert main(["recover", str(out)]) == 0
+    is_whole_prefix(out, flushed)
+    places.places_of(out).write_bytes(log)
+    before = out.read_bytes()
+    assert main(["recover", str(out)]) == 0
+    is_as_before = out.read_bytes() == before
+    assert is_as_before
+    assert [path.name for path in out.parent.iterdir()] == ["run.h5"]
+
+
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_row_is_made_whole_and_reported(
     configs, tmp_path, all_on, capsys
 ):

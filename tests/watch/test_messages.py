@@ -212,11 +212,11 @@ def test_an_address_that_fails_holds_no_other_up(receiver):
 
 
 def test_a_command_that_a_restart_has_cut_off_is_told_once(machine, monkeypatch, tmp_path):
-    monkeypatch.setattr(messages, "_boot", lambda: "before")
+    monkeypatch.setattr(messages, "boot", lambda: "before")
     marker = Marker("campaign day", tmp_path)
     marker.note([Message("tripped", "not arrived", TRIP)])
     assert cut_off() == []  # still in progress
-    monkeypatch.setattr(messages, "_boot", lambda: "after")
+    monkeypatch.setattr(messages, "boot", lambda: "after")
     waiting, back = cut_off()
     assert waiting == Message("tripped", "not arrived", TRIP)
     assert (back.event, back.title) == ("back", "campaign day: host is back after a restart")
@@ -231,7 +231,7 @@ def test_messages_that_never_arrived_are_those_of_the_next_command_without_a_wor
     post = messages.Post("run", tmp_path, unreachable, lambda text: None)
     post.end(0, "complete: 4 rows", Bench(tmp_path))
     post.close()
-    monkeypatch.setattr(messages, "_boot", lambda: "after")
+    monkeypatch.setattr(messages, "boot", lambda: "after")
     assert [m.title for m in cut_off()] == ["run: ended"]
     assert cut_off() == []
 
@@ -414,7 +414,7 @@ def test_what_has_arrived_at_one_address_is_not_sent_there_again_by_the_next_com
     while len(noted()) != 1 and time.monotonic() < deadline_s:  # at once, not at the next look
         time.sleep(0.01)
     (left,) = noted()  # and then this process is killed
-    monkeypatch.setattr(messages, "_boot", lambda: "after")
+    monkeypatch.setattr(messages, "boot", lambda: "after")
     (message,) = cut_off()
     again = Outbox(NotifyTable(urls=urls), lambda text: None)
     again.put(message)
