@@ -13,8 +13,8 @@ from hil.__main__ import main
 from hil.platform.terminal import say
 
 GROUPS = {
-    "Run and look": "run check campaign test watch publish gui report figure import replay export verify "
-    "recover",
+    "Run and look": "run check campaign test watch publish gui report figure import replay export "
+    "verify recover",
     "Find and compare": "runs diff",
     "Rig and calibration": "new devices board calibrate recalibrate logbook",
     "Models and studies": "model topologies identify study",
