@@ -76,7 +76,7 @@ def diff(args: argparse.Namespace) -> int:
     a, b = (_path(name, args.folder) for name in args.runs)
     found = diff_page.difference(a, b, args.figure, progress=not args.json)
     if args.page is not None:
-        diff_page.write_page(found, args.page)
+        diff_page.write_page(found, _page(args.page))
     text = "\n".join([*diff_page.lines(found), *([f"page: {args.page}"] if args.page else [])])
     show(args, diff_page.as_dict(found), text)
     return DONE
@@ -180,6 +180,13 @@ def _filter(args: argparse.Namespace, catalogue: Catalogue) -> Filter:
     )  # fmt: skip
 
 
+def _page(path: Path) -> Path:
+    """The name of a page, which is no experiment's by a slip."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--page {path}: a page: give a name that ends in .html")
+    return path
+
+
 def _look(args: argparse.Namespace, answer: Answer) -> int:
     """Open the first run in the window, or write the reports or the page of all."""
     if "path" not in answer.columns:
@@ -191,7 +198,7 @@ def _look(args: argparse.Namespace, answer: Answer) -> int:
     if args.page is not None:
         from hil.reports.runs_page import write_page
 
-        write_page(args.folder, answer, args.page)
+        write_page(args.folder, answer, _page(args.page))
         show(args, {"page": str(args.page), "count": len(paths)}, f"page: {args.page}")
         return DONE
     if args.open:
