@@ -451,7 +451,7 @@ def test_where_the_temporary_folder_is_full_too_nothing_is_touched(
     before = out.read_bytes()
     full = OSError(errno.ENOSPC, "Unable to do something (errno = 28, error message = 'No')")
 
-    def no_room(*_):
+    def no_room(*_, **more):
         raise full
 
     monkeypatch.setattr(repair, "_copy_whole_rows", no_room)
@@ -468,10 +468,10 @@ def test_on_a_full_disk_a_copy_made_elsewhere_is_written_over_the_file_if_it_fit
     out = cut_off(all_on, tmp_path / "run.h5")
     before, copied = out.read_bytes(), repair._copy_whole_rows
 
-    def no_room_beside(path, partial):
+    def no_room_beside(path, partial, **more):
         if partial.parent == path.parent:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        rows = copied(path, partial)
+        rows = copied(path, partial, **more)
         if not fits:
             os.truncate(partial, len(before) + 1)
         return rows
