@@ -64,6 +64,7 @@ class Control(QWidget):
         self.sha256 = ""
         self.is_locked = False
         self._filed: dict[str, Any] = {}
+        self._limits: Mapping[str, float] = {}
         self._filed_texts: dict[str, str] = {}
         self.fields: dict[str, QWidget] = {}
         column = QVBoxLayout(self)
@@ -193,7 +194,8 @@ class Control(QWidget):
         self.path = path
         self.name.setText(f"{path.resolve().parent.name} / {path.name}")
         self.name.setToolTip(tip(str(path.resolve())))
-        self._build(settings, rig_limits(path))
+        self._limits = rig_limits(path)
+        self._build(settings, self._limits)
         self.check()
 
     def _build(self, settings: Mapping[str, Any], limits: Mapping[str, float]) -> None:
@@ -272,17 +274,28 @@ class Control(QWidget):
         if self.path is None:
             return
         try:
+            self._refuse_changed()
             self.settings, self.sha256 = load_settings(self.path, self.sets)
             lines: list[str] = []
         except ConfigError as error:
             self.settings, self.sha256, lines = None, "", str(error).splitlines()
-        limits = rig_limits(self.path)
         for path, field in self.fields.items():
             about = [line for line in lines if f" {path}" in line or line.startswith(path)]
-            high = limits.get(path.removeprefix("guard."), LARGEST)
+            high = self._limits.get(path.removeprefix("guard."), LARGEST)
             mark(field, bool(about), "\n".join(about) or self._tip(path, high))
         self.problem.setText("\n".join(line.split(": ", 1)[-1] for line in lines))
         self.changed.emit()
+
+    def _refuse_changed(self) -> None:
+        """A file that says something else by now is opened again before anything runs.
+
+        Otherwise the fields would show one value, and the run would have another.
+        """
+        settings, _ = load_settings(self.path, {})
+        if repr(dict(_shown(settings))) != repr(self._filed):
+            raise ConfigError(
+                f"{self.path}: a file was changed since it was opened: open it again (Ctrl+O)"
+            )
 
     @property
     def backend(self) -> str:
@@ -305,6 +318,12 @@ def text_of(field: QWidget, like: Any, path: str) -> str:
     if isinstance(field, NumberField):
         return str(round(field.value())) if isinstance(like, int) else repr(field.value())
     return toml_text(field.text()) if isinstance(like, str) else field.text()
+
+
+def _shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield every value that has a field, with its dotted path."""
+    for section in SECTIONS:
+        yield from _leaves(section, settings.get(section) or {})
 
 
 def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

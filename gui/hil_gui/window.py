@@ -150,6 +150,10 @@ class Window(QMainWindow):
     def save(self, out: Path) -> None:
         """Write the open experiment with the values of its fields, and open that file."""
         control = self.bench.control
+        control.check()
+        if control.settings is None:
+            self.session.complain("Not saved", control.problem.text())
+            return
         try:
             save_experiment(control.path, control.sets, out)
         except ConfigError as error:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hil.loop.channels import signals_in
+from hil.loop.channels import known_before, signals_in
 from hil.loop.frame import units
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL
 from hil.validation.band import Band
@@ -83,7 +83,7 @@ def _panels(run: xr.Dataset, band: Band) -> Iterator[Panel]:
             for name, color in zip(alike, cycle(COLORS), strict=False)
         ])  # fmt: skip
     if "cells_reported" in run:
-        on = run.cells_reported.values == 1
+        on = known_before(run.cells_reported.values) == 1
         rows = [Curve(f"cell {i + 1}", CELL, i + 1 + 0.8 * on[:, i]) for i in range(on.shape[1])]
         yield Panel("cells on", rows, steps=True)
     if run.attrs.get("clock") == "real":

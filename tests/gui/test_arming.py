@@ -138,6 +138,10 @@ def test_what_changed_after_arming_is_tested_and_armed_again(change, day, said):
     assert day.bench.permitted
     change(day)
     day.press("Start")
+    if change is _edits_the_rig:
+        assert "open it again (Ctrl+O)" in said.pop()
+        assert day.window.open(day.experiment)
+        day.press("Start")
     assert "Self-test (F2)" in said.pop()
     day.test()
     day.press("Start")

@@ -65,6 +65,52 @@ def test_an_experiment_is_saved_as_its_fields_have_it_and_opened(window, bench, 
     assert (bench / "miga6" / "rig.toml").read_bytes() == before
 
 
+CHANGES = {
+    "pid.toml": ("k_i_per_s = 2.8", "k_i_per_s = 3.3"),
+    "rig.toml": ("force_max_N = 9.0", "force_max_N = 8.0"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_that_an_editor_changed_is_opened_again_before_anything_runs_or_is_saved(
+    window, bench, said, name
+):
+    path = bench / "miga6" / "pid.toml"
+    window.open(path)
+    control = window.bench.control
+    control.fields["experiment.duration_s"].setValue(3.0)
+    control.check()
+    assert control.settings["experiment"]["duration_s"] == 3.0
+    file = path.with_name(name)
+    old, new = CHANGES[name]
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    out = path.with_name("mine.toml")
+    window.save(out)
+    window.bench.start()
+    window.bench.arm()
+    assert [("open it again (Ctrl+O)" in text) for text in said[:2]] == [True, True]
+    assert window.bench.command is None
+    assert not window.bench.permitted
+    assert not out.exists()
+    window.open(path)
+    control.check()
+    assert control.settings is not None
+
+
+@pytest.mark.parametrize("content", [None, b"[controller\n", b'name = "\xff"'])
+def test_an_experiment_whose_file_is_gone_or_broken_is_not_saved(window, bench, said, content):
+    path = bench / "miga6" / "pid.toml"
+    window.open(path)
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    window.save(path.with_name("mine.toml"))
+    assert len(said) == 1
+    assert not path.with_name("mine.toml").exists()
+
+
 def test_the_report_of_the_open_run_is_made_and_shown(
     opened, pid_run, tmp_path, qtbot, monkeypatch
 ):

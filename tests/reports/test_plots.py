@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hil
+from hil.loop.frame import CELL_UNKNOWN
 from hil.pages.style import MEASURED
 from hil.pages.vendored import permitted, plotting
 from hil.reports.plots import plots_json, shortened
@@ -41,6 +42,17 @@ def test_every_value_of_a_short_run_is_there(recording):
     np.testing.assert_allclose(difference, expected, rtol=1e-4, atol=1e-12)
     assert data["panels"][-1]["steps"]  # a virtual clock has no panel of lateness
     assert len(data["panels"][-1]["curves"]) == 6
+
+
+def test_a_cell_that_a_late_answer_leaves_unknown_is_drawn_as_it_was(recording):
+    run = hil.open_run(recording).load()
+    on = run.cells_reported.values == 1
+    at = int(np.flatnonzero(on[:, 0])[-1])
+    assert on[at - 1, 0]
+    run.cells_reported.values[at] = CELL_UNKNOWN
+    cells = json.loads(plots_json(run, band_of(recording, run)))["panels"][-1]
+    np.testing.assert_allclose(cells["curves"][0]["values"][at], 1.8)
+    np.testing.assert_allclose(cells["curves"][5]["values"][at], 6.0 + 0.8 * on[at - 1, 5])
 
 
 @pytest.mark.parametrize("n", [1000, 8000, 8001, 123_457])
