@@ -138,7 +138,8 @@ def copy_synced_rows(path: Path, part: Path) -> int:
 
 def _no_log(log: Path) -> ConfigError:
     return ConfigError(
-        f"{log}: not a log of this recording with a sync to disk: no row of it can be found by it"
+        f"{log}: not a log of this recording with a sync to disk: "
+        "remove it, and hil recover keeps what HDF5 can read"
     )
 
 

@@ -47,10 +47,10 @@ AT_ONCE = 65536  # samples, the largest chunk of a recording
 def recover(path: Path) -> int | None:
     """Repair a cut-off recording in place; returns its rows, or None if it was intact.
 
-    The repair keeps every row that is complete in all columns; after a power cut, every row up to
-    the last sync. It writes a copy and replaces the file atomically, so an interruption loses
-    nothing. On a full disk the copy is made in the
-    temporary folder and written over the file. It waits for a recorder that still writes.
+    The repair keeps every row that is complete in all columns; after a restart of the computer,
+    every row up to the last sync. It writes a copy and replaces the file atomically, so an
+    interruption loses nothing. On a full disk the copy is made in the temporary folder and written
+    over the file. It waits for a recorder that still writes.
 
     Raises
     ------
@@ -99,10 +99,14 @@ def _repair_from_elsewhere(path: Path) -> int | None:
 
 
 def _copy(path: Path, partial: Path) -> int | None:
-    """Copy the complete rows or, if HDF5 cannot read them, those up to the last sync to disk."""
+    """Copy the complete rows or, if they may be gone, those up to the last sync to disk.
+
+    After a power cut HDF5 may read nothing, or read zeros where rows never reached the disk: their
+    checksum is zero too.
+    """
     try:
         superblock.clear_flags(path)
-        return _copy_whole_rows(path, partial, may_be_torn=not power_was_lost(path))
+        return _copy_whole_rows(path, partial, all_on_disk=not power_was_lost(path))
     except (ConfigError, OSError, RuntimeError) as error:
         if errno_of(error) in FULL or not places_of(path).is_file():
             raise
@@ -111,22 +115,24 @@ def _copy(path: Path, partial: Path) -> int | None:
 
 
 def _copy_synced_rows(path: Path, partial: Path) -> int:
-    """Copy all rows up to the last sync, from before the power was lost."""
+    """Copy all rows up to the last sync, and say so in an event."""
     rows = copy_synced_rows(path, partial)
     with h5py.File(partial, "r+", libver=LIBVER) as target:
         target.attrs["outcome"] = "recovered"
-        text = "the power was lost: rows up to the last sync to disk are kept"
+        text = "the computer was restarted, or the file damaged: rows up to the last sync are kept"
         target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
         target.flush()
         os.fsync(target.id.get_vfd_handle())
     return rows
 
 
-def _copy_whole_rows(path: Path, partial: Path, may_be_torn: bool) -> int | None:
+def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None:
     """Copy the complete rows; returns their number, or None without a copy if it was intact."""
     with open_h5(path) as source:
         if _settled(source):
             return None
+        if not all_on_disk:
+            raise DamagedError(f"{path}: rows after its last sync may not be on disk")
         n = {ring: n_whole_rows(source, ring) for ring in RINGS}
         partial.unlink(missing_ok=True)
         with h5py.File(partial, "x", libver=LIBVER) as target:
@@ -146,8 +152,6 @@ def _copy_whole_rows(path: Path, partial: Path, may_be_torn: bool) -> int | None
             for ring in ("events", "inputs"):
                 _copy_rows(source[ring], target, ring, n[ring])
             samples = _copy_samples(source, target, torn)
-            if torn and not may_be_torn:
-                raise DamagedError(f"{path}: damaged in its last rows")
             if torn:
                 text = "cut off within a write: last rows taken without their checksum: "
                 text += ", ".join(torn)

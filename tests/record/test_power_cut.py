@@ -17,7 +17,7 @@ import pytest
 from hil.errors import ConfigError
 from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
-from hil.record import layout, places
+from hil.record import layout, places, repair
 from hil.record.append_log import AppendLog
 from hil.record.raw_samples import RawSamples
 from hil.record.recorder import Writer
@@ -121,7 +121,7 @@ def test_every_row_that_was_synced_is_kept(make, seed):
         t_s, raw_V = (file[f"raw/daq/{name}"][:] for name in ("t_s", "raw_V"))
         assert (raw_V == -t_s).all()
         assert len(t_s) == RATE * n
-        assert b"the power was lost" in file["events"]["text"][0]
+        assert b"rows up to the last sync are kept" in file["events"]["text"][0]
         assert file.attrs["outcome"] == "recovered"
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
@@ -180,6 +180,52 @@ def test_a_log_that_is_not_of_the_recording_leaves_it_as_it_is(make, change):
     is_as_before = path.read_bytes()[SUPERBLOCK_B:] == before[SUPERBLOCK_B:]
     assert is_as_before
     assert sorted(one.name for one in path.parent.iterdir()) == ["run.h5", "run.h5.places"]
+
+
+def offsets_of(path, name):
+    """Offsets of a column's chunks by the log."""
+    return [at for line in lines_of(path)[1:] for at in line["chunks"].get(name, [])]
+
+
+def test_a_chunk_whose_checksum_does_not_match_is_not_taken(make):
+    path, n = make(0)
+    assert n > 100
+    data = bytearray(path.read_bytes())
+    data[offsets_of(path, "/ticks/busy_s")[0] + 8] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match="not a log of this recording"):
+        recover(path)
+
+
+def test_a_last_chunk_in_which_time_goes_back_is_not_taken(make):
+    """It has no checksum of its own yet."""
+    path, n = make(0)
+    assert n % 100 > 1
+    data = bytearray(path.read_bytes())
+    at = offsets_of(path, "/ticks/t_s")[-1]
+    data[at + 8 : at + 16] = np.float64(-1.0).tobytes()
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match="not a log of this recording"):
+        recover(path)
+
+
+def test_rows_that_only_the_tables_have_are_not_kept_after_a_power_cut(tmp_path, monkeypatch):
+    """HDF5 reads the tables; of one column the last chunk is still that of the last sync."""
+    cut = Cut(tmp_path, 3)
+    n, synced, later = cut.write_until_the_cut()
+    cut.tap.unlink()
+    with h5py.File(cut.path, "r") as file:
+        whole = file.attrs["outcome"]
+        chunk = file["ticks/late_s"].id.get_chunk_info_by_coord((cut.n // 100 * 100,))
+    assert (whole, cut.n % 100 > 0, cut.n > n) == ("running", True, True)
+    data = bytearray(later)
+    at = chunk.byte_offset
+    old = synced[at : at + chunk.size].ljust(chunk.size, b"\0")
+    data[at : at + chunk.size] = old
+    cut.path.write_bytes(data)
+    monkeypatch.setattr(places, "boot", lambda: "the next one")
+    monkeypatch.setattr(repair, "open_h5", h5py.File)  # it has no experiment
+    assert recover(cut.path) == n
 
 
 def test_a_sync_whose_line_is_not_written_moves_no_row(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from hil.loop import tap as taps
 from hil.loop.frame import Column, Frame
 from hil.platform.processes import STOP_SIGNALS, parent_watch
-from hil.record import layout, recorder
+from hil.record import layout, places, recorder
 
 
 class Bench:
@@ -424,3 +424,32 @@ def test_a_write_that_fails_is_one_line_with_the_file(bench, monkeypatch, signal
         assert recorder.main() == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"{bench.path}: no space")
+
+
+def test_the_log_of_places_names_only_rows_that_were_flushed_and_synced_before(bench, monkeypatch):
+    """Rows that HDF5 still holds, or that no sync has reached, may be gone after a power cut."""
+    fsync, order, noted = os.fsync, [], []
+    add = places.Places.add
+
+    def sync(number):
+        fsync(number)
+        if os.path.samestat(os.fstat(number), bench.path.stat()):
+            order.append("synced")
+
+    def note(log, rows):
+        order.append("noted")
+        noted.append((rows["ticks"], bench.tap.recorded))
+        add(log, rows)
+
+    def later(seconds):
+        bench.push(10, bench.tap.ticks.written)
+        if len(noted) == 4:
+            bench.tap.close_writer()
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(places.Places, "add", note)
+    monkeypatch.setattr(recorder.time, "sleep", later)
+    assert len(bench.record(flush_s=1e9, fsync_s=0.0)[0]) == bench.tap.ticks.written
+    assert order == ["synced", "noted"] * 4 + ["synced"]
+    assert [flushed for flushed, _ in noted] == [0] * 4
+    assert noted[-1][1] > 0

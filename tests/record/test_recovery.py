@@ -247,11 +247,11 @@ def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(after_a_restart):
     assert [path.name for path in out.parent.iterdir()] == ["run.h5"]
 
 
-def test_after_a_plain_restart_every_flushed_row_is_kept_and_a_whole_file_stays(after_a_restart):
-    out, flushed, _ = after_a_restart
+def test_after_a_restart_every_synced_row_is_kept_and_a_whole_file_stays(after_a_restart):
+    out, _, synced = after_a_restart
     log = places.places_of(out).read_bytes()
     assert main(["recover", str(out)]) == 0
-    is_whole_prefix(out, flushed)
+    is_whole_prefix(out, synced)
     places.places_of(out).write_bytes(log)
     before = out.read_bytes()
     assert main(["recover", str(out)]) == 0
