@@ -133,6 +133,15 @@ class CellArray:
         columns = np.stack((driven, n + driven), axis=1).ravel()
         return np.concatenate(picks), columns
 
+    @property
+    def broken(self) -> list[int]:
+        """The cells, from 0, that are mechanically broken."""
+        cells, first = [], 0
+        for array in self.arrays.values():
+            cells += [first + n for n in sorted(array.broken)]
+            first += array.topology.n_cells
+        return cells
+
     def with_broken(self, cell: int) -> CellArray:
         """The same with one more cell, from 0, that is mechanically broken."""
         arrays, first = {}, 0

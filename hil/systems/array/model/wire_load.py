@@ -42,6 +42,7 @@ from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_step import (
     AREA_AT,
+    FORCE_ON_AT,
     GAIN_AT,
     IMPLICIT_AT,
     K_AE_AT,
@@ -138,6 +139,7 @@ class LoadedWires:
             loads=np.zeros((len(cells), N_LOADS)),
             free=np.zeros(len(cells)),
         )
+        self._slacken(model)
         self.tension_N = self.kernel.loads[:, TENSION]
         self.tension_N[:] = own[:, PULL_AT]
 
@@ -147,6 +149,13 @@ class LoadedWires:
         per = stretch_per(stepper.discrete, model.n_cells, self._at)
         self._own_m_per_N = taken_own(per, kernel.at[0])
         kernel.stretch_per[:], kernel.own[:, GAIN_AT] = per, self._own_m_per_N
+        self._slacken(model)
+
+    def _slacken(self, model: CellArray) -> None:
+        """Let the wires of broken cells hang: no stretch of the cell loads them."""
+        hang = np.isin(self.kernel.at[0], model.broken)
+        for constant in (PULL_AT, FORCE_ON_AT, K_AE_AT):
+            self.kernel.own[hang, constant] = 0.0
 
     def hold(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """Set the forces of these wires (N,) before a step to those after the last one."""

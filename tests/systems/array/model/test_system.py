@@ -13,6 +13,7 @@ from hil.systems.array.model import cells
 from hil.systems.array.model.activation import Activation, CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import stress_Pa
 
 MIGA = cells.miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0)
 MIGA6 = "-:1 | &1:2 | &1:1 &2:2 | &7:-1"
@@ -170,6 +171,26 @@ def test_a_cell_that_breaks_during_a_run_leaves_the_statics_of_the_array_without
     now_N, before_N = (one.y[one.outputs.index(right)] for one in (system, whole))
     assert now_N == pytest.approx(broken.force_at(right, tension_N), rel=1e-6)
     assert now_N < 0.9 * before_N
+
+
+@pytest.mark.parametrize("start", ["broken from the start", "breaks during the run"])
+def test_the_wire_of_a_broken_cell_hangs_and_transforms_without_stress(configs, start):
+    """Its branches are below those of a loaded wire by its stress over the branch's slope."""
+    rig = load_rig(configs / "wires4/rig.toml")
+    model, cells_of = rig.models[0], list(rig.activation())
+    from_start = start == "broken from the start"
+    system = ArraySystem(model.with_broken(1) if from_start else model, cells_of, 0.01)
+    assert system.model.broken == [1] * from_start
+    settled(system, 200)
+    if not from_start:
+        system.fail(1, 0.0)
+    settled(system, 100)
+    assert system.loaded.tension_N[1] == 0.0
+    apart_K = np.diff(system.branches_C(np.full(4, 0.5))[:, :2], axis=1)[:, 0]
+    wire, law = cells_of[0].wire, cells_of[0].loaded.law
+    pulls_Pa = stress_Pa(wire, system.loaded.tension_N[0] / wire.n_wires)
+    slopes = np.array([law.heating.slope_Pa_per_K, law.cooling.slope_Pa_per_K])
+    assert -apart_K == pytest.approx(pulls_Pa / slopes, rel=0.1)
 
 
 def test_a_cell_that_weakens_pulls_with_the_share_that_is_left(pulled):
