@@ -28,7 +28,7 @@ AT_ONCE = 500_000
 BARE = "hil --help"  # what every command costs
 COMMANDS = {
     "report": ("report",), "figure": ("figure", "--out", "f.png"), "verify": ("verify",),
-    **{kind: ("export", "--to", kind) for kind in ("parquet", "csv", "mdf")},
+    **{kind: ("export", "--to", kind) for kind in ("parquet", "csv", "mdf", "mcap")},
 }  # fmt: skip
 MEMORY_MAX_MB = 1000.0
 

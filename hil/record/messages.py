@@ -5,7 +5,8 @@ with a message a tick, and four that are derived: `/residual` (measured minus mo
 cell by name), `/guard` (state and faults by name). `/events` has Foxglove's own log format,
 `/inputs` the requests that took effect. A message omits missing values (NaN, and 255 of a cell),
 which JSON cannot represent; in a list, one value a cell, NaN is null. Dots in names become
-underscores, because Foxglove reads a dot as access to a nested field.
+underscores, because Foxglove reads a dot as access to a nested field. A file has the same topics
+and fields in protobuf (`protobuf_rows`).
 """
 
 import json
@@ -55,6 +56,35 @@ INPUTS_SCHEMA = {
 }
 
 Content = Figures
+Rows = Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a topic whose values are numbers.
+
+    Attributes
+    ----------
+    path : names of the field and of the messages that it is in, from the outermost on
+    dtype : float64, uint64 or uint8
+    columns : its column, or two: its values are those of the first minus those of the second
+    n_values : 0 for one number a row; otherwise the number of cells, with a number each
+    cell : position of the one cell whose values it has
+    """
+
+    path: tuple[str, ...]
+    description: str
+    dtype: np.dtype[Any]
+    columns: tuple[str, ...]
+    n_values: int = 0
+    cell: int | None = None
+
+    def values(self, rows: Rows) -> NDArray[np.generic]:
+        """Values in every row, shape (n,) or (n, n_values)."""
+        column, *subtracted = (rows[name] for name in self.columns)
+        if subtracted:
+            return np.subtract(column, subtracted[0])
+        return column if self.cell is None else column[:, self.cell]
 
 
 @dataclass(frozen=True)
@@ -65,14 +95,16 @@ class Topic:
     ----------
     columns : names of the columns that it needs
     content : makes a message of the values of these columns in one row, without t_s
+    fields : its fields; none if it has text
     """
 
     name: str
     schema: Figures
     columns: tuple[str, ...]
     content: Callable[[Sequence[Any]], Content]
+    fields: tuple[Field, ...] = ()
 
-    def messages(self, rows: Mapping[str, NDArray[np.generic]]) -> Iterator[bytes]:
+    def messages(self, rows: Rows) -> Iterator[bytes]:
         """One message for each row; `rows` has `t_s` and the columns as arrays."""
         t_s, *values = (rows[name].tolist() for name in ("t_s", *self.columns))
         for at_s, *row in zip(t_s, *values, strict=True):
@@ -153,11 +185,16 @@ def _of_role(role: str, columns: Sequence[Column]) -> Topic:
     keys = [field_name(column.name) for column in columns]
     properties = dict(zip(keys, map(_property, columns), strict=True))
     names = tuple(column.name for column in columns)
+    fields = (
+        Field((key,), properties[key]["description"], c.dtype.base, (c.name,), n_values=c.n_cells)
+        for key, c in zip(keys, columns, strict=True)
+    )
     return Topic(
         f"/{role}",
         _schema(role, properties),
         names,
         lambda values: dict(zip(keys, values, strict=True)),
+        tuple(fields),
     )
 
 
@@ -176,11 +213,17 @@ def _residual(columns: Sequence[Column]) -> Topic | None:
         for key, s in zip(keys, signals, strict=True)
     }
     names = tuple(name for s in signals for name in (s.measured, s.model))
+    number = np.dtype(np.float64)
+    fields = (
+        Field((key,), properties[key]["description"], number, (s.measured, s.model))
+        for key, s in zip(keys, signals, strict=True)
+    )
     return Topic(
         "/residual",
         _schema("residual", properties),
         names,
         lambda values: {key: values[2 * i] - values[2 * i + 1] for i, key in enumerate(keys)},
+        tuple(fields),
     )
 
 
@@ -211,7 +254,12 @@ def _cells(columns: Sequence[Column], cells: Sequence[str]) -> Topic:
         }
 
     names = tuple(column.name for column in columns)
-    return Topic("/cells", _schema("cells", dict.fromkeys(keys, one)), names, content)
+    fields = tuple(
+        Field((key, word), column.description, column.dtype.base, (column.name,), cell=i)
+        for i, key in enumerate(keys)
+        for word, column in zip(words, columns, strict=True)
+    )
+    return Topic("/cells", _schema("cells", dict.fromkeys(keys, one)), names, content, fields)
 
 
 def _guard(flags: Sequence[str]) -> Topic:

@@ -1,6 +1,7 @@
 """Every column and attribute of a recording against what CONTRACT says of it."""
 
 import json
+import struct
 import tomllib
 
 import h5py
@@ -9,6 +10,8 @@ import pytest
 import scipy.io
 import scipy.signal
 import tomli_w
+import zstandard
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import hil
 from hil.__main__ import main
@@ -262,26 +265,41 @@ def test_matlab_reads_every_value_with_its_unit(all_on, tmp_path):
     assert list(read["cells"]) == [f"muscle.{n}" for n in range(1, 7)]
 
 
+def message_class(schema):
+    """The class that Google's library makes of a schema in an MCAP file."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(schema.data).file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.name))
+
+
 @pytest.fixture(scope="module")
 def in_mcap(all_on, tmp_path_factory):
-    """What mcap's own reader finds in an exported recording: its reader, messages by topic."""
+    """What mcap's own reader finds in an exported recording: messages by topic, and the rest."""
     from mcap.reader import make_reader
 
     out = tmp_path_factory.mktemp("mcap") / "run.mcap"
     assert main(["export", str(all_on), "--to", "mcap", "--out", str(out)]) == 0
     with out.open("rb") as file:
-        reader = make_reader(file)
-        by_topic = {}
+        reader = make_reader(file, validate_crcs=True)
+        by_topic, classes = {}, {}
         for schema, channel, message in reader.iter_messages():
-            assert (schema.encoding, channel.message_encoding) == ("jsonschema", "json")
-            row = json.loads(message.data, parse_constant=lambda word: pytest.fail(word))
-            by_topic.setdefault(channel.topic, []).append((message, json.loads(schema.data), row))
+            if channel.message_encoding == "json":
+                assert schema.encoding == "jsonschema"
+                row = json.loads(message.data, parse_constant=lambda word: pytest.fail(word))
+            else:
+                assert (schema.encoding, channel.message_encoding) == ("protobuf", "protobuf")
+                if schema.name not in classes:
+                    classes[schema.name] = message_class(schema)
+                row = classes[schema.name].FromString(message.data)
+            by_topic.setdefault(channel.topic, []).append((message, schema, row))
         metadata = {entry.name: entry.metadata for entry in reader.iter_metadata()}
-    return by_topic, metadata
+        summary = reader.get_summary()
+    return by_topic, metadata, summary, out
 
 
 def test_an_mcap_reader_gets_every_value_back(in_mcap, all_on):
-    by_topic, _ = in_mcap
+    by_topic = in_mcap[0]
     columns = columns_of(all_on)
     with h5py.File(all_on) as file:
         roles = {name: text(data.attrs["role"]) for name, data in file["ticks"].items()}
@@ -289,40 +307,83 @@ def test_an_mcap_reader_gets_every_value_back(in_mcap, all_on):
         if name == "t_s":
             continue
         rows = [row for _, _, row in by_topic[f"/{roles[name]}"]]
-        key = name.replace(".", "_")
-        if values.dtype.kind == "f":
-            found = np.array([row.get(key, np.nan) for row in rows])
-            np.testing.assert_array_equal(found, values, err_msg=name)
-        else:
-            np.testing.assert_array_equal([row[key] for row in rows], values, err_msg=name)
-        np.testing.assert_array_equal([row["t_s"] for row in rows], columns["t_s"])
+        found = [getattr(row, name.replace(".", "_")) for row in rows]
+        np.testing.assert_array_equal(np.array(found, values.dtype), values, err_msg=name)
+        np.testing.assert_array_equal([row.t_s for row in rows], columns["t_s"])
+    residual = columns["force_measured_N"] - columns["force_model_N"]
+    found = [row.force_residual_N for _, _, row in by_topic["/residual"]]
+    np.testing.assert_array_equal(found, residual)
+    third = [row.muscle_3.commanded for _, _, row in by_topic["/cells"]]
+    np.testing.assert_array_equal(third, columns["cells_commanded"][:, 2])
+    assert {(row.state, *row.faults) for _, _, row in by_topic["/guard"]} == {("running",)}
 
 
 def test_an_mcap_file_has_times_schemas_units_and_where_it_comes_from(in_mcap, all_on):
     from datetime import datetime
 
-    by_topic, metadata = in_mcap
+    by_topic, metadata, _, _ = in_mcap
     with h5py.File(all_on) as file:
         attrs = {key: text(value) for key, value in file.attrs.items()}
     start_ns = round(datetime.fromisoformat(attrs["created_utc"]).timestamp() * 1e9)
     times_ns = np.array([message.log_time for message, _, _ in by_topic["/measured"]])
     np.testing.assert_array_equal(times_ns - start_ns, np.arange(5000) * 1_000_000)
-    for rows in by_topic.values():
-        for _, schema, row in rows[:3]:
-            assert set(row) <= set(schema["properties"])
-            assert schema["type"] == "object"
-    force = by_topic["/measured"][0][1]["properties"]["force_measured_N"]
-    assert force["type"] == "number"
-    assert force["description"].endswith(", N; SIMULATED")
+    schema = by_topic["/measured"][0][1]
+    file = descriptor_pb2.FileDescriptorSet.FromString(schema.data).file[0]
+    comments = {
+        file.message_type[place.path[1]].field[place.path[3]].name: place.leading_comments
+        for place in file.source_code_info.location
+    }
+    assert schema.name == "hil.measured"
+    assert comments["force_measured_N"].endswith(", N; SIMULATED")
     assert metadata["recording"]["simulated"] == "SIMULATED: board, daq"
     assert metadata["recording"]["experiment"] == attrs["experiment"]
     assert json.loads(metadata["recording"]["cells"])[0] == "muscle.1"
 
 
+def test_an_mcap_reader_finds_messages_by_time_and_counts_them(in_mcap):
+    """The reader takes the index at the end of the file; its records are read by mcap too."""
+    from mcap.opcode import Opcode
+    from mcap.reader import make_reader
+    from mcap.records import MessageIndex
+    from mcap.stream_reader import StreamReader
+
+    by_topic, _, summary, out = in_mcap
+    counts = {summary.channels[n].topic: k for n, k in
+              summary.statistics.channel_message_counts.items()}  # fmt: skip
+    assert counts == {topic: len(messages) for topic, messages in by_topic.items()}
+    times_ns = [message.log_time for message, _, _ in by_topic["/state"]]
+    with out.open("rb") as file:
+        part = [
+            message
+            for _, _, message in make_reader(file).iter_messages(
+                topics="/state", starting_at=times_ns[3000], ending_before=times_ns[3010]
+            )
+        ]
+        assert [message.sequence for message in part] == list(range(3000, 3010))
+        for chunk in summary.chunk_indexes:
+            data = zstandard.ZstdDecompressor().decompress(_chunk_at(file, chunk).data)
+            for channel, at in chunk.message_index_offsets.items():
+                file.seek(at)
+                index = next(StreamReader(file, skip_magic=True).records)
+                assert isinstance(index, MessageIndex)
+                assert index.channel_id == channel
+                for time_ns, offset in index.records[:: max(len(index.records) - 1, 1)]:
+                    assert data[offset] == Opcode.MESSAGE
+                    head = struct.unpack_from("<QHIQ", data, offset + 1)
+                    assert (head[1], head[3]) == (channel, time_ns)
+
+
+def _chunk_at(file, index):
+    from mcap.stream_reader import StreamReader
+
+    file.seek(index.chunk_start_offset)
+    return next(StreamReader(file, skip_magic=True, emit_chunks=True).records)
+
+
 def test_an_mcap_file_has_events_in_foxgloves_format_and_inputs(in_mcap):
-    by_topic, _ = in_mcap
+    by_topic = in_mcap[0]
     message, schema, row = by_topic["/events"][0]
-    assert schema["title"] == "foxglove.Log"
+    assert schema.name == json.loads(schema.data)["title"] == "foxglove.Log"
     assert row["message"] == "started on the virtual clock"
     assert row["level"] == 2
     assert row["timestamp"]["sec"] * 10**9 + row["timestamp"]["nsec"] == message.log_time
