@@ -31,15 +31,28 @@ of each side, which hysteresis makes unequal; of one transformation, their mean.
 
 Hysteresis: xi stays where it is, but never below F_A and never above the larger of F_A and F_M. So
 grains that transform first on heating transform last on cooling, a closed excursion of temperature
-and stress returns to its point, and minor loops close.
+and stress returns to its point, and minor loops close. They are flat between the branches.
+
+Where a share m of the grains (`minor_loop_slope`) transforms on cooling regardless of its
+temperature on heating, minor loops slope. In GROUPS equal groups of these, by their temperature on
+heating, the same hysteresis has its own branches, and
+
+    xi = (1 - m) x_0 + (m / K) sum of x_k,    A_0 = F_A,  A_k = clip(K F_A - k + 1, 0, 1),
+    A_k <= x_k <= max(A_k, F_M),    k = 1 .. K                                                  (6)
+
+Minor loops still close. The outer loop is the same for every m where the branches do not overlap;
+else its cooling branch lies higher, by m F_A (1 - F_M) at most. With m = 1 and many groups, a
+wire that was heated to xi and cools has xi F_M: the cooling branch, scaled to the turning point.
 
 Source
 ------
 (1), (2): Lagoudas, Hartl, Chemisky, Machado & Popov 2012, Int. J. Plasticity 32-33, 155-183: their
 strain decomposition and current transformation strain H_cur. The slope dT/dsigma = H / (rho ds) of
 (4): Wollants, Roos & Delaey 1993, Prog. Mater. Sci. 37, 227-288. Hysteresis as a play between two
-curves: Visintin 1994, Differential Models of Hysteresis, ch. III (generalised play). The
-distributions (3) are this project's choice: loops have a narrow core and broad tails.
+curves: Visintin 1994, Differential Models of Hysteresis, ch. III (generalised play). (6) is a model
+of Preisach (Mayergoyz 1991, Mathematical Models of Hysteresis); its scaled branch is that of Ivshin
+& Pence 1994, Int. J. Eng. Sci. 32, 681-704 (neither seen in print here). The m between that and
+flat loops, and the distributions (3), a narrow core with broad tails, are this project's choice.
 """
 
 from dataclasses import dataclass
@@ -51,6 +64,7 @@ from hil.mechanics.arrays import Array
 
 REFERENCE_Pa = 150e6
 ZERO_K = 273.15
+GROUPS = 8
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,7 @@ class StressLaw:
     stroke_min, stroke_max, stroke_rate_per_Pa : H_min, H_max and k of equation (2)
     modulus_A_Pa, modulus_M_Pa : of austenite and martensite
     expansion_A_per_K, expansion_M_per_K : alpha of both; defaults are usual for NiTi (assumed)
+    minor_loop_slope : m of equation (6), 0 to 1
     """
 
     heating: Branch
@@ -104,6 +119,7 @@ class StressLaw:
     modulus_M_Pa: float = np.inf
     expansion_A_per_K: float = 11e-6
     expansion_M_per_K: float = 6.6e-6
+    minor_loop_slope: float = 0.0
 
     def stroke(self, stress_Pa: ArrayLike) -> Array:
         """H of equation (2)."""
@@ -149,8 +165,22 @@ class StressLaw:
         return np.maximum(self.least(T_C, stress_Pa), self.branch(self.cooling, T_C, stress_Pa))
 
     def moved(self, xi: ArrayLike, T_C: ArrayLike, stress_Pa: ArrayLike) -> Array:
-        """The austenite fraction once temperature and stress have come here from xi."""
+        """The austenite fraction, of flat minor loops, once T and stress have come here from xi."""
         return np.clip(xi, self.least(T_C, stress_Pa), self.most(T_C, stress_Pa))
+
+    def parts(self, xi: float) -> Array:
+        """x_0 .. x_K of equation (6) of a wire that was heated until it had xi."""
+        return np.concatenate([[xi], np.clip(GROUPS * xi - np.arange(GROUPS), 0.0, 1.0)])
+
+    def parts_moved(self, parts: Array, T_C: float, stress_Pa: float) -> Array:
+        """x_0 .. x_K once temperature and stress have come here from `parts`."""
+        least = self.parts(float(self.least(T_C, stress_Pa)))
+        return np.clip(parts, least, np.maximum(least, self.branch(self.cooling, T_C, stress_Pa)))
+
+    def whole(self, parts: Array) -> float:
+        """The austenite fraction of equation (6)."""
+        m = self.minor_loop_slope
+        return float((1.0 - m) * parts[0] + m * np.mean(parts[1:]))
 
     def strain(self, xi: ArrayLike, T_C: ArrayLike, stress_Pa: ArrayLike, zero_C: float) -> Array:
         """The strain of equation (1), T_0 = zero_C."""

@@ -5,6 +5,7 @@ wire. Every branch is tabulated as the temperatures at PIECES + 1 equally spaced
 distribution, TAIL of which is cut off at either end, and is a line in between. `advance` holds the
 stress. So a step has closed forms as the thermal law's has, goes from knot to knot, and depends on
 its length by nothing but the stress, which `hil.systems.array.model.wire_step` lets change.
+Between the branches `advance` and `settled` keep the austenite; `settled_sloped` does not.
 
 Where stress has moved a branch across the wire's state, the wire transforms at once and without
 exchange of heat, C dT = -L dxi, until it is on the branch again.
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.stress import Branch, LineBranch, REFERENCE_Pa, StressLaw
+from hil.mechanics.sma.stress import GROUPS, Branch, LineBranch, REFERENCE_Pa, StressLaw
 from hil.mechanics.sma.wire import (
     C_AT,
     DR_AT,
@@ -37,13 +38,14 @@ from hil.mechanics.sma.wire import (
 PIECES = 32
 TAIL = 0.005
 AT_KNOT, ON_BRANCH_K = 1e-9, 1e-9  # what rounding leaves
+SLOPED_STEPS, SLOPED_K = 100, 1e-11  # of Newton's method or, where it hardly helps, of halving
 
 # Where a row of `row` has each constant. The knots come first: they are all that `advance` reads.
 HEATING_AT, COOLING_AT, N_KNOTS = 0, PIECES + 1, 2 * (PIECES + 1)
 MIDDLE_AT, PER_PA_AT, SHARE_AT, WIDENS_AT = range(N_KNOTS, N_KNOTS + 4)
 OF_BRANCH = 4  # constants of the heating branch; the cooling branch's follow
-H_MAX_AT, MORE_AT, RATE_AT, SOFTER_AT, PHI_AT = range(N_KNOTS + 8, N_KNOTS + 13)
-N_CONSTANTS = N_KNOTS + 13
+H_MAX_AT, MORE_AT, RATE_AT, SOFTER_AT, PHI_AT, MINOR_AT = range(N_KNOTS + 8, N_KNOTS + 14)
+N_CONSTANTS = N_KNOTS + 14
 AS_TABULATED = (0.0, 1.0, 0.0, 1.0)
 """The `place` of knots that are temperatures already, in deg C."""
 
@@ -62,6 +64,7 @@ def row(law: StressLaw) -> Array:
         law.stroke_rate_per_Pa,
         1.0 / law.modulus_M_Pa - 1.0 / law.modulus_A_Pa,
         REFERENCE_Pa / float(law.work_J_per_m3(REFERENCE_Pa)),
+        law.minor_loop_slope,
     ]
     return np.concatenate([knots_K(law.heating), knots_K(law.cooling), constants])
 
@@ -190,6 +193,102 @@ def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
         T, xi = T - per_xi * (limit - xi), limit
         on = -width if xi > 0.0 else 0.0
     return T, xi, on
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _share(c, first, above_K):  # type: ignore[no-untyped-def]
+    """The fraction that a branch has so far above its middle, and its slope per K."""
+    low, high = first, first + PIECES
+    if above_K <= c[low]:
+        return 0.0, 0.0
+    if above_K >= c[high]:
+        return 1.0, 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if above_K < c[middle]:
+            high = middle
+        else:
+            low = middle
+    per_K = 1.0 / (PIECES * (c[high] - c[low]))
+    return (low - first) / PIECES + (above_K - c[low]) * per_K, per_K
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _branch_of(k, least, least_K):  # type: ignore[no-untyped-def]
+    """A_k of equation (6) of `hil.mechanics.sma.stress`, and its slope per K."""
+    if k == 0:
+        return least, least_K
+    low = GROUPS * least - (k - 1.0)
+    return (low, GROUPS * least_K) if 0.0 < low < 1.0 else (min(1.0, max(0.0, low)), 0.0)
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _sloped(c, place, parts, T):  # type: ignore[no-untyped-def]
+    """Austenite of the parts at T, its slope per K, and what heating branches have of the slope."""
+    m = c[MINOR_AT]
+    least, least_K = _share(c, HEATING_AT, (T - place[0]) / place[1])
+    most, most_K = _share(c, COOLING_AT, (T - place[2]) / place[3])
+    xi, up_K, down_K = 0.0, 0.0, 0.0
+    for k in range(GROUPS + 1):
+        weight = m / GROUPS if k > 0 else 1.0 - m
+        low, low_K = _branch_of(k, least, least_K / place[1])
+        if parts[k] <= low or most <= low:
+            xi, up_K = xi + weight * low, up_K + weight * low_K
+        elif parts[k] >= most:
+            xi, down_K = xi + weight * most, down_K + weight * most_K / place[3]
+        else:
+            xi += weight * parts[k]
+    return xi, up_K + down_K, up_K
+
+
+@njit(cache=True, error_model="numpy")
+def settled_sloped(c, place, parts, per_xi, trial):  # type: ignore[no-untyped-def]
+    """As `settled`, with minor loops that slope: T, xi, and the slopes of `_sloped`.
+
+    Of T = trial - per_xi (xi - began) and the law, both monotone, the one common point. `parts`
+    are those where the path began, of which `whole` is the austenite, and stay as they are.
+    """
+    began = whole(c, parts)
+    low, high = trial - per_xi * (1.0 - began), trial + per_xi * began
+    T, off_before = trial, np.inf
+    for _ in range(SLOPED_STEPS):
+        xi, slope, up = _sloped(c, place, parts, T)
+        off = T - trial + per_xi * (xi - began)
+        low, high = (low, T) if off > 0.0 else (T, high)
+        before, T = T, T - off / (1.0 + per_xi * slope)
+        if abs(off) > 0.5 * off_before or not low <= T <= high:
+            T = 0.5 * (low + high)
+        off_before = abs(off)
+        if abs(T - before) < SLOPED_K:
+            break
+    xi, slope, up = _sloped(c, place, parts, T)
+    return trial - per_xi * (xi - began), xi, slope, up
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def whole(c, parts):  # type: ignore[no-untyped-def]
+    """The austenite fraction of equation (6)."""
+    of_groups = 0.0
+    for k in range(1, GROUPS + 1):
+        of_groups += parts[k]
+    return (1.0 - c[MINOR_AT]) * parts[0] + c[MINOR_AT] / GROUPS * of_groups
+
+
+@njit(cache=True, error_model="numpy")
+def move_parts(c, place, parts, T):  # type: ignore[no-untyped-def]
+    """Let the parts follow their branches to T."""
+    least, least_K = _share(c, HEATING_AT, (T - place[0]) / place[1])
+    most, _ = _share(c, COOLING_AT, (T - place[2]) / place[3])
+    for k in range(GROUPS + 1):
+        low, _ = _branch_of(k, least, least_K)
+        parts[k] = min(max(parts[k], low), max(low, most))
+
+
+@njit(cache=True, error_model="numpy")
+def heat_parts(parts, xi):  # type: ignore[no-untyped-def]
+    """Set the parts of a wire that was heated until it had xi."""
+    for k in range(GROUPS + 1):
+        parts[k], _ = _branch_of(k, xi, 0.0)
 
 
 @njit(cache=True, error_model="numpy")

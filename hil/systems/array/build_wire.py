@@ -63,6 +63,7 @@ def law_of(table: SmaTable, wire: SmaWire) -> StressLaw:
         stroke_rate_per_Pa=table.stroke_rate_per_MPa / MPa,
         modulus_A_Pa=MODULUS_A_Pa,
         modulus_M_Pa=1.0 / (1.0 / MODULUS_A_Pa + 1e-12 * table.softer_per_TPa),
+        minor_loop_slope=table.minor_loop_slope,
     )
 
 

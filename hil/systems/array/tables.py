@@ -154,6 +154,7 @@ class SmaTable(WireTable):
     stroke_rate_per_MPa: Positive = 0.012
     softer_per_TPa: NotNegative = 25.0
     strength_MPa: Positive = 1000.0  # assumed
+    minor_loop_slope: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     heating: BranchTable | None = None
     cooling: BranchTable | None = None
 

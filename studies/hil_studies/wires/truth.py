@@ -38,19 +38,24 @@ NUMBER = re.compile(r"^-?[\d_]*\.?[\d_]+(?:[eE][+-]?\d+)?$")
 
 @dataclass(frozen=True)
 class Rule:
-    """Range of a number, relative or absolute, and what would measure it."""
+    """Range of a number, relative, absolute or between two ends, and what would measure it."""
 
     measure: str
     share: float = 0.1
     absolute: float | None = None
+    between: tuple[float, float] | None = None
 
     def ends(self, value: float) -> tuple[float, float]:
         """Both ends of the range."""
+        if self.between is not None:
+            return self.between
         half = self.absolute if self.absolute is not None else self.share * abs(value)
         return value - half, value + half
 
     def text(self) -> str:
         """The range as text."""
+        if self.between is not None:
+            return "{:g} to {:g}".format(*self.between)
         return f"{self.absolute:g}" if self.absolute is not None else f"{100 * self.share:g} %"
 
 
@@ -65,6 +70,7 @@ MODEL = {
     "k_pe_N_per_m": Rule("hil calibrate spring_constants", 0.5),
     "k_se_N_per_m": Rule("hil calibrate spring_constants", 0.05),
     "mass_kg": Rule("hil calibrate masses", 0.5),
+    "minor_loop_slope": Rule("partial loops at constant stress", between=(0.0, 1.0)),
     "pretension_N": Rule("force transducer when mounting", 0.1),
     "specific_heat_J_per_kg_K": Rule("calorimeter (DSC)", 0.22),
     "latent_heat_J_per_kg": Rule("calorimeter (DSC); hil identify", 0.3),

@@ -1,14 +1,23 @@
 """The law under stress keeps to Clausius-Clapeyron, closed minor loops and the second law."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
-from hil.mechanics.sma.stress import Branch, REFERENCE_Pa, StressLaw
+from hil.mechanics.sma.stress import (
+    GROUPS,
+    Branch,
+    LineBranch,
+    REFERENCE_Pa,
+    StressLaw,
+)
+from hil.mechanics.sma.stressed import places, row, settled_sloped, stroke
 
 HEATING = Branch(84.0, 8e6, 1.2, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
 COOLING = Branch(56.0, 7.5e6, 1.3, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
@@ -150,3 +159,80 @@ def test_an_excursion_from_between_the_branches_that_reaches_one_ends_in_another
     for T_C in (30.0, 75.0):
         xi = float(LAW.moved(xi, T_C, 50e6))
     assert abs(xi - resting) > 0.05
+
+
+SLOPES = st.floats(0.0, 1.0)
+PATHS = st.lists(st.tuples(st.floats(20.0, 150.0), st.floats(0.0, 300e6)), min_size=2, max_size=8)
+LINES = StressLaw(
+    LineBranch(93.0, 1e30, 10.0), LineBranch(67.0, 1e30, 10.0),
+    stroke_min=0.04, stroke_max=0.04, stroke_rate_per_Pa=1e-8,
+)  # fmt: skip
+
+
+def along(law, points, parts=None):
+    """Austenite of a wire, cold at first, at every point (T_C, stress_Pa) of a path."""
+    parts, found = law.parts(0.0) if parts is None else parts, []
+    for T_C, stress_Pa in points:
+        parts = law.parts_moved(parts, T_C, stress_Pa)
+        found.append(law.whole(parts))
+    return found
+
+
+@given(SLOPES, PATHS)
+def test_no_path_leaves_the_branches_whatever_the_slope_of_minor_loops(slope, points):
+    law = replace(LAW, minor_loop_slope=slope)
+    for (T_C, stress_Pa), xi in zip(points, along(law, points), strict=True):
+        assert law.least(T_C, stress_Pa) - 1e-12 <= xi
+        # Where the branches overlap, some groups are above both.
+        overlap = min(law.least(T_C, stress_Pa), 1.0 - law.most(T_C, stress_Pa))
+        assert xi <= law.most(T_C, stress_Pa) + slope * overlap + 1e-12
+
+
+@given(SLOPES)
+def test_the_outer_loop_is_the_same_for_every_slope_of_minor_loops(slope):
+    law, T_C = replace(LINES, minor_loop_slope=slope), np.linspace(40.0, 120.0, 161)
+    way = [(T, 0.0) for T in (*T_C, *T_C[::-1])]
+    expected = np.concatenate([law.least(T_C, 0.0), law.most(T_C[::-1], 0.0)])
+    np.testing.assert_allclose(along(law, way), expected, atol=1e-12)
+
+
+@given(NESTED, NESTED, SLOPES, st.floats(0.0, 300e6))
+def test_minor_loops_that_slope_close_and_larger_ones_wipe_them_out(lows, highs, slope, stress_Pa):
+    law, n = replace(LAW, minor_loop_slope=slope), min(len(lows), len(highs))
+    ups = 150.0 - 65.0 * np.sort(highs)[:n]
+    downs = 20.0 + 65.0 * np.sort(lows)[:n]
+    inward = np.column_stack([ups, downs]).ravel()
+    states = along(law, [(T_C, stress_Pa) for T_C in (*inward, *inward[::-1][1:])])
+    assert states[2 * n :] == pytest.approx(states[: 2 * n][::-1][1:], abs=1e-12)
+
+
+@pytest.mark.parametrize("slope", [0.4, 1.0])
+@pytest.mark.parametrize("top_C", [90.0, 93.0, 97.0, 120.0])
+def test_minor_loops_are_those_of_grains_that_are_counted(slope, top_C):
+    """Preisach's relays: of 400 x 400 the cooling tells nothing of the heating, of 400 all."""
+    share = (np.arange(400) + 0.5) / 400
+    heats_C, cools_C = np.meshgrid(88.0 + 10.0 * share, 62.0 + 10.0 * share)
+    free, bound = np.zeros((400, 400), dtype=bool), np.zeros(400, dtype=bool)
+    way_C = [top_C, 71.0, 69.0, 66.0, 91.0, 95.0, 64.0, 63.0]
+    found = along(replace(LINES, minor_loop_slope=slope), [(T_C, 0.0) for T_C in way_C])
+    for T_C, xi in zip(way_C, found, strict=True):
+        free = (free | (heats_C < T_C)) & (cools_C < T_C if T_C < 75.0 else True)
+        bound = (bound | (heats_C[0] < T_C)) & (cools_C[:, 0] < T_C if T_C < 75.0 else True)
+        counted = slope * free.mean() + (1.0 - slope) * bound.mean()
+        assert xi == pytest.approx(counted, abs=0.25 / GROUPS)  # of a group that is cut
+
+
+@pytest.mark.parametrize("slope", [0.2, 1.0])
+@pytest.mark.parametrize("trial_C", [55.0, 66.0, 70.0, 85.0, 92.0, 110.0])
+def test_the_kernel_puts_a_wire_where_the_heat_line_meets_the_law(slope, trial_C):
+    """Against a root finder on the uncompiled law; straight branches have exact knots."""
+    law, per_xi = replace(LINES, minor_loop_slope=slope), 40.0
+    c, parts = row(law), law.parts_moved(law.parts_moved(law.parts(0.0), 93.0, 0.0), 70.0, 0.0)
+    T_C, xi, _, _ = settled_sloped(c, places(c, 0.0, stroke(c, 0.0)[1]), parts, per_xi, trial_C)
+
+    def off_K(T):
+        return T - trial_C + per_xi * (law.whole(law.parts_moved(parts, T, 0.0)) - law.whole(parts))
+
+    expected_C = brentq(off_K, trial_C - per_xi, trial_C + per_xi, xtol=1e-12)
+    assert T_C == pytest.approx(expected_C, abs=1e-9)
+    assert xi == pytest.approx(law.whole(law.parts_moved(parts, expected_C, 0.0)), abs=1e-9)

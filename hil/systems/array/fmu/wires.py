@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import discretise
 from hil.mechanics.sma import clamp, resistance, stressed, wire
@@ -45,7 +46,18 @@ NUMBERS = {
 def arrays(
     model: CellArray, cells: Sequence[CellActivation], period_s: float
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the arrays of numbers and of indices, by their names in C."""
+    """Return the arrays of numbers and of indices, by their names in C.
+
+    Raises
+    ------
+    ModelError
+        Minor loops slope, which the C does not know.
+    """
+    slopes = [one.loaded.law.minor_loop_slope for one in cells if one.loaded is not None]
+    if any(slopes):
+        raise ModelError(
+            f"minor_loop_slope = {max(slopes):g}: minor loops of an FMU are flat: give 0"
+        )
     system = ArraySystem(model, cells, period_s)
     discrete = discretise(model.A, model.B, model.C, model.D, period_s / system.steps)
     coupled = system.loaded is not None and system.loaded.kernel.coupled

@@ -77,6 +77,13 @@ class Loaded:
     k_ae_N_per_m: float
     implicit: bool = True
 
+    def __post_init__(self) -> None:
+        if self.law.minor_loop_slope > 0.0 and not self.implicit:
+            raise ValueError(
+                f"minor_loop_slope = {self.law.minor_loop_slope:g}: minor loops of "
+                "coupling = 'held' are flat: give coupling = 'implicit'"
+            )
+
     def branches(self, wire: SmaWire, contracted_N: float) -> CellBranches:
         """Branches of the cell's wires; contracted_N: its tension's gain when all cells are on."""
         rest, working = (

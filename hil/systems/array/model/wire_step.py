@@ -11,6 +11,10 @@ its branches at the stress of the end that is nearest to where it began: xi stay
 branch (`hil.mechanics.sma.stressed.settled`). So T, xi, stress and force of the end fulfil every
 equation, however far stress has moved the branches, and the error is of second order in h.
 
+Where minor loops slope, the line is that of the trapezoidal rule from the beginning of the step,
+T* = T + h q / (C + h G / 2) with the heat flow q of the beginning and xi* = xi, and xi follows
+equation (6) of `hil.mechanics.sma.stress` along it (`hil.mechanics.sma.stressed.settled_sloped`).
+
 A wire with `coupling = "held"` keeps T* and xi*, whatever its stress has become: the law of older
 recordings, of first order, which rings where a wire pulls a mass.
 """
@@ -22,7 +26,20 @@ from numpy.typing import NDArray
 
 from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.stressed import N_CONSTANTS, advance, moves, places, settled, stroke
+from hil.mechanics.sma.stress import GROUPS
+from hil.mechanics.sma.stressed import (
+    MINOR_AT,
+    N_CONSTANTS,
+    advance,
+    heat_parts,
+    move_parts,
+    moves,
+    places,
+    settled,
+    settled_sloped,
+    stroke,
+    whole,
+)
 from hil.mechanics.sma.wire import (
     C_AT,
     CELL_OHM_M_AT,
@@ -32,6 +49,8 @@ from hil.mechanics.sma.wire import (
     G_AT,
     L_AT,
     R_M_AT,
+    T_A_AT,
+    heats,
     ohm_per_m_of,
 )
 
@@ -46,7 +65,9 @@ HELD_SOLVED = (
 # and a share of SOLVED, must not show in derivatives (STEP_OF_WIRES of `hil.identification`).
 CLOSE = 1e-7
 SOLVED = 1e-11  # of the change by a sweep over coupled wires
-TENSION, T_AT, XI_AT, TRIAL_AT, BEGAN_AT, PER_XI_AT, STRAIN_AT, N_LOADS = range(8)
+TENSION, T_AT, XI_AT, TRIAL_AT, BEGAN_AT, PER_XI_AT, STRAIN_AT, PARTS_AT = range(8)
+N_LOADS = PARTS_AT + GROUPS + 1
+SAME = 1e-6  # of austenite and that of its parts; another value was set from outside
 
 
 class StressedWires(NamedTuple):
@@ -65,7 +86,7 @@ class StressedWires(NamedTuple):
         sparse only the forces after, (N, m).
     loads : (m, N_LOADS) array
         Tension of a wire's cell, its T and xi; T and xi from which it settles; latent heat over
-        heat capacity; strain of its martensite.
+        heat capacity; strain of its martensite; the parts of its austenite where minor loops slope.
     free : (m,) array, stretches after the step with the other wires' forces as they are
     """
 
@@ -127,6 +148,8 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
             break
     for i in range(len(own)):
         n, law, load = at[0, i], laws[at[1, i]], loads[i]
+        if own[i, MINOR_AT] > 0.0:
+            _keep_parts(own[i], load)
         T, xi = load[T_AT], load[XI_AT]
         ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(law, T, xi, (1.0 - xi) * load[STRAIN_AT])
         state[0, n], state[1, n] = T, xi
@@ -151,12 +174,41 @@ def _heat(law, c, load, duty, h):  # type: ignore[no-untyped-def]
     """Solve the heat balance of a wire at the stress of the beginning."""
     stress, began = load[TENSION] / c[AREA_AT], load[XI_AT]
     _, slope = stroke(c, stress)
-    T, xi = advance(law, c, places(c, stress, slope), duty, load[T_AT], began, h)
+    place = places(c, stress, slope)
+    if c[MINOR_AT] > 0.0:
+        _heat_sloped(law, c, load, duty, h)
+        return
+    T, xi = advance(law, c, place, duty, load[T_AT], began, h)
     r = law[R_M_AT] + law[DR_AT] * xi
     latent = law[L_AT] + 0.5 * h * duty * law[E2_AT] * law[DR_AT] / (r * r)
     per_xi = latent / (law[C_AT] + 0.5 * h * law[G_AT])
     load[T_AT], load[XI_AT] = T, xi
     load[TRIAL_AT], load[BEGAN_AT], load[PER_XI_AT] = T + per_xi * (xi - began), began, per_xi
+
+
+@njit(inline="always", error_model="numpy")
+def _heat_sloped(law, c, load, duty, h):  # type: ignore[no-untyped-def]
+    """The states that the heat balance allows at the end of a step, by the trapezoidal rule."""
+    T, xi, parts = load[T_AT], load[XI_AT], load[PARTS_AT:]
+    if abs(whole(c, parts) - xi) > SAME:
+        heat_parts(parts, xi)
+    r = law[R_M_AT] + law[DR_AT] * xi
+    P = duty * law[E2_AT] * heats(law, T, xi) / r
+    capacity = law[C_AT] + 0.5 * h * law[G_AT]
+    load[TRIAL_AT] = T + h * (P - law[G_AT] * (T - law[T_A_AT])) / capacity
+    load[BEGAN_AT] = xi
+    load[PER_XI_AT] = (law[L_AT] + 0.5 * h * P * law[DR_AT] / r) / capacity
+
+
+@njit(inline="always", error_model="numpy")
+def _keep_parts(c, load):  # type: ignore[no-untyped-def]
+    """Take the parts of the austenite to the temperature and stress of the end of a step."""
+    stress = load[TENSION] / c[AREA_AT]
+    _, slope = stroke(c, stress)
+    move_parts(c, places(c, stress, slope), load[PARTS_AT:], load[T_AT])
+    xi = whole(c, load[PARTS_AT:])
+    load[T_AT] -= load[PER_XI_AT] * (xi - load[XI_AT])
+    load[XI_AT] = xi
 
 
 @njit(inline="always", error_model="numpy")
@@ -191,6 +243,12 @@ def _force(c, load, free):  # type: ignore[no-untyped-def]
 def _settle(c, load, f, strain, slope):  # type: ignore[no-untyped-def]
     """Settle a wire at the tension f; return how much less austenite a newton more leaves."""
     place, per_xi = places(c, f / c[AREA_AT], slope), load[PER_XI_AT]
+    if c[MINOR_AT] > 0.0:
+        T, xi, per_K, up_K = settled_sloped(c, place, load[PARTS_AT:], per_xi, load[TRIAL_AT])
+        load[T_AT], load[XI_AT] = T, xi
+        moved = up_K * moves(c, place, strain, T, True)
+        moved += (per_K - up_K) * moves(c, place, strain, T, False)
+        return moved / (c[AREA_AT] * (1.0 + per_xi * per_K))
     T, xi, width = settled(c, place, per_xi, load[TRIAL_AT], load[BEGAN_AT])
     load[T_AT], load[XI_AT] = T, xi
     if width == 0.0:

@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+from dataclasses import replace
 from math import inf
 
 import fmpy
@@ -10,14 +11,21 @@ import pytest
 
 from fmu_unit import PERIOD_S
 from hil.__main__ import main
+from hil.errors import ModelError
 from hil.experiment.load import load_model
 from hil.mechanics.sma import stressed, wire
 from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 from hil.record.read import open_run
+from hil.systems.array.fmu.wires import arrays
+from hil.systems.array.model.activation import CellActivation
+from hil.systems.array.model.cell_array import CellArray
+from hil.systems.array.model.cells import miga
 from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import Loaded
 
+MIGA = miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.5, k_ae_N_per_m=1000.0, b_N_s_per_m=50.0)
 CELLS = [f"muscle.{n}" for n in range(1, 5)]
 THERMAL = """[model.arrays.muscle.activation]
 kind = "thermal"
@@ -86,6 +94,14 @@ def a_law(rng):
                    widens_per_Pa=rng.uniform(0.0, 2e-9))  # fmt: skip
     moduli = (inf, inf) if rng.random() < 0.5 else (75e9, 28e9)
     return StressLaw(heating, cooling, 0.03, rng.uniform(0.031, 0.06), 1.2e-8, *moduli)
+
+
+def test_a_wire_whose_minor_loops_slope_is_no_unit():
+    sloped = replace(a_law(np.random.default_rng(1)), minor_loop_slope=0.5)
+    cell = CellActivation(1.0, "sma", loaded=Loaded(sloped, 0.5, 1000.0))
+    model = CellArray.from_fingerprint("-:1 | &1:-1", cell=MIGA, mass_kg=0.01)
+    with pytest.raises(ModelError, match=r"minor_loop_slope = 0\.5: .* are flat"):
+        arrays(model, [cell], 0.001)
 
 
 def test_a_wire_steps_in_c_as_in_python(in_c):

@@ -25,6 +25,12 @@ KINDS = {
     "sigmoid": CellActivation(1.0, "sigmoid"),
     "thermal": CellActivation(1.0, "thermal"),
     "sma": CellActivation(1.0, "sma", wire=WIRE, loaded=Loaded(FLEXINOL, PULL_N, 1000.0)),
+    "sloped": CellActivation(
+        1.0,
+        "sma",
+        wire=WIRE,
+        loaded=Loaded(replace(FLEXINOL, minor_loop_slope=0.6), PULL_N, 1000.0),
+    ),
 }
 
 

@@ -213,6 +213,8 @@ SMA = "{kind='sma', n_wires=4, supply_V=8.0"
         (", pretension_N=7.0}", "its wires would carry 1108 MPa, beyond strength_MPa = 1000"),
         (", stroke_min=0.0, pretension_N=0.0}", "a wire that nothing stretches does not contract"),
         (", stroke_max=0.03}", "stroke_max must not be below stroke_min"),
+        (", minor_loop_slope=1.1}", "minor_loop_slope = 1.1"),
+        (", minor_loop_slope=0.5, coupling='held'}", "minor loops of coupling = 'held' are flat"),
     ],
 )
 def test_wires_that_cannot_be_are_refused_in_one_line(pytestconfig, more, message):

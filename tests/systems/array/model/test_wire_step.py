@@ -11,7 +11,7 @@ import hil
 from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.experiment.recorded import as_it_meant
-from hil.mechanics.sma.stress import Branch, StressLaw
+from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
 from hil.mechanics.sma.stressed import row, stroke
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs.replay import replay
@@ -48,6 +48,17 @@ def held(rig):
     """The same rig by the older law, which holds the stress over a step."""
     model, wires = rig
     return model, tuple(replace(one, loaded=replace(one.loaded, implicit=False)) for one in wires)
+
+
+def sloped(rig, slope):
+    """The same rig with minor loops of this slope."""
+    model, wires = rig
+    return model, tuple(
+        replace(
+            one, loaded=replace(one.loaded, law=replace(one.loaded.law, minor_loop_slope=slope))
+        )
+        for one in wires
+    )
 
 
 def duties(n_cells, seed, every_s, end_s):
@@ -120,9 +131,10 @@ def test_the_older_law_has_the_same_limit_and_is_of_first_order():
     assert 1.5 < off[1] / off[2] < 2.6
 
 
+@pytest.mark.parametrize("slope", [0.0, 0.5])
 @pytest.mark.parametrize("name", ["spring_bias/pulse", "wires4/pulse"])
-def test_half_the_step_leaves_a_quarter_of_the_error(name):
-    rig, end_s = shipped(name, plant=False), 1.5
+def test_half_the_step_leaves_a_quarter_of_the_error(name, slope):
+    rig, end_s = sloped(shipped(name, plant=False), slope), 1.5
     drive = duties(len(rig[1]), 1, 0.375, end_s)
     finest = [followed(rig, h, 0.125, drive, end_s) for h in (1e-4, 5e-5)]
     expected = finest[1] + (finest[1] - finest[0]) / 3.0
@@ -157,6 +169,50 @@ def test_a_wire_that_moves_a_mass_does_not_ring_at_a_period_of_10_ms():
                        for one in (rig, held(rig)))  # fmt: skip
     assert now_N == pytest.approx(true_N, rel=0.02)
     assert before_N > 5.0 * true_N
+
+
+@pytest.mark.slow_beyond(2)
+@pytest.mark.parametrize("slope", [1.0, 0.3])
+@pytest.mark.parametrize("name", SHIPPED[::-1])
+def test_a_shipped_rig_whose_minor_loops_slope_is_that_of_a_fine_step(name, slope):
+    rig, end_s = sloped(shipped(name, plant=False), slope), 2.0
+    drive = duties(len(rig[1]), 1, 0.25, end_s)
+    expected = followed(rig, FINE_S, 0.01, drive, end_s)
+    for period_s in (0.001, 0.01, 0.1):
+        at_s = max(period_s, 0.01)
+        found = followed(rig, period_s, at_s, drive, end_s)
+        assert errors(rig, found, expected, every=round(at_s / 0.01)).max() < GOAL
+
+
+@pytest.mark.parametrize("name", ["spring_bias/pulse", "wires4/pulse"])
+def test_minor_loops_that_hardly_slope_are_flat(name):
+    """The flat law has another solution of the heat balance, knot by knot."""
+    rig = shipped(name, plant=False)
+    drive = duties(len(rig[1]), 1, 0.25, 2.0)
+    flat, almost = (followed(one, 0.001, 0.01, drive, 2.0) for one in (rig, sloped(rig, 1e-12)))
+    assert errors(rig, almost, flat).max() < 1e-5
+
+
+def test_heat_given_is_heat_stored_and_lost_where_minor_loops_slope():
+    """The first law, of wires that no stress moves; the sum is the trapezoidal rule's."""
+    law = StressLaw(
+        LineBranch(93.0, 1e30, 10.0), LineBranch(67.0, 1e30, 10.0), stroke_min=0.04,
+        stroke_max=0.04, stroke_rate_per_Pa=1e-8, minor_loop_slope=0.6,
+    )  # fmt: skip
+    wire = SmaWire(n_wires=4, supply_V=10.0, austenite_Ohm_per_m=126.0)
+    cell = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=611.0, k_ae_N_per_m=10160.0, b_N_s_per_m=50.0)
+    model = CellArray.from_fingerprint("-:1 | &1:-1", cell=cell, mass_kg=0.02)
+    one = CellActivation(6.8, "sma", wire=wire, loaded=Loaded(law, 0.5, 10160.0))
+    system, given_J, lost_J = ArraySystem(model, [one], 0.001), 0.0, 0.0
+    for k in range(3000):
+        duty, before_C = float(k < 1100 or 2100 < k < 2300), system.wires.T_C[0]
+        system.step(np.array([duty]))
+        given_J += 1e-3 * duty * wire.field_V_per_m**2 / 126.0
+        lost_J += 1e-3 * wire.loss_W_per_m_K * (0.5 * (before_C + system.wires.T_C[0]) - 25.0)
+        assert k not in (2100, 2300) or 0.1 < system.wires.xi[0] < 0.9
+    stored_J = wire.capacity_J_per_m_K * (system.wires.T_C[0] - 25.0)
+    stored_J += wire.latent_J_per_m * system.wires.xi[0]
+    assert given_J == pytest.approx(stored_J + lost_J, rel=1e-9)
 
 
 def a_rig(seed):
