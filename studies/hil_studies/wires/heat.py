@@ -1,8 +1,9 @@
 """Contraction and cooling times of Flexinol of many diameters, against the maker's table.
 
 A wire contracts under its pull force, 172 MPa, at a constant current from air of 25 degC, until
-CONTRACTED of its austenite is there. It then cools under its bias force, 69 MPa, until 0.5 % of
-strain is missing of its 4 %, which the maker leaves out. Convection follows from the diameter
+0.5 % of strain is missing of its 4 %. It then cools under its bias force, 69 MPa, until 0.5 % is
+missing again. The maker leaves these out of the cooling time; what he means by a contraction is not
+printed, and taken to be the same. Convection follows from the diameter
 (`hil.mechanics.sma.convection`).
 
 Source
@@ -35,7 +36,8 @@ MAKERS = {
 CONTRACTS_S = 1.0
 PRINTED_HEAT_J_per_kg_K = 837.0  # TCF1140: 0.2 cal/g K
 PULL_Pa, BIAS_Pa = 172e6, 69e6
-CONTRACTED, LEFT_OUT = 0.9, 0.005 / 0.04
+LEFT_OUT = 0.005 / 0.04
+CONTRACTED = 1.0 - LEFT_OUT  # assumed
 AIR_C, TYPICAL_C = 25.0, 100.0
 STEPS, LONGEST_S = 400, 60.0
 
