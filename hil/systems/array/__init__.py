@@ -18,6 +18,7 @@ from hil.systems.array.model.names import wire_signal
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable, ObserverTable
 
+SENSED_WITHIN_S = 0.5  # a board has measured each of its cells, and a sample of force is taken
 LEVELS_DRAWN = 40  # more lines would hide the curves
 
 
@@ -34,7 +35,8 @@ def _system(table: ModelTable, model: CellArray, period_s: float) -> ArraySystem
 def _observer_wait_s(tables: RunTables) -> float:
     failures = tables.observer.failures
     looks_s = 0.0 if tables.observer.wire_failures is None else looks_at_wires_s(tables)
-    return max(0.0 if failures is None else float(failures.sample_s), looks_s)
+    senses_s = 0.0 if tables.observer.cell_failures is None else SENSED_WITHIN_S
+    return max(0.0 if failures is None else float(failures.sample_s), looks_s, senses_s)
 
 
 def _signals(model: CellArray) -> Sequence[str]:

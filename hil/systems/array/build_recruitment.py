@@ -17,8 +17,10 @@ from hil.control.tables import AntagonistTable
 from hil.devices.board import protocol
 from hil.errors import ModelError
 from hil.experiment.kind import Faults
+from hil.mechanics.sma.wire import DR_AT, R_M_AT
 from hil.plugins.load import PluginTable
 from hil.systems.array.estimate.state_observer import ArrayObserver, ObserverNoise, observer_gain
+from hil.systems.array.failures.cell_failures import CellFailures, CellRules, SensedWires
 from hil.systems.array.failures.isolation import Isolation, IsolationRules, broken_gains_N
 from hil.systems.array.failures.wire_failures import WireFailures, WireRules
 from hil.systems.array.model.activation import CellActivation
@@ -118,16 +120,29 @@ class NominalArray:
             same_named(WireRules, tests), _errors(table), cells, self.broken_gains_N, self.period_s
         )
 
+    def cell_failures(self, table: ObserverTable) -> CellFailures | None:
+        """Return the tests by force and resistance, or None; ModelError if a cell is no wire."""
+        tests = table.cell_failures
+        if tests is None:
+            return None
+        laws = wire_model(self.model, self.activation, self.static_gains_N).laws
+        contrast = laws[:, DR_AT] / laws[:, R_M_AT]
+        wires = SensedWires(self.static_gains_N, self.broken_gains_N, contrast)
+        return CellFailures(same_named(CellRules, tests), _errors(table), wires, self.period_s)
+
     def wires(self, table: ObserverTable) -> LearnedWires:
         """Return wire models that are learned during the run; ModelError for other cells."""
         cells = wire_model(self.model, self.activation, self.static_gains_N)
         return LearnedWires(_errors(table), cells, self.period_s)
 
-    def tests(self, table: ObserverTable) -> Isolation | WireFailures | None:
-        """Return the failure tests of either kind, or None."""
-        if table.failures is not None and table.wire_failures is not None:
-            raise ModelError("give either failures or wire_failures, not both")
-        return self.wire_failures(table) or self.isolation(table.failures)
+    def tests(self, table: ObserverTable) -> Isolation | WireFailures | CellFailures | None:
+        """Return the failure tests of one kind, or None."""
+        kinds = table.failures, table.wire_failures, table.cell_failures
+        if sum(kind is not None for kind in kinds) > 1:
+            raise ModelError("give one of failures, wire_failures and cell_failures")
+        return (
+            self.wire_failures(table) or self.cell_failures(table) or self.isolation(table.failures)
+        )
 
     @cached_property
     def rise_s(self) -> float:

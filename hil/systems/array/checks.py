@@ -14,11 +14,12 @@ from hil.control.tables import (
     StepsReferenceTable,
     TraceReferenceTable,
 )
+from hil.devices.board.resistance import measures
 from hil.devices.tables import ActuatorTable
 from hil.errors import ModelError
 from hil.experiment.kind import Faults, SystemRun
-from hil.rig.instruments import force_channels, receives_only, signals_of
-from hil.rig.run_tables import RigTables
+from hil.rig.instruments import boards_of, force_channels, receives_only, signals_of
+from hil.rig.run_tables import RigTables, RunTables
 from hil.systems.array.build import (
     LEVEL_MIN,
     build_activation,
@@ -92,10 +93,21 @@ def check_run(run: SystemRun) -> Faults:
     try:
         nominal.check_observer(tables.observer)
         nominal.tests(tables.observer)
+        if tables.observer.cell_failures is not None and not _senses(tables):
+            yield (
+                "observer.cell_failures",
+                "no board measures resistance, by which a wire that has not transformed is told "
+                "from one that does not pull: give a board's limits sense_every_ms = 100, or test "
+                "by force alone with observer.wire_failures",
+            )
         if tables.observer.wires is not None:
             nominal.wires(tables.observer)
     except ModelError as error:
         yield "observer", str(error)
+
+
+def _senses(tables: RunTables) -> bool:
+    return any(measures(board.limits) for board in boards_of(tables.devices).values())
 
 
 def check_reference(run: SystemRun) -> Faults:

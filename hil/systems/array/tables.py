@@ -25,6 +25,7 @@ from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array.model.cell_kinds import cell_kinds
 from hil.systems.array.tables_recruitment import (
     BroadcastTable,
+    CellFailuresTable,
     FailuresTable,
     GroupsTable,
     OptimalTable,
@@ -225,6 +226,7 @@ class ObserverTable(Table):
     wires: WiresTable | None = None
     failures: FailuresTable | None = None
     wire_failures: WireFailuresTable | None = None
+    cell_failures: CellFailuresTable | None = None
 
 
 RecruitTable = BroadcastTable | GroupsTable | OptimalTable

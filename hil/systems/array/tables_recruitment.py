@@ -79,6 +79,30 @@ class WireFailuresTable(Table):
     apart_s: Annotated[float, Field(ge=0.01, le=60.0)] = 0.5
 
 
+class CellFailuresTable(Table):
+    """Tests for cells that no longer pull, from force and resistances
+    (`hil.systems.array.failures.cell_failures`).
+
+    For wires on boards that measure resistance. Standard deviations of a healthy array's errors
+    beside those of `wires`: `share` of a static gain, `resistance` of a wire's resistance,
+    `contrast` of its change by austenite, `resolution` of a reading (relative);
+    `austenite_per_sqrt_s` is what the error of the twin's austenite gains at rest, and `stir` what
+    it gains over the change of austenite. Nothing is tested for `learn_for_s`. A cell is named once
+    its probability exceeds `sure` for `confirm_s`.
+    """
+
+    false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
+    learn_for_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 5.0
+    share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.06
+    resistance: Annotated[float, Field(ge=1e-5, le=1.0)] = 0.03
+    contrast: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.2
+    resolution: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.002
+    austenite_per_sqrt_s: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.012
+    stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.3
+    sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99
+    confirm_s: Annotated[float, Field(ge=0.0, le=60.0)] = 0.5
+
+
 class PreviewTable(PidTable):
     """Preview: the set point of `preview_s` later, plus the PID of `pid`.
 

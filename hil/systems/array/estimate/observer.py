@@ -17,10 +17,32 @@ from hil.loop.frame import Column, Commands, Frame
 from hil.mechanics.system import Drive
 from hil.systems.array.estimate.state_observer import ArrayObserver
 from hil.systems.array.estimate.twin import Motion, TwinReadings, room_C, start_hot
+from hil.systems.array.failures.cell_failures import CellFailures
 from hil.systems.array.failures.isolation import FAILED, HEALTHY, Isolation
 from hil.systems.array.failures.wire_failures import WireFailures
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.wires.learning import LearnedWires
+
+
+class Sensed:
+    """The resistance of every cell, and its age, in a row; NaN where a board measures none."""
+
+    def __init__(self, frame: Frame, cells: Sequence[str]) -> None:
+        known = {column.name for column in frame.columns}
+        names = [
+            [f"{cell}.{what}" for cell in cells]
+            for what in ("resistance_Ohm", "age_of_resistance_s")
+        ]
+        self._values = frame.values
+        self._at = np.array([[frame.index(one) if one in known else -1 for one in row]
+                             for row in names])  # fmt: skip
+
+    def read(self) -> NDArray[np.float64]:
+        """(2, N) array, of this tick."""
+        return np.where(self._at < 0, nan, self._values[self._at])
+
+
+Tests = Isolation | WireFailures | CellFailures
 
 
 class ForceObserver:
@@ -44,7 +66,7 @@ class ForceObserver:
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
         force: int,
-        isolation: Isolation | WireFailures | None = None,
+        isolation: Tests | None = None,
         wires: LearnedWires | None = None,
         ambient: int | None = None,
         isolates: bool = False,
@@ -108,6 +130,8 @@ class ForceObserver:
         self._t_s = frame.values[frame.index("t_s") :][:1]
         if self._records_failed:
             self._failed = frame.cells("cells_failed")
+        if isinstance(self.isolation, CellFailures):
+            self._sensed = Sensed(frame, self.twin.cell_names)
         self._readings, self._left_out = readings, b"unknown"
         self._drive.bind(readings)
         self._motion.bind(commands)
@@ -163,13 +187,15 @@ class ForceObserver:
         if isinstance(self.isolation, WireFailures):
             self.isolation.set_air(T_C, settled=settled)
 
-    def _isolate(
-        self, isolation: Isolation | WireFailures, residual_N: float, drive: Drive, n_periods: int
-    ) -> None:
+    def _isolate(self, isolation: Tests, residual_N: float, drive: Drive, n_periods: int) -> None:
         estimate, t_s = self.estimate, float(self._t_s[0])
         if isinstance(isolation, WireFailures):
             own = self._observer.wires
             isolation.step(t_s, residual_N, own.T_C, own.xi, drive, n_periods)
+            estimate.suspicion = isolation.suspicion
+        elif isinstance(isolation, CellFailures):
+            own, force_N = self._observer.wires, (residual_N, float(self._values[0]))
+            isolation.step(t_s, force_N, (own.xi, own.resistance_Ohm), self._sensed.read())
             estimate.suspicion = isolation.suspicion
         else:
             self._isolate_sigmoids(isolation, t_s, residual_N, n_periods)

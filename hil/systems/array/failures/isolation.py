@@ -92,7 +92,7 @@ class Finding:
     ----------
     cells : tuple of int
         The cell (from 0), or the class of cells that the force does not distinguish.
-    kind : {"electrical", "mechanical"}, the more likely kind
+    kind : {"electrical", "mechanical", "weak"}, the more likely kind
     log_odds : of the failure against no failure
     probability : of the class among all single failures, no failure and "other", with equal priors
     """

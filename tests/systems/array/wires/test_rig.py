@@ -107,8 +107,10 @@ def test_a_horizon_too_short_to_see_a_wire_pull_is_refused(planned):
 
 
 def test_tests_of_both_kinds_at_once_are_refused(planned):
-    with pytest.raises(ConfigError, match="give either failures or wire_failures, not both"):
-        planned(sets=["observer.failures={}"])
+    one = "give one of failures, wire_failures and cell_failures"
+    for other in ("failures", "cell_failures"):
+        with pytest.raises(ConfigError, match=one):
+            planned(sets=[f"observer.{other}={{}}"])
 
 
 def test_tests_of_wires_are_refused_where_nobody_knows_how_warm_the_room_is(planned):
@@ -132,7 +134,7 @@ def test_a_room_that_is_read_reaches_the_plan_and_the_tests(planned, tmp_path):
     assert replay(path) == (run.sizes["tick"], None)
 
 
-@pytest.mark.parametrize("key", ["wires", "wire_failures"])
+@pytest.mark.parametrize("key", ["wires", "wire_failures", "cell_failures"])
 def test_wires_are_refused_where_cells_are_none(configs, key):
     sets = [f"observer.{key}={{}}"]
     with pytest.raises(ConfigError, match="some cells are wires and some are not"):

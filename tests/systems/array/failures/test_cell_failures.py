@@ -1,0 +1,191 @@
+"""Tests of cells that no longer pull against Gaussian likelihoods, and by their promises."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from hil.systems.array.failures import cell_failures
+from hil.systems.array.failures.cell_failures import CellFailures, CellRules, SensedWires
+from hil.systems.array.failures.isolation import FAILED, HEALTHY, SUSPECT
+from hil.systems.array.wires.filter import WireErrors
+
+PERIOD_S, SAMPLE_TICKS = 0.01, 10
+GAINS_N = np.array([0.4, 0.25, 0.3])
+CONTRAST = np.full(3, -0.1)
+OHM = 50.0
+NOTHING_BREAKS = np.full((3, 3), np.nan)
+BROKEN_N = np.array([[0.0, 0.3, 0.2], [0.36, 0.0, 0.33], [0.5, 0.2, 0.0]])
+CHAIN_N = np.array([[0.0, 0.25, 0.0], [0.4, 0.0, 0.3], [0.0, 0.25, 0.0]])
+RULES = CellRules(learn_for_s=1.0)
+ERRORS = WireErrors(wander_N=0.003, noise_N=0.002)
+
+
+def ohms(xi):
+    return OHM * (1.0 + CONTRAST * xi)
+
+
+def built(broken_N, rules=RULES, errors=ERRORS):
+    return CellFailures(rules, errors, SensedWires(GAINS_N, broken_N, CONTRAST), PERIOD_S)
+
+
+def moving(rng, n):
+    """Austenite of three cells whose duties change every second; (n, 3)."""
+    goals = np.repeat(rng.uniform(0.2, 0.9, (n // 100 + 1, 3)), 100, axis=0)[:n]
+    xi = np.empty((n, 3))
+    xi[0] = goals[0]
+    for k in range(1, n):
+        xi[k] = xi[k - 1] + 0.02 * (goals[k] - xi[k - 1])
+    return xi
+
+
+def driven(tests, twin, wires, gains_N, rng, *, reads=True):
+    """Static gains (n, 3) and true austenite make forces; boards read every 0.1 s in turn."""
+    for k in range(len(twin)):
+        force_N = gains_N[k] @ wires[k] + 0.002 * rng.standard_normal()
+        read = np.full((2, 3), np.nan)
+        if reads and k >= 10 and (cell := k % 10) < 3:
+            age = 2
+            read[0, cell] = ohms(wires[k - age])[cell] * (1.0 + 0.001 * rng.standard_normal())
+            read[1, cell] = age * PERIOD_S
+        twin_N = GAINS_N @ twin[k]
+        tests.step(k * PERIOD_S, (force_N - twin_N, twin_N), (twin[k], ohms(twin[k])), read)
+    return tests
+
+
+def test_the_odds_are_those_of_two_gaussians_written_out(monkeypatch):
+    """A cell that pulls weakens: its loss, disturbance, delay and noise have covariances."""
+    monkeypatch.setattr(cell_failures, "LOOSE", 0.0)
+    monkeypatch.setattr(cell_failures, "JOLT", 0.0)
+    errors = WireErrors(wander_N=0.02, wander_for_s=0.7, stir=0.0, zero_N=1e-9, noise_N=0.05)
+    rules = CellRules(
+        learn_for_s=1.05, share=1e-7, austenite=1e-9, austenite_per_sqrt_s=1e-9, stir=0.0,
+        contrast=1e-9, spawn_s=1.1, life_s=100.0,
+    )  # fmt: skip
+    tests = CellFailures(
+        rules, errors, SensedWires(GAINS_N[:1], np.full((1, 1), np.nan), CONTRAST[:1]), PERIOD_S
+    )
+    n_before, n_after = 11, 6  # samples; the failure begins with the last one before
+    e = np.random.default_rng(1).normal(0.0, 0.05, n_before + n_after)
+    xi, none = np.array([0.6]), np.full((2, 1), np.nan)
+    for k in range(SAMPLE_TICKS * len(e)):
+        residual_N = e[k // SAMPLE_TICKS]
+        tests.step(k * PERIOD_S, (residual_N, 0.24), (xi, ohms(xi)[:1]), none)
+    t_s = 0.1 * np.arange(len(e))
+    cov = 0.02**2 * np.exp(-np.abs(t_s[:, None] - t_s) / 0.7)
+    cov += 0.05**2 / SAMPLE_TICKS * np.eye(len(e))
+    late = np.zeros(len(e))
+    late[0] = -0.24 / 0.1  # the twin's force began there
+    cov += errors.delay_s**2 * np.outer(late, late)
+    pulls_N = GAINS_N[0] * 0.6 * (t_s > t_s[n_before - 1])
+    weak = cov + 0.25**2 * np.outer(pulls_N, pulls_N)
+    healthy = multivariate_normal(np.zeros(len(e)), cov).logpdf(e)
+    expected = multivariate_normal(-0.5 * pulls_N, weak).logpdf(e) - healthy
+    assert tests.log_odds == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_wire_that_has_not_transformed_is_none_that_does_not_pull(told):
+    """The force lacks half of a cell's in both; in one the resistance says why, from 4 to 12 s."""
+    rng = np.random.default_rng(2)
+    twin = moving(rng, 1600)
+    short = twin.copy()
+    short[:, 0] *= 1.0 - 0.5 * np.clip((np.arange(1600) - 400) / 800.0, 0.0, 1.0)
+    gains_N = np.tile(GAINS_N, (1600, 1))
+    if not told:
+        gains_N[400:, 0] *= 0.5
+    tests = driven(built(BROKEN_N), twin, short if told else twin, gains_N, rng)
+    assert [f.cells for f in tests.findings] == ([] if told else [(0,)])
+
+
+@pytest.mark.parametrize("cell", range(3))
+def test_a_cell_that_weakens_is_named_and_no_other(cell):
+    rng = np.random.default_rng(10 + cell)
+    twin = moving(rng, 1000)
+    gains_N = np.tile(GAINS_N, (1000, 1))
+    gains_N[600:, cell] *= 0.5
+    tests = driven(built(BROKEN_N), twin, twin, gains_N, rng)
+    assert [f.cells for f in tests.findings] == [(cell,)]
+    assert 6.0 < tests.findings[0].t_s < 9.5
+    assert tests.findings[0].log_odds >= tests.threshold
+    assert tests.state[cell] == FAILED
+    assert np.delete(tests.state, cell).tolist() == [HEALTHY] * 2
+
+
+@pytest.mark.parametrize("cell", range(3))
+def test_a_broken_cell_is_named_though_its_wire_transforms_sooner(cell):
+    """The others pull with 20 % more or less than what was expected of the break."""
+    rng = np.random.default_rng(20 + cell)
+    twin = moving(rng, 1000)
+    gains_N = np.tile(GAINS_N, (1000, 1))
+    gains_N[600:] += 1.2 * (BROKEN_N[cell] - GAINS_N)
+    gains_N[600:, cell] = 0.0
+    wires = twin.copy()
+    wires[600:, cell] = np.minimum(1.0, twin[600:, cell] + 0.3)
+    tests = driven(built(BROKEN_N), twin, wires, gains_N, rng)
+    assert [f.cells for f in tests.findings] == [(cell,)]
+    assert 6.0 < tests.findings[0].t_s < 9.0
+
+
+def test_cells_in_a_row_are_named_together():
+    """Whichever of cells 0 and 2 breaks, neither pulls any longer."""
+    rng = np.random.default_rng(30)
+    twin = moving(rng, 900)
+    gains_N = np.tile(GAINS_N, (900, 1))
+    gains_N[600:] = CHAIN_N[2]
+    tests = driven(built(CHAIN_N), twin, twin, gains_N, rng)
+    assert [(f.cells, f.kind) for f in tests.findings] == [((0, 2), "mechanical")]
+    assert tests.state.tolist() == [FAILED, HEALTHY, FAILED]
+
+
+def test_like_cells_that_move_together_stay_suspects():
+    """Nothing tells apart which of two like wires has lost its force; neither is named."""
+    rng = np.random.default_rng(40)
+    twin = moving(rng, 1000)
+    twin[:, 1] = twin[:, 0]
+    like_N = np.array([0.3, 0.3, 0.2])
+    tests = CellFailures(RULES, ERRORS, SensedWires(like_N, NOTHING_BREAKS, CONTRAST), PERIOD_S)
+    suspects = np.zeros(3, dtype=bool)
+    for k in range(1000):
+        force_N = like_N @ twin[k] - (k >= 600) * 0.15 * twin[k, 0] + 0.002 * rng.standard_normal()
+        twin_N, read = like_N @ twin[k], np.full((2, 3), np.nan)
+        tests.step(k * PERIOD_S, (force_N - twin_N, twin_N), (twin[k], ohms(twin[k])), read)
+        suspects |= tests.state == SUSPECT
+    assert tests.findings == []
+    assert suspects[:2].all()
+
+
+def test_odds_of_a_healthy_array_are_seldom_high():
+    """Chance of e^A is e^-A at most for each hypothesis (Ville); errors are as stated."""
+    rng = np.random.default_rng(3)
+    high = begun = 0
+    rules = replace(RULES, spawn_s=1.0, life_s=2.0)
+    for _ in range(40):
+        twin = moving(rng, 300)
+        gains_N = np.tile(GAINS_N * (1.0 + RULES.share * rng.standard_normal(3)), (300, 1))
+        tests = driven(built(NOTHING_BREAKS, rules), twin, twin, gains_N, rng)
+        high += tests.log_odds >= np.log(20.0)
+        begun += 2 * 3  # alive at the end
+    assert high <= begun / 20.0
+
+
+def test_a_cell_that_does_not_pull_is_not_tested():
+    rng = np.random.default_rng(50)
+    twin = moving(rng, 900)
+    twin[:, 1] = 0.0
+    gains_N = np.tile(GAINS_N, (900, 1))
+    gains_N[600:, 1] = 0.0
+    tests = driven(built(BROKEN_N), twin, twin, gains_N, rng)
+    assert tests.findings == []
+    assert tests.state.tolist() == [HEALTHY] * 3
+
+
+def test_missing_readings_say_nothing():
+    twin = moving(np.random.default_rng(60), 600)
+    tests = built(BROKEN_N)
+    for k in range(600):
+        read = np.full((2, 3), np.nan)
+        tests.step(k * PERIOD_S, (np.nan, 0.3), (twin[k], ohms(twin[k])), read)
+    assert tests.findings == []
+    assert tests.log_odds <= 0.0
