@@ -17,7 +17,7 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
 from hil.runs.campaign.commission import load_commission
-from hil.runs.campaign.plants import drawn_plants, extremes_of, failing_cells, in_tables
+from hil.runs.campaign.plants import PLANT, drawn_plants, extremes_of, failing_cells, in_tables
 from hil.runs.campaign.tables import FAILING, PLANTS_MAX, TAKEN, CampaignTables
 from hil.runs.campaign.tuning import Controller, Objective, controllers_of, ends_of
 
@@ -26,6 +26,7 @@ Combination = tuple[str, tuple[tuple[str, object], ...]]
 """The experiment, and for every factor the label of its level."""
 TRIALS_MAX = 100_000
 ERRORS_SHOWN = 5
+MODEL = "model."
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,13 @@ class Campaign:
         """The changes of a trial to its experiment, in the form of `--set`."""
         tuned = as_sets(self.tuned.get(trial.combination, {}))
         known = as_sets(self.known.get(trial.plant, {}))
-        drawn = as_sets(in_tables(self.drawn(trial), self.configs[trial.combination]))
-        return _sets(self.tables, trial.combination) + tuned + drawn + known
+        plant = in_tables(self.drawn(trial), self.configs[trial.combination])
+        if self.tables.campaign.exact:
+            known = as_sets({
+                f"{MODEL}{key.removeprefix(PLANT)}": value
+                for key, value in plant.items() if key.startswith(PLANT)
+            })  # fmt: skip
+        return _sets(self.tables, trial.combination) + tuned + as_sets(plant) + known
 
     def commissioning(self) -> list[Trial]:
         """The runs that commission every plant."""
@@ -196,6 +202,11 @@ def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Camp
     tables = validated(CampaignTables, Merged(contents, [(str(path), contents)]))
     if bool(tables.spread) != bool(tables.campaign.plants):
         raise ConfigError(f"{path}: campaign.plants and [spread] belong together: give both")
+    if tables.campaign.exact and (tables.commission is not None or not tables.spread):
+        raise ConfigError(
+            f"{path}: campaign.exact: what [spread] draws is known then: give [spread], and no "
+            "[commission]"
+        )
     for key in ("commission", *FAILING):
         if getattr(tables, key) is not None and not tables.spread:
             raise ConfigError(f"{path}: {key}: no plant is drawn: add [spread], or leave it out")

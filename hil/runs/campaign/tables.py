@@ -44,6 +44,7 @@ class CampaignHead(Table):
     trials, of those that `tripped`, of `none`, or as in `worst 10` of the worst ten of each
     combination; `hil campaign FILE --trial N` makes any again. `worst_by` is an expression of
     measures, the larger the worse, by default the cost of `[tune]`; a trial that trips is worse.
+    With `exact` controllers and twin know all that a plant draws: what no commissioning surpasses.
     """
 
     name: Title
@@ -57,6 +58,7 @@ class CampaignHead(Table):
     plants: Annotated[int, Field(ge=0, le=PLANTS_MAX)] = 0
     keep: Annotated[str, AfterValidator(_keep)] = "all"
     worst_by: Title | None = None
+    exact: bool = False
 
     @property
     def n_worst(self) -> int:

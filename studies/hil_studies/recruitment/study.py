@@ -49,6 +49,7 @@ FORMER = {"size principle": "size_principle", **dict.fromkeys(
 """Names that earlier versions took; which law a broadcast has is tuned now."""
 BEST = "optimal_modulated"
 UNTOLD = f"{BEST}, not commissioned"
+EXACT = f"{BEST}, exact plant"
 WITHIN_S = 3.0
 COLORS = dict(
     zip(
@@ -164,7 +165,7 @@ def tables_of(values: Values, n_cells: int, name: str = "controllers") -> Tables
 
 
 def _size(out: Path, values: Values, n_cells: int) -> Size:
-    """Run the campaign of one size, and the planner on its plants without commissioning."""
+    """Run the campaign of one size, and the planner on its plants not commissioned, and exact."""
     tables = tables_of(values, n_cells)
     folder = out / SIZES[n_cells]
     trials = complete_of(campaign_of(tables, folder / "controllers", values.workers))
@@ -181,8 +182,11 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
         untold = {**tables, "factors": {**tables["factors"], "controller": {
             "levels": {BEST: _tuned(tables, trials)[BEST]}}}}  # fmt: skip
         del untold["tune"], untold["commission"]
-        more = complete_of(campaign_of(untold, folder / "not_commissioned", values.workers))
-        trials = pd.concat([trials, more.assign(controller=UNTOLD)], ignore_index=True)
+        exact = {**untold, "campaign": {**untold["campaign"], "exact": True}}
+        for name, of_these in ((UNTOLD, untold), (EXACT, exact)):
+            where = folder / name.partition(", ")[2].replace(" ", "_")
+            more = complete_of(campaign_of(of_these, where, values.workers))
+            trials = pd.concat([trials, more.assign(controller=name)], ignore_index=True)
     return Size(n_cells, full_N, trials, traced)
 
 
@@ -262,7 +266,8 @@ def mean_of(x: Iterable[float]) -> str:
 def settings(one: Size) -> dict[str, Any]:
     """The table of what tuning chose."""
     rows = []
-    for name, of in one.trials[one.trials.controller != UNTOLD].groupby("controller", sort=False):
+    tuned = one.trials[~one.trials.controller.isin([UNTOLD, EXACT])]
+    for name, of in tuned.groupby("controller", sort=False):
         row = of.iloc[0]
         keys = [key for key in row.index if key.startswith("controller.")]
         best = {key.removeprefix("controller."): _number(row[key]) for key in keys}
@@ -343,7 +348,8 @@ _CAPTION_TRACES = (
 _NOTES = (
     "Every plant is commissioned: each cell has a pulse, and `hil identify` fits force of every "
     "cell, convection, latent heat and room to the readings. Controllers and twin know the fit; "
-    "the planner that is not commissioned knows the nominal rig. Tuning is on plants of its own.",
+    "the planner that is not commissioned knows the nominal rig, that of the exact plant all that "
+    "is drawn. Tuning is on plants of its own.",
     "The readings have 2 mN of noise and are 20 ms late; the board's answer comes a period later. "
     "Errors are of the measured force.",
     "Wear is full transformations there and back in an hour, mean over the wires; small cycles "

@@ -390,3 +390,26 @@ def test_a_measure_may_be_of_the_difference_of_two_columns(write):
     path.write_text(wrong)
     with pytest.raises(ConfigError, match=r"measures.error_N.less = 'force_wanted_N': the rig has"):
         hil.campaign(path, out=path.parent / "wrong", progress=False)
+
+
+def test_controllers_know_all_that_a_plant_draws_where_it_is_exact(write):
+    k_se = "plant.arrays.muscle.cell.k_se_N_per_m"
+    each = "relative = 0.1\neach = true"
+    spread = of(FORCE, each) + of(k_se, each) + of(NOISE, "relative = 0.5")
+    for head, equal in (("exact = true", True), ("", False)):
+        campaign = load_campaign(write(spread, head))
+        drawn = [campaign.config(trial).tables for trial in campaign.trials]
+        for one in drawn:
+            model, plant = one.model.arrays["muscle"], one.plant.arrays["muscle"]
+            assert (model.force_on_N == plant.force_on_N) is equal
+            stiff = [[cell.k_se_N_per_m for cell in array.cell] for array in (model, plant)]
+            assert len(stiff[1]) == 6
+            assert (stiff[0] == stiff[1]) is equal
+    assert len({one.plant.arrays["muscle"].force_on_N[0] for one in drawn}) == 3
+
+
+def test_a_plant_that_is_known_exactly_is_not_commissioned_too(write):
+    commission = '[commission]\nexperiment = "pulses.toml"\n'
+    path = write(of(FORCE, "relative = 0.1"), "exact = true", commission)
+    with pytest.raises(ConfigError, match=r"campaign\.exact: what \[spread\] draws is known"):
+        load_campaign(path)
