@@ -173,7 +173,7 @@ def _guess(args: argparse.Namespace) -> int:
 def replay(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from hil.record.read import open_run
+    from hil.record.read import open_head
     from hil.runs import kept_code
     from hil.runs.replay import replay as replay_run
     from hil.runs.replay import tolerance_of
@@ -191,7 +191,7 @@ def replay(args: argparse.Namespace) -> int:
         show(args, {"file": str(args.run), **figures}, as_text(args.run, figures))
         return DONE
     rows, difference = replay_run(args.run, code)
-    tolerance = tolerance_of(open_run(args.run))
+    tolerance = tolerance_of(open_head(args.run))
     facts = {"file": str(args.run), "rows": rows, "identical": difference is None,
              "tolerance": tolerance,
              "difference": None if difference is None else asdict(difference)}  # fmt: skip

@@ -3,7 +3,6 @@
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +17,7 @@ from hil.identification.identify import Identified
 from hil.identification.runs import Recorded
 from hil.identification.wires import IdentifiedWire, is_simulated
 from hil.platform.provenance import software
+from hil.platform.whole_files import sha256_of
 
 VALID_DAYS = 365
 ROUNDING = 1e-5
@@ -115,9 +115,7 @@ def write_wire(
             equation="strain of a wire under stress, hil/mechanics/sma/stress.py",
             basis=["measured" if one.identified else "assumed" for one in wire.estimates],
         ),
-        "raw": raw_table(
-            {}, {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}
-        ),
+        "raw": raw_table({}, {file.name: f"sha256:{sha256_of(file)}" for file in files}),
     }
     comment = (
         'Identified from isobaric loops. Name it in the table of the activation: record = "..."'

@@ -28,7 +28,7 @@ from hil.identification.wire_loops.loops import Loop
 from hil.identification.wire_loops.recorded import is_loop, read_loop
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.stress import Branch, StressLaw
-from hil.record.read import open_run
+from hil.record.read import open_head
 
 STRENGTH_MPa = 1000.0  # assumed: of NiTi wire, as in an activation's table
 Z_95 = 1.959963984540054
@@ -102,7 +102,7 @@ def are_loops(paths: Sequence[Path]) -> bool:
 
 def is_simulated(paths: Sequence[Path]) -> bool:
     """Whether any of the files is a recording of simulated devices."""
-    return any(path.suffix == ".h5" and open_run(path).attrs.get("simulated") for path in paths)
+    return any(path.suffix == ".h5" and open_head(path).attrs.get("simulated") for path in paths)
 
 
 def identify_loop_files(paths: Sequence[Path]) -> IdentifiedWire:

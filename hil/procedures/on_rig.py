@@ -4,7 +4,6 @@ A procedure's run is an ordinary run: it is recorded, has the rig's limits and t
 boards, and is rehearsed before a bench is used. Nothing is switched without the guard.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,8 @@ from hil.experiment.loaded import Experiment
 from hil.loop.channels import valid_rows
 from hil.loop.frame import Frame
 from hil.loop.requests import Stop
-from hil.record.read import calibrations_of, open_run
+from hil.platform.whole_files import sha256_of
+from hil.record.read import calibrations_of, open_head, open_run
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import MAIN_FORCE, force_channel
 from hil.runs import assembly, session
@@ -137,12 +137,12 @@ def at_rest(
 
 
 def sha256(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"sha256:{sha256_of(path)}"
 
 
 def simulated(path: Path) -> bool:
     """Whether a recording's readings come from a simulated device."""
-    return bool(open_run(path).attrs.get("simulated"))
+    return bool(open_head(path).attrs.get("simulated"))
 
 
 @dataclass(frozen=True)

@@ -262,6 +262,18 @@ def open_run(path: str | Path) -> xr.Dataset:
         return blocks.rows(0, blocks.n_rows)
 
 
+def open_head(path: str | Path) -> xr.Dataset:
+    """What `open_run` returns, without rows: of a recording that may be larger than memory.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not a recording.
+    """
+    with open_blocks(path) as blocks:
+        return blocks.head
+
+
 def dataset_of(file: h5py.File) -> xr.Dataset:
     """The rows, events and inputs of an open recording, as `open_run` returns them."""
     return _with_notes(file, ticks_of(file, slice(n_whole_rows(file))))

@@ -9,6 +9,9 @@ import pytest
 from pyarrow import parquet
 
 from hil.__main__ import main
+from hil.identification.wire_loops.recorded import is_loop
+from hil.identification.wires import is_simulated
+from hil.procedures.on_rig import simulated
 from hil.record import overview, read, repair
 from hil.record.read import open_run
 from hil_gui import pyramid
@@ -58,6 +61,13 @@ def test_what_looks_at_all_rows_of_a_long_run_has_a_block_of_them_in_memory(
         n = len(h5py.File(all_on)["ticks/t_s"])
         assert f"of {n} rows: first, least and largest of every" in page
         assert "band of the model" in page
+
+
+def test_what_a_recording_is_of_is_known_without_its_rows(all_on, small_blocks):
+    assert is_simulated([all_on])
+    assert not is_loop(all_on)
+    assert simulated(all_on)
+    assert small_blocks == [0]
 
 
 def test_blocks_end_to_end_are_the_recording(all_on, tmp_path, monkeypatch):

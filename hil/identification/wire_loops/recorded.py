@@ -21,7 +21,7 @@ from hil.experiment.loaded import Experiment
 from hil.identification.wire_loops.loops import Loop, loop_of, read
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
-from hil.record.read import experiment_of, open_run
+from hil.record.read import experiment_of, open_head, open_run
 from hil.rig.instruments import channels_of, signals_of
 from hil.runs.kept_code import config_of
 from hil.systems.array.tables import ModelTable, SmaTable
@@ -59,7 +59,7 @@ def is_loop(path: Path) -> bool:
     """
     if path.suffix != ".h5":
         return True
-    run = open_run(path)
+    run = open_head(path)
     return _has_strain(run) or _weight_of(experiment_of(run)["model"]) is not None
 
 
