@@ -27,7 +27,7 @@ from hil.experiment import loop_limits
 from hil.experiment.kind import Faults, Model, SystemRun
 from hil.experiment.registry import controller_kind, controllers_of, system_kind
 from hil.experiment.tightening import HOLDABLE
-from hil.loop.channels import SOURCES_MAX
+from hil.loop.channels import WORD_BITS
 from hil.rig import plant_card
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import (
@@ -92,12 +92,8 @@ def rig(tables: RigTables, model: Model) -> Faults:
     cells = list(model.cell_names)
     if not signals_of(tables.devices):
         yield "devices", "no channel: nothing would be measured: add a nidaq card"
-    sources = len(signals_of(tables.devices)) + len(boards)
-    if sources > SOURCES_MAX:
-        yield (
-            "devices",
-            f"{sources} channels and boards: a rig may have {SOURCES_MAX}, the bits of a word",
-        )
+    if (n := len(signals_of(tables.devices))) > WORD_BITS:
+        yield "devices", f"{n} channels: a rig may have {WORD_BITS}, the bits of a word"
     yield from _terminals(cards)
     yield from _offers(cards)
     yield from _watchdogs(cards)

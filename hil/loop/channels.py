@@ -16,8 +16,15 @@ from hil.loop.frame import units as units_of
 if TYPE_CHECKING:
     import xarray as xr
 
-SOURCES_MAX = 64  # channels and boards: bits of `valid_bits`
+WORD_BITS = 64  # of a column of bits; the channels are in the first
+_WORD = 2**WORD_BITS - 1
 DUTY, DUTY_REPORTED = "cells_duty", "cells_duty_reported"  # columns of a run that modulates
+
+
+def valid_columns(n_sources: int) -> list[str]:
+    """Columns with the bits of so many channels and boards: `valid_bits`, `valid_bits_2`, ..."""
+    further = range(2, -(-n_sources // WORD_BITS) + 1)
+    return ["valid_bits", *(f"valid_bits_{i}" for i in further)]
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,8 @@ class Readings:
     Attributes
     ----------
     measured : (S,) array, reading of every channel in its own unit; NaN if there is none
-    valid_word : (1,) uint64 array, `valid_bits`: one bit for each channel, then each board; set if
-        it has a reading of this tick
+    valid_words : (W,) uint64 array, columns `valid_columns`: one bit for each channel, then each
+        board; set if it has a reading of this tick
     n_sources : number of channels and boards
     cells_reported : (N,) uint8 array, 1 on, 0 off, 255 unknown
     cells_open : (N,) uint8 array, 1 if the board has found the cell's wire open and has isolated
@@ -74,7 +81,7 @@ class Readings:
     """
 
     measured: NDArray[np.float64]
-    valid_word: NDArray[np.uint64]
+    valid_words: NDArray[np.uint64]
     n_sources: int
     cells_reported: NDArray[np.uint8]
     cells_open: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
@@ -82,17 +89,20 @@ class Readings:
 
     def is_valid(self, source: int) -> bool:
         """Whether this channel or board gave a reading at this tick."""
-        return bool(int(self.valid_word[0]) >> source & 1)
+        return bool(int(self.valid_words[source // WORD_BITS]) >> source % WORD_BITS & 1)
 
     def mark_valid(self, sources: int, valid: int) -> None:
         """Replace the bits of `sources` by those of `valid`, which has no other bits."""
-        self.valid_word[0] = int(self.valid_word[0]) & ~sources | valid
+        words, i = self.valid_words, 0
+        while sources:
+            if of_word := sources & _WORD:
+                words[i] = int(words[i]) & ~of_word | valid & _WORD
+            sources, valid, i = sources >> WORD_BITS, valid >> WORD_BITS, i + 1
 
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Whether each channel, then each board, gave a reading at this tick; a copy."""
-        word = int(self.valid_word[0])
-        return np.array([word >> i & 1 for i in range(self.n_sources)], dtype=bool)
+        return np.array([self.is_valid(i) for i in range(self.n_sources)], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -147,17 +157,18 @@ class RigLayout:
     def bind(self, frame: Frame) -> tuple[Readings, Commands]:
         """Return views of the row for readings and commands, and mark all readings invalid."""
         none, no_duty = np.zeros(0, dtype=np.uint8), np.zeros(0)
-        valid_at = frame.bit_index("valid_bits")
+        n_sources = len(self.channels) + len(self.boards)
+        words = [frame.bit_index(name) for name in valid_columns(n_sources)]
         readings = Readings(
             measured=frame.span([channel.column("measured") for channel in self.channels]),
-            valid_word=frame.bits[valid_at : valid_at + 1],
-            n_sources=len(self.channels) + len(self.boards),
+            valid_words=frame.bits[words[0] : words[-1] + 1],
+            n_sources=n_sources,
             cells_reported=frame.cells("cells_reported") if self.n_cells else none,
             cells_open=frame.cells("cells_open") if self.isolates else none,
             duty_reported=frame.fractions(DUTY_REPORTED) if self.modulates else no_duty,
         )
         readings.measured[:] = np.nan
-        readings.valid_word[:] = 0
+        readings.valid_words[:] = 0
         cells = frame.cells("cells_commanded") if self.n_cells else none
         duty = frame.fractions(DUTY) if self.modulates else no_duty
         return readings, Commands(cells, frame.span(self.outputs), duty=duty)
@@ -214,7 +225,9 @@ def valid_rows(run: xr.Dataset, source: str) -> NDArray[np.bool_]:
 
     All rows if the recording has no such bit.
     """
-    flags = list(run.valid_bits.attrs.get("flags", ()))
-    if source not in flags:
-        return np.ones(run.sizes["tick"], dtype=bool)
-    return np.asarray(run.valid_bits.values >> np.uint64(flags.index(source)) & np.uint64(1) != 0)
+    for name in run.data_vars:
+        flags = list(run[name].attrs.get("flags", ())) if str(name).startswith("valid_bits") else []
+        if source in flags:
+            bit = run[name].values >> np.uint64(flags.index(source)) & np.uint64(1)
+            return np.asarray(bit != 0)
+    return np.ones(run.sizes["tick"], dtype=bool)

@@ -271,7 +271,7 @@ class Guard:
         """
         self._readings, self._commands = readings, commands
         self._values, self._bits = frame.values, frame.bits
-        self._valid = readings.valid_word.view(np.int64)
+        self._valid = readings.valid_words[:1].view(np.int64)
         known = {column.name for column in frame.columns} if with_model else set()
         models = [channel.column("model") for channel in layout.channels]
         self._channels["model_column"] = [

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from hil.devices.board import protocol
 from hil.errors import ConfigError
-from hil.loop.channels import DUTY, DUTY_REPORTED, RigLayout, require_columns, valid_rows
+from hil.loop.channels import (
+    DUTY,
+    DUTY_REPORTED,
+    WORD_BITS,
+    RigLayout,
+    require_columns,
+    valid_columns,
+    valid_rows,
+)
 from hil.loop.frame import CELL_UNKNOWN, Frame
 from hil.loop.stages import Message
 from hil.loop.states import NUMBERS, States
@@ -41,9 +49,10 @@ class ReplayRig:
         self._measured = np.stack([run[c.column("measured")].values for c in like.channels], axis=1)
         sources = (*(channel.name for channel in like.channels), *boards)
         n_rows = run.sizes["tick"]
-        self._valid = np.zeros(n_rows, dtype=np.uint64)
+        self._valid = np.zeros((n_rows, len(valid_columns(len(sources)))), dtype=np.uint64)
         for i, name in enumerate(sources):
-            self._valid |= valid_rows(run, name).astype(np.uint64) << np.uint64(i)
+            word, bit = divmod(i, WORD_BITS)
+            self._valid[:, word] |= valid_rows(run, name).astype(np.uint64) << np.uint64(bit)
         self._ages = np.stack([run[f"{name}_age_s"].values for name in devices], axis=1)
         none = np.zeros((n_rows, 0), dtype=np.uint8)
         self._reported = run.cells_reported.values if like.n_cells else none
@@ -95,7 +104,7 @@ class ReplayRig:
         self._row += 1
         r, k = self.readings, self._row
         r.measured[:] = self._measured[k]
-        r.valid_word[0] = self._valid[k]
+        r.valid_words[:] = self._valid[k]
         self._values[self._ages_at] = self._ages[k]
         r.cells_reported[:] = self._reported[k]
         r.cells_open[:] = self._open[k]

@@ -23,7 +23,14 @@ from hil.devices.sim.plant import CURRENT_ON_A, SimPlant
 from hil.devices.supply.driver import SupplyDevice
 from hil.devices.tables import DeviceTable, Role
 from hil.errors import ConfigError, DeviceError, StopError
-from hil.loop.channels import DUTY, DUTY_REPORTED, Readings, RigLayout
+from hil.loop.channels import (
+    DUTY,
+    DUTY_REPORTED,
+    WORD_BITS,
+    Readings,
+    RigLayout,
+    valid_columns,
+)
 from hil.loop.frame import Column, Commands, Frame, units
 from hil.loop.guard import EXPIRED, STUCK, card_fault
 from hil.loop.stages import Message
@@ -117,9 +124,11 @@ class Rig:
             for name in self.layout.outputs
         ]
         flags = (*(c.name for c in self.layout.channels), *self.layout.boards)
-        columns.append(
-            Column("valid_bits", "1", "measured", "valid readings at this tick", flags=flags)
-        )
+        columns += [
+            Column(name, "1", "measured", "valid readings at this tick",
+                   flags=flags[WORD_BITS * i : WORD_BITS * (i + 1)])
+            for i, name in enumerate(valid_columns(len(flags)))
+        ]  # fmt: skip
         if self.layout.n_cells:
             columns += [
                 Column(

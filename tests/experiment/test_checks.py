@@ -65,6 +65,6 @@ def test_tables_that_agree_are_taken(rigs, rig, sets):
     assert complaints(rigs, rig, *sets) == ""
 
 
-def test_more_sources_than_a_row_has_bits_are_refused(rigs, monkeypatch):
-    monkeypatch.setattr(checks, "SOURCES_MAX", 1)
-    assert "devices: 2 channels and boards: a rig may have 1" in complaints(rigs, "miga6")
+def test_more_channels_than_a_word_has_bits_are_refused(rigs, monkeypatch):
+    monkeypatch.setattr(checks, "WORD_BITS", 0)
+    assert "devices: 1 channels: a rig may have 0" in complaints(rigs, "miga6")

@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from hil.devices.board.driver import CellBoard
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
 from hil.experiment.load import load
-from hil.loop.channels import Channel, RigLayout
+from hil.loop.channels import Channel, RigLayout, valid_rows
 from hil.loop.frame import Column, Frame
 from hil.loop.stages import Message
 from hil.rig import rig as rigs
@@ -218,6 +219,25 @@ def bound(channels=FORCES):
     frame = Frame(rig.columns)
     rig.bind(frame)
     return rig, frame
+
+
+def test_boards_beyond_the_bits_of_a_word_are_in_a_second_column():
+    boards = tuple(f"board_{i}" for i in range(100))
+    rig, _, _ = rig_of("a", layout=RigLayout(FORCES, (), boards, (), 0))
+    frame = Frame(rig.columns)
+    rig.bind(frame)
+    flags = {c.name: c.flags for c in frame.columns if c.name.startswith("valid_bits")}
+    assert flags["valid_bits"][:3] == ("left", "f", "board_0")
+    assert flags["valid_bits"] + flags["valid_bits_2"] == ("left", "f", *boards)
+    answered = [0, 2, 63, 64, 101]
+    rig.readings.mark_valid((1 << 102) - 1, sum(1 << i for i in answered))
+    rig.readings.mark_valid(1 << 63 | 1 << 70, 1 << 70)
+    assert np.flatnonzero(rig.readings.valid).tolist() == [0, 2, 64, 70, 101]
+    assert [i for i in range(102) if rig.readings.is_valid(i)] == [0, 2, 64, 70, 101]
+    row = {name: np.array([frame.bits[frame.bit_index(name)]]) for name in flags}
+    run = xr.Dataset({name: ("tick", row[name], {"flags": flags[name]}) for name in flags})
+    valid = [source for source in ("left", "f", *boards) if valid_rows(run, source)[0]]
+    assert valid == ["left", "board_0", "board_62", "board_68", "board_99"]
 
 
 def test_a_tare_moves_its_channel_alone_adds_up_and_is_gone_from_no_later_tick():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
-from hil.loop.channels import RigLayout
+from hil.loop.channels import WORD_BITS, RigLayout, valid_columns
 from hil.loop.frame import CELL_UNKNOWN, units
 from hil.mechanics.arrays import Array
 from hil.rig.instruments import device_of
@@ -45,12 +45,13 @@ class Rows:
         self._period_s = config.tables.loop.period_s
         n_rows = len(ticks_s)
         nothing = np.full(n_rows, np.nan)
+        self._valid_columns = valid_columns(len(layout.channels) + len(layout.boards))
         self.columns: dict[str, NDArray[Any]] = {
             "t_s": self._period_s * np.arange(n_rows),
             "late_s": nothing,
             "busy_s": nothing,
             "fault_bits": np.zeros(n_rows, dtype=np.uint64),
-            "valid_bits": np.zeros(n_rows, dtype=np.uint64),
+            **{name: np.zeros(n_rows, dtype=np.uint64) for name in self._valid_columns},
         }
         self.notes: list[tuple[str, str]] = []
         self._used: list[dict[str, object]] = []
@@ -180,7 +181,8 @@ class Rows:
             if tables:
                 self.columns[f"{board}_age_s"] = np.zeros(n_rows)
                 self.columns[f"{board}_t_s"] = self._ticks_s
-                self.columns["valid_bits"] |= np.uint64(1 << i)
+                word, bit = divmod(i, WORD_BITS)
+                self.columns[self._valid_columns[word]] |= np.uint64(1 << bit)
 
     def _command(self, table: CellColumnTable, key: str) -> NDArray[np.uint8]:
         """A cell's state from every tick on; unknown where the file has no value."""
