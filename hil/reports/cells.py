@@ -14,6 +14,7 @@ from hil.loop.channels import DUTY, known_before
 from hil.pages.style import CELL, FAULT
 
 PIXELS = 1000  # intervals in which duties are averaged
+GAPS_MAX = 60  # cells; gaps between more are thinner than pixels, and cells would look half on
 
 
 def draw_cells(axis: Axes, run: xr.Dataset) -> None:
@@ -48,9 +49,11 @@ def _draw_duties(axis: Axes, run: xr.Dataset) -> None:
 
 def _draw_switched(axis: Axes, run: xr.Dataset) -> None:
     cells, t_s = known_before(run.cells_reported.values), run.t_s.values
+    gap = 0.2 if cells.shape[1] <= GAPS_MAX else 0.0
     for cell in range(cells.shape[1]):
         on = (cells[:, cell] == 1).astype(int)
         edges = np.flatnonzero(np.diff(np.concatenate(([0], on, [0]))))
         starts, ends = edges[::2], np.minimum(edges[1::2], len(t_s) - 1)
         spans = [(t_s[a], t_s[b] - t_s[a]) for a, b in zip(starts, ends, strict=True)]
-        axis.broken_barh(spans, (cell + 0.6, 0.8), color=CELL, lw=0)
+        rows = (cell + 0.5 + 0.5 * gap, 1.0 - gap)
+        axis.broken_barh(spans, rows, color=CELL, lw=0, antialiased=gap > 0.0)

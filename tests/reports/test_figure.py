@@ -6,12 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import same_color
+from matplotlib.colors import same_color, to_rgb
+from matplotlib.figure import Figure
 
 import hil
 from hil.__main__ import main
-from hil.pages.style import MEASURED, MODEL
+from hil.pages.style import CELL, MEASURED, MODEL
+from hil.reports.cells import draw_cells
 
 BAD = [
     (["--what", "forse"], "--what forse: run has none: did you mean 'force'?"),
@@ -212,3 +215,23 @@ def test_pgf_without_latex_is_refused_with_another_choice(all_on, tmp_path, monk
     assert main(["figure", str(all_on), "--out", str(out)]) == 2
     assert "needs xelatex of LaTeX: install it, or give a .pdf" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_of_a_thousand_cells_that_are_on_none_looks_half_on():
+    run = xr.Dataset(
+        {"cells_reported": (("tick", "cell"), np.ones((10, 1152), np.uint8))},
+        coords={"t_s": ("tick", np.arange(10.0))},
+    )
+    figure = Figure(figsize=(6.0, 2.0))
+    axis = figure.add_axes((0.1, 0.2, 0.8, 0.7))
+    draw_cells(axis, run)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    box = axis.get_window_extent()
+    picture = np.asarray(canvas.buffer_rgba())[::-1, :, :3]
+    inside = picture[int(box.y0) + 3 : int(box.y1) - 3, int(box.x0) + 3 : int(box.x1) - 3]
+    np.testing.assert_array_equal(np.unique(inside.reshape(-1, 3), axis=0), [rgb(CELL)])
+
+
+def rgb(colour):
+    return [round(255 * part) for part in to_rgb(colour)]
