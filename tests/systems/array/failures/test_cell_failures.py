@@ -189,3 +189,27 @@ def test_missing_readings_say_nothing():
         tests.step(k * PERIOD_S, (np.nan, 0.3), (twin[k], ohms(twin[k])), read)
     assert tests.findings == []
     assert tests.log_odds <= 0.0
+
+
+def test_an_old_resistance_is_compared_with_the_twin_of_its_time():
+    """Force and resistances are the twin's, these 0.1 s old: no error is found."""
+    twin = moving(np.random.default_rng(70), 500)
+    tests = built(NOTHING_BREAKS)
+    for k in range(10, 500):
+        read = np.array([ohms(twin[k - 10]), np.full(3, 0.1)])
+        if k < 20:  # the twin's past begins at 10
+            read[:] = np.nan
+        tests.step(k * PERIOD_S, (0.0, GAINS_N @ twin[k]), (twin[k], ohms(twin[k])), read)
+    assert np.abs(tests._bank.x[0]).max() < 1e-9
+
+
+def test_a_cell_is_named_once_it_has_been_certain_for_as_long_as_is_asked():
+    named_s = []
+    for confirm_s in (0.1, 1.5):
+        rng = np.random.default_rng(11)
+        twin = moving(rng, 1200)
+        gains_N = np.tile(GAINS_N, (1200, 1))
+        gains_N[600:, 1] *= 0.5
+        rules = replace(RULES, confirm_s=confirm_s)
+        named_s.append(driven(built(BROKEN_N, rules), twin, twin, gains_N, rng).findings[0].t_s)
+    assert named_s[1] >= named_s[0] + 1.35
