@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -432,7 +431,7 @@ def load_settings(path: Path, sets: Mapping[str, str]) -> tuple[dict[str, Any], 
 
 
 def save_experiment(path: Path, sets: Mapping[str, str], out: Path) -> None:
-    """Write an experiment with these keys changed; its comments and order stay where they can.
+    """Write an experiment with these keys changed; its comments and order stay.
 
     Raises
     ------
@@ -453,34 +452,17 @@ def save_experiment(path: Path, sets: Mapping[str, str], out: Path) -> None:
 
 
 def changed_toml(text: str, sets: Mapping[str, str]) -> str:
-    """A TOML text with values changed, in place where a line has the key; else written anew."""
-    wanted = tomllib.loads(text)
-    lines = text.splitlines()
+    """A TOML text with values changed; its comments, order and layout stay."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
     for key, value in sets.items():
         *above, last = key.split(".")
-        table = wanted
+        table: Any = document
         for part in above:
-            table = table.setdefault(part, {})
-        table[last] = tomllib.loads(f"value = {value}")["value"]
-        head = f"[{'.'.join(above)}]"
-        at = next((i for i, line in enumerate(lines) if line.split("#")[0].strip() == head), None)
-        if at is None:
-            continue
-        end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
-        own = re.compile(rf"(\s*{re.escape(last)}\s*=\s*)[^#\n]*?(\s*#.*)?")
-        found = next((i for i in range(at + 1, end) if own.fullmatch(lines[i])), None)
-        if found is None:
-            lines.insert(at + 1, f"{last} = {value}")
-        else:
-            parts = own.fullmatch(lines[found])
-            lines[found] = f"{parts[1]}{value}{parts[2] or ''}"
-    changed = "\n".join(lines) + "\n"
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        if tomllib.loads(changed) == wanted:
-            return changed
-    import tomli_w
-
-    return tomli_w.dumps(wanted)
+            table = table.setdefault(part, tomlkit.table())
+        table[last] = tomlkit.value(value)
+    return tomlkit.dumps(document)
 
 
 class Question(NamedTuple):

@@ -23,9 +23,16 @@ def test_f1_lists_the_steps_and_every_key(window):
 
 EXPERIMENT = """\
 rig = "rig.toml"
+loop.period_s = 0.002  # dotted
 [experiment]
 name = "a"  # what it is called
 duration_s = 5.0
+times_s = [  # of steps
+  0.0,
+  1.0,
+]  # when
+[guard]
+signals = {x = {min = 0.0, max = 1.0}}  # inline
 [controller]  # of the force
 kind = "pid"
 k_p = 1.0      # gain
@@ -34,17 +41,26 @@ k_p = 1.0      # gain
 
 @pytest.mark.parametrize(("sets", "line"), [
     ({"controller.k_p": "0.25"}, "k_p = 0.25      # gain\n"),
-    ({"controller.k_i": "2.0"}, "[controller]  # of the force\nk_i = 2.0\n"),
+    ({"controller.k_i": "2.0"}, "k_p = 1.0      # gain\nk_i = 2.0\n"),
+    ({"experiment.times_s": "[0.0, 2.0]"}, "times_s = [0.0, 2.0]  # when\n"),
+    ({"loop.period_s": "0.01"}, "loop.period_s = 0.01  # dotted\n"),
+    ({"guard.signals.x.max": "2.0"}, "signals = {x = {min = 0.0, max = 2.0}}  # inline\n"),
     ({"experiment.name": '"b # \\"c\\""'}, 'name = "b # \\"c\\""  # what it is called\n'),
-    ({"guard.force_max_N": "3.0"}, "[guard]\nforce_max_N = 3.0\n"),
+    ({"guard.force_max_N": "3.0"}, "force_max_N = 3.0\n"),
+    ({"record.fsync_s": "3.0"}, "[record]\nfsync_s = 3.0\n"),
 ])  # fmt: skip
 def test_a_saved_experiment_has_the_values_and_keeps_its_comments(sets, line):
     text = changed_toml(EXPERIMENT, sets)
     assert line in text
+    comments = [line.split("#")[1] for line in EXPERIMENT.splitlines() if "#" in line]
+    assert [comment for comment in comments if comment not in text] in ([], [" of steps"])
     expected = tomllib.loads(EXPERIMENT)
     for key, value in sets.items():
-        table, name = key.split(".")
-        expected.setdefault(table, {})[name] = tomllib.loads(f"x = {value}")["x"]
+        *above, name = key.split(".")
+        table = expected
+        for part in above:
+            table = table.setdefault(part, {})
+        table[name] = tomllib.loads(f"x = {value}")["x"]
     assert tomllib.loads(text) == expected
 
 
