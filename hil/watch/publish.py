@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.5  # between two looks for runs
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 PASSWORD = "HIL_MQTT_PASSWORD"
+TOPIC_MAX_B = 60_000  # of the 65 535 that MQTT has; the rest names the groups of columns
 CELLS = ("cells_commanded", "cells_reported")
 
 
@@ -89,17 +90,20 @@ def broker_of(text: str) -> Broker:
     try:
         parts = urlsplit(text)
         port, topic = parts.port, unquote(parts.path.strip("/"))
+        (parts.hostname or "").encode("idna")
     except ValueError:
         parts, port, topic = urlsplit(""), None, ""
     if parts.password is not None:
         raise ConfigError(
             f"--mqtt: a password is read from {PASSWORD}: leave it out of the address"
         )
-    is_wrong = re.search(r"[#?]", text) or re.search(r"[+#\0]", topic)
+    is_wrong = re.search(r"[#?]", text) or re.search(r"[+#\0]", topic) or port == 0
     if parts.scheme not in PORTS or not parts.hostname or is_wrong:
         raise ConfigError(
             "--mqtt: no address of a broker: give mqtt[s]://[USER@]HOST[:PORT][/TOPIC]"
         )
+    if len(topic.encode()) > TOPIC_MAX_B:
+        raise ConfigError(f"--mqtt: a topic of {len(topic)} letters: at most {TOPIC_MAX_B} bytes")
     port = PORTS[parts.scheme] if port is None else port
     user = unquote(parts.username or "")
     return Broker(parts.scheme, parts.hostname, port, user, topic or f"hil/{platform.node()}")
@@ -137,6 +141,7 @@ class Mqtt:
         self._client.will_set(f"{broker.topic}/online", "false", qos=1, retain=True)
         self._client.on_connect = self._connected
         self._client.on_connect_fail = lambda *_: self._failed("cannot be reached")
+        self._client.on_disconnect = lambda *_: self._failed("does not answer")
         self._client.reconnect_delay_set(1, 10)
         self._client.connect_async(broker.host, broker.port, keepalive=10)
         self._client.loop_start()
@@ -188,6 +193,7 @@ class Mqtt:
     def close(self) -> None:
         """Say that nothing more comes."""
         self._put("online", False, retain=True)
+        self._client.on_disconnect = None
         self._client.disconnect()
         self._client.loop_stop()
 

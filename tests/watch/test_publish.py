@@ -118,6 +118,9 @@ def test_a_broker_has_an_address(address, parts):
     (["--mqtt", "mqtt://broker:99999"], "--mqtt: no address of a broker"),
     (["--mqtt", "mqtt://[::1"], "--mqtt: no address of a broker"),
     (["--mqtt", "mqtt://broker/lab/#"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://a..b"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://broker:0"], "--mqtt: no address of a broker"),
+    (["--mqtt", f"mqtt://broker/{'x' * 70_000}"], "--mqtt: a topic of 70000 letters: at most"),
     (["--mqtt", "mqtt://ada:secret@broker"], "--mqtt: a password is read from HIL_MQTT_PASSWORD"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_without_a_password(words, said, tmp_path, capsys):
@@ -176,6 +179,18 @@ class Subscriber:
     def close(self):
         self.client.disconnect()
         self.client.loop_stop()
+
+
+@pytest.mark.slow
+def test_a_broker_that_does_not_answer_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        command = [sys.executable, "-m", "hil", "publish", str(tmp_path),
+                   "--mqtt", f"mqtt://127.0.0.1:{port}/lab"]  # fmt: skip
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as publisher:
+            line = publisher.stderr.readline()
+            publisher.terminate()
+    assert line == f"mqtt://127.0.0.1:{port}/lab: does not answer: it is tried again\n"
 
 
 @pytest.mark.slow
