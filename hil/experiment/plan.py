@@ -1,7 +1,7 @@
 """Energise plan: what a run would switch on, without running it."""
 
 from collections.abc import Iterator, Sequence
-from math import exp, log
+from math import ceil, exp, log
 from sys import float_info
 from typing import NamedTuple
 
@@ -39,14 +39,25 @@ def trips(config: Experiment) -> list[tuple[str, str]]:
 
     Nothing of a run that expects to trip. `unusual` has what may trip, from the least time on.
     """
-    switches = config.controller.switches
-    if switches is None or any(one.outcome == "tripped" for one in config.tables.expect):
+    if any(one.outcome == "tripped" for one in config.tables.expect):
         return []
-    states = list(switches(config.run))
+    states = _states(config)
     return [*_too_many(config, states), *_too_long(config, states)]
 
 
 States = Sequence[tuple[float, NDArray[np.uint8]]]
+
+
+def _states(config: Experiment) -> States:
+    """Times of the ticks at which a schedule switches, each with the cells that are on from then.
+
+    Of the steps between two ticks only the last acts, at the second tick.
+    """
+    switches, period_s = config.controller.switches, config.tables.loop.period_s
+    if switches is None:
+        return []
+    last = {ceil((t_s - 1e-9) / period_s): cells for t_s, cells in switches(config.run)}
+    return [(tick * period_s, cells) for tick, cells in last.items()]
 
 
 def _too_many(config: Experiment, states: States) -> list[tuple[str, str]]:
@@ -179,9 +190,7 @@ def _may_trip(config: Experiment) -> list[tuple[str, str]]:
     """(key, text) of each heat budget and force limit that the plan of a schedule may meet."""
     if any(one.outcome == "tripped" for one in config.tables.expect):
         return []
-    switches = config.controller.switches
-    hot = [] if switches is None else _too_hot(config, list(switches(config.run)))
-    return [*hot, *_settles_above(config)]
+    return [*_too_hot(config, _states(config)), *_settles_above(config)]
 
 
 def _settles_above(config: Experiment) -> list[tuple[str, str]]:
