@@ -13,6 +13,7 @@ from hil.config.values import TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 
 HDF5_SIGNATURE = b"\x89HDF"
+LETTERS_MAX = 10_000_000  # of a file; a rig of 10 000 cells has less
 BENCH_KEYS = ("specimen", "ambient")
 EXPERIMENT_KEYS = (
     "experiment", "reference", "controller", "record", "guard", "validation", "expect",
@@ -43,7 +44,10 @@ def read_toml(path: Path) -> TomlTable:
     """Read one TOML file; ConfigError with file and line if it is invalid."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Notepad writes a BOM
+        with path.open(encoding="utf-8-sig") as file:  # Notepad writes a BOM
+            text = file.read(LETTERS_MAX + 1)
+        if len(text) > LETTERS_MAX:
+            raise ConfigError(f"{path}: more than {LETTERS_MAX} letters: give a TOML file")
         return tomllib.loads(text)
     except FileNotFoundError:
         raise missing_file(path, "'hil examples DIR' copies the bundled configurations") from None

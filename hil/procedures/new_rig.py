@@ -466,6 +466,13 @@ class _Bench:
                 f"{BOARD_MAX_A:g} A of a cell: take a thinner wire, several to a cell in series "
                 "(wires_per_cell), or lines of a card (switches = 'card')"
             )
+        elif isinstance(self.of, Wire) and a.supply_current_max_A is not None:
+            least_A = self.per_cell_A * (1.0 if a.supply_V else SUPPLY_SHARES[-1])
+            if a.supply_current_max_A < least_A:
+                missing = (
+                    f"supply_current_max_A = {a.supply_current_max_A:g}: a cell takes "
+                    f"{least_A:.2g} A: take a supply that gives this, or a thinner wire"
+                )
         if missing:
             raise ConfigError(missing)
 

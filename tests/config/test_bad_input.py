@@ -571,6 +571,11 @@ def test_a_cell_that_pulls_the_measured_force_down_is_refused_in_a_pids_order(ri
     assert main([*words, "--set", "reference.force_N=[0.1, 0.2, 0.1]"]) == 0
 
 
+def test_a_file_without_an_end_is_one_line(capsys):
+    line = refused(capsys, "check", "/dev/zero")
+    assert line == "/dev/zero: more than 10000000 letters: give a TOML file"
+
+
 @pytest.mark.parametrize(
     ("experiment", "change", "n_on", "t_s"),
     [

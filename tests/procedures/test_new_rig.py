@@ -88,6 +88,7 @@ def test_the_limits_of_a_new_rig_are_those_that_hil_board_limits_prints(tmp_path
      (MIGA | {"switches": "arduino"}, "switches = 'arduino': nobody states the wire of a miga_"),
      (MIGA | {"length_m": 0.2}, "length_m: a miga_nanomuscle_704 is a cell as it is sold"),
      (MIGA | {"cut": "supply"}, "supply_V, supply_current_max_A: missing: nobody states what a"),
+     ({"supply_current_max_A": 1e-9}, "supply_current_max_A = 1e-09: a cell takes 0."),
      ({"cells": 1, "capacity_N": 0.02}, "first_cell.toml: one cell on for 1 s does not pass: "),
      ({"supply_V": 12.0}, "no limits protect this wire and let it contract: ")],
 )  # fmt: skip

@@ -272,6 +272,8 @@ class Catalogue:
             statements = self.connection.extract_statements(query)
         except duckdb.Error as error:
             raise ConfigError(f"{option}: {_said(error)}") from None
+        except TypeError:  # of letters that no UTF-8 text has
+            raise ConfigError(f"{option}: not UTF-8 text: write it with other letters") from None
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise ConfigError(f"{option}: give one expression, or with --sql one SELECT")
         return statements[0]

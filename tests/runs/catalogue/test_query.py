@@ -65,6 +65,7 @@ def test_an_age_counts_from_now(make):
     (["--where", "false) union all select * from runs where (true"], "--where: syntax error"),
     (["--where", "rms_N < 1 order by rms_N"], "--where: syntax error"),
     (["--where", "true from runs"], "--where: syntax error"),
+    (["--where", "name = '\udcff'"], "--where: not UTF-8 text"),
     (["--where", "1; select 2"], "--where: give one expression"),
     (["--where", "true /*"], "--where: "),
     (["--columns", ""], "--columns: names none: give A,B"),
