@@ -2,7 +2,7 @@
 
 import pyqtgraph as pg
 import pytest
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtWidgets import QMessageBox
 
 import hil
@@ -40,6 +40,8 @@ def make_window(qtbot, tmp_path, said, monkeypatch):
             window.bench.command.stop()
             window.bench.command.wait(300.0)
             window.bench.command = None
+    windows.clear()  # one that stays takes part in every theme and frame
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture
