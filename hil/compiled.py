@@ -27,6 +27,8 @@ else:
     try:
         import numba
         import numba.extending
+
+        from hil.kernel_cache import KernelCache
     except ImportError:
         MISSING = (
             "Numba is not installed: models run 4 to 30 times slower, too slow for most runs on "
@@ -44,7 +46,10 @@ else:
             if function is None:
                 return lambda decorated: njit(decorated, **options)
             try:
-                return numba.njit(**options)(function)
+                kernel = numba.njit(**options)(function)
+                if options.get("cache"):
+                    kernel._cache = KernelCache(function)
+                return kernel
             except RuntimeError as error:
                 if "no locator available" not in str(error):
                     raise

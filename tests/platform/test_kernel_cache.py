@@ -1,0 +1,86 @@
+"""A kernel whose file did not change is compiled again when something that it calls has changed."""
+
+import importlib
+import sys
+
+import pytest
+
+from hil.kernel_cache import digest
+
+CALLER = """
+from hil.compiled import njit
+import kernels_called
+from kernels_called import OFFSET, TABLE, Point, called
+
+@njit(cache=True)
+def caller(x):
+    return beside(x) + OFFSET + TABLE[1] + kernels_called.SCALE
+
+@njit(cache=True)
+def beside(x):
+    return called(x)
+"""
+CALLED = """
+from typing import NamedTuple
+import numpy as np
+from hil.compiled import njit
+
+OFFSET, SCALE = 10.0, 100.0
+TABLE = np.array([0.0, 1000.0])
+
+class Point(NamedTuple):
+    x: float
+
+@njit(cache=True)
+def called(x):
+    return deeper(x)
+
+@njit(cache=True)
+def deeper(x):
+    return 2.0 * x
+"""
+
+
+@pytest.fixture
+def caller(tmp_path, monkeypatch):
+    """The kernel `caller` as a new process has it, after the texts of `called` have changed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "kernels_caller.py").write_text(CALLER)
+
+    def load(*change):
+        (tmp_path / "kernels_called.py").write_text(CALLED.replace(*change) if change else CALLED)
+        for name in ("kernels_caller", "kernels_called"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        return importlib.import_module("kernels_caller").caller
+
+    yield load
+    for name in ("kernels_caller", "kernels_called"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        (("2.0 * x", "3.0 * x"), 1113.0),
+        (("OFFSET, SCALE = 10.0", "OFFSET, SCALE = 20.0"), 1122.0),
+        (("100.0", "200.0"), 1212.0),
+        (("1000.0", "2000.0"), 2112.0),
+    ],
+)
+def test_what_is_called_or_used_from_another_file_is_compiled_in_again(caller, change, value):
+    first = caller()
+    assert first(1.0) == 1112.0
+    assert caller(*change)(1.0) == value
+    again = caller()
+    assert again(1.0) == 1112.0
+    (hits,) = again.stats.cache_hits.values()
+    assert hits == 1
+
+
+def test_the_digest_does_not_depend_on_where_a_line_stands(caller):
+    plain = digest(caller().py_func)
+    moved = digest(caller("from typing", "# a comment\n\nfrom typing").py_func)
+    assert moved == plain
+    assert digest(caller("2.0 * x", "2.0 + x").py_func) != plain
