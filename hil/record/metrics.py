@@ -26,8 +26,9 @@ def nrmse(measured: Series, simulated: Series) -> float:
 
 def vaf(measured: Series, simulated: Series) -> float:
     """Variance accounted for, 1 - var(measured - simulated)/var(measured); 1 is perfect."""
-    variance = float(np.var(measured)) if len(measured) else 0.0
-    return 1.0 - float(np.var(measured - simulated)) / variance if variance > 0.0 else float("nan")
+    if len(measured) == 0 or np.ptp(measured) == 0.0:
+        return float("nan")
+    return 1.0 - float(np.var(measured - simulated) / np.var(measured))
 
 
 def noise_rms(x: Series) -> float:
@@ -52,7 +53,8 @@ def held(measured: Series) -> bool:
     steps = np.abs(np.diff(measured))
     step = float(steps[steps > 0.0].min(initial=np.inf))
     floor = step / float(np.sqrt(12.0)) if np.isfinite(step) else 0.0
-    return float(np.std(measured)) <= MOVES * max(noise_rms(measured), floor)
+    moves = float(np.std(measured)) > MOVES * max(noise_rms(measured), floor)
+    return not moves or bool(np.ptp(measured) == 0.0)
 
 
 def autocorrelation(x: Series) -> Series:

@@ -26,10 +26,16 @@ def test_vaf_ignores_an_offset_and_is_one_less_the_ratio_of_variances():
     assert metrics.vaf(y, -y) == pytest.approx(-3.0)
 
 
-@pytest.mark.parametrize("y", [np.zeros(0), np.full(5, 2.0)])
+@pytest.mark.parametrize("y", [np.zeros(0), np.full(5, 2.0), np.full(7, 0.1)])
 def test_a_curve_without_range_has_no_relative_error(y):
     assert math.isnan(metrics.nrmse(y, y))
     assert math.isnan(metrics.vaf(y, y))
+
+
+def test_a_curve_that_never_changes_is_held_whatever_its_mean_is_rounded_to():
+    y = np.full(7, 0.1)
+    assert np.std(y) > 0.0
+    assert metrics.held(y)
 
 
 def test_noise_is_found_on_a_curve_that_moves():
