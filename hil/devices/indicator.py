@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
 
+from hil.config.values import TomlTable
 from hil.errors import one_line
 
 G_M_PER_S2 = 9.80665  # standard gravity: what an indicator's kilogram is as a force
@@ -24,7 +24,7 @@ LINE_MAX = 256  # bytes
 
 
 @cache
-def templates() -> Mapping[str, Mapping[str, Any]]:
+def templates() -> Mapping[str, TomlTable]:
     """Output formats by name."""
     text = (resources.files("hil.devices") / "indicators.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)

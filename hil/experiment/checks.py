@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hil.config.values import TomlTable
 from hil.control.tables import (
     ScheduleTable,
     SignalsReferenceTable,
@@ -250,9 +251,7 @@ def _offers(cards: dict[str, NidaqTable]) -> Faults:
                     yield f"devices.{name}.{where} = '{terminal}'", fault
 
 
-def _not_offered(
-    terminal: str, kind: str, product: str, known: Mapping[str, Mapping[str, Any]]
-) -> str:
+def _not_offered(terminal: str, kind: str, product: str, known: Mapping[str, TomlTable]) -> str:
     """Why a product, or without one any product, has no such terminal; empty if it has."""
     products = [product] if product else list(known)
     offer = [t for p in products for t in card_files.terminals(card_files.whole(p, known))[kind]]

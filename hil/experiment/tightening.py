@@ -87,7 +87,7 @@ class Row:
                 return bool(value[0] > rig_value[0] or value[1] < rig_value[1])
         return self.tighter.index(value) > self.tighter.index(rig_value)
 
-    def limit(self, tables: Any, path: Place) -> float | None:
+    def limit(self, tables: object, path: Place) -> float | None:
         """The bound in these tables."""
         if self.bound is None or not self.bound_of:
             return self.bound
@@ -160,7 +160,7 @@ def _at(table: Any, path: Sequence[str | int]) -> Any:
     return table
 
 
-def _at_all(table: Any, path: Sequence[str | int]) -> list[Any]:
+def _at_all(table: object, path: Sequence[str | int]) -> list[Any]:
     """The values at a path, None for a missing one.
 
     One table may stand for a list of them, and a list for one.
@@ -174,8 +174,8 @@ def _at_all(table: Any, path: Sequence[str | int]) -> list[Any]:
 
 
 def _places(
-    table: Any, parts: Sequence[str], path: Place = (), default: Any = None
-) -> Iterator[tuple[Place, Any, Any]]:
+    table: object, parts: Sequence[str], path: Place = (), default: object = None
+) -> Iterator[tuple[Place, Any, object]]:
     """Every place of a key: its path, its value and its default (PydanticUndefined: required)."""
     if not parts:
         yield path, table, default

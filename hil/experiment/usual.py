@@ -29,7 +29,7 @@ def ranges() -> TomlTable:
     return tomllib.loads(Path(__file__).with_name("usual.toml").read_text(encoding="utf-8"))
 
 
-def out_of_range(table: Mapping[str, Any]) -> Faults:
+def out_of_range(table: TomlTable) -> Faults:
     """Yield (key, text) for each value of a merged file that is out of its usual range."""
     patterns = dict(ranges()["rig"])
     model = table.get("model")
@@ -49,7 +49,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _values(table: Any, parts: list[str], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _values(table: object, parts: list[str], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The values at a pattern, with their keys; lists of tables count from 0."""
     if isinstance(table, list) and parts:
         for i, entry in enumerate(table):

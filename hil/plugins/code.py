@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from hil.errors import DeviceError, PluginError, one_line
 from hil.platform import alarm
 from hil.platform.terminal import say
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 HUNG_S = 1.0  # timeout of a single call
 OPENS_S = 30.0  # timeout of a device's open(), before anything is on
 MESSAGE_MAX = 160  # characters of an exception's message
@@ -93,7 +94,7 @@ class Now:
             raise KeyError(f"no such column: {column}: choose {known}") from None
 
 
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
+def read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
     """A read-only copy."""
     copy = values.copy()
     copy.flags.writeable = False

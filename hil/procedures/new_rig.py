@@ -23,7 +23,7 @@ from pydantic_core import PydanticUndefined
 from hil.bundled_configs import root
 from hil.config.files import read_toml
 from hil.config.table import NotNegative, Positive, Table
-from hil.config.values import Figures
+from hil.config.values import Figures, TomlTable
 from hil.devices.board import protocol
 from hil.errors import ConfigError, one_line, remedy, writing
 from hil.experiment import board_limits, loop_limits
@@ -146,7 +146,7 @@ def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]
     ConfigError
         An answer is missing or impossible; one line.
     """
-    table: dict[str, Any] = {} if file is None else read_toml(file)
+    table: TomlTable = {} if file is None else read_toml(file)
     where = f"{file}" if file is not None else "hil new rig"
     for key, text in given.items():
         table[key] = _typed(key, text)
@@ -160,7 +160,7 @@ def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]
     return _validated(table, where)
 
 
-_PLACEHOLDERS: dict[str, Any] = {
+_PLACEHOLDERS: TomlTable = {
     "wire": "flexinol_100_HT", "switches": "board", "measures": "USB-6009", "cut": "none"
 }  # fmt: skip
 
@@ -176,7 +176,7 @@ def _typed(key: str, text: str) -> object:
         return text
 
 
-def _validated(table: dict[str, Any], where: str) -> Answers:
+def _validated(table: TomlTable, where: str) -> Answers:
     try:
         return Answers.model_validate(table)
     except pydantic.ValidationError as error:
@@ -553,7 +553,7 @@ class _Bench:
         return a.spring_N_per_m or float(f"{self._at_N(SPRING_Pa) * wires / self.stroke_m:.2g}")
 
     @property
-    def points(self) -> dict[str, dict[str, Any]]:
+    def points(self) -> dict[str, TomlTable]:
         """The ends of the arrays."""
         a = self.answers
         if a.joined == "antagonists":
@@ -576,7 +576,7 @@ class _Bench:
         return CAPACITY_SHARE * a.capacity_N, "nine tenths of the transducer's capacity"
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> TomlTable:
         """Everything that the templates print."""
         a, of = self.answers, self.of
         k_N_per_m = self.wires_N_per_m
@@ -744,7 +744,7 @@ def _aligned(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rendered(name: str, facts: dict[str, Any]) -> str:
+def _rendered(name: str, facts: TomlTable) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True,

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from hil.calibration.files import digest
+from hil.config.values import Figures
 from hil.errors import ConfigError, one_line, writing
 from hil.procedures.session_file import AnySession
 from hil.record.append_log import Entry
@@ -35,7 +36,7 @@ class Step:
     unit: str
 
 
-Readings = Mapping[str, Any]
+Readings = Figures
 Read = Callable[[Step, int], object]
 
 
@@ -82,7 +83,7 @@ class Journal:
 
     def __init__(self, path: Path, of: Mapping[str, object]) -> None:
         self.path = path
-        self.readings: dict[str, Any] = {}
+        self.readings: Figures = {}
         head = {"journal": "hil-calibration-journal/1", "of": digest(dict(of))}
         if path.exists():
             self._read(head)
@@ -128,7 +129,7 @@ class Journal:
         """What a journal that somebody changed by hand is refused with."""
         return ConfigError(f"{self.path}: is damaged: remove it and start again")
 
-    def add(self, key: str, value: Any) -> None:
+    def add(self, key: str, value: object) -> None:
         self._append({"key": key, "value": value})
         self.readings[key] = value
 
@@ -147,7 +148,7 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
 
-def gather(steps: Sequence[Step], journal: Journal, read: Read) -> dict[str, Any]:
+def gather(steps: Sequence[Step], journal: Journal, read: Read) -> Figures:
     """Take every reading that the journal lacks, in order; returns all readings.
 
     `read` returns None to undo the previous reading.

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
+from hil.mechanics.arrays import Columns
 from hil.record.layout import LIBVER, Contents, fill, write_outcome
 from hil.record.read import dataset_of
 from hil.record.recorder import Writer
@@ -105,7 +106,7 @@ class MemorySink(RingSink):
             write_outcome(file, outcome, summary)
             return dataset_of(file)
 
-    def columns(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    def columns(self, names: Iterable[str]) -> Columns:
         """The rows so far of these columns."""
         ticks = self._ticks.all
         return {name: np.ascontiguousarray(ticks[name]) for name in names}

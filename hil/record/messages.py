@@ -74,7 +74,7 @@ class Field:
 
     path: tuple[str, ...]
     description: str
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     columns: tuple[str, ...]
     n_values: int = 0
     cell: int | None = None

@@ -12,14 +12,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
+from hil.mechanics.arrays import Columns
 from hil.record import superblock
 from hil.record.content import refuse_malformed, refuse_malformed_head
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, text_of
@@ -340,7 +340,7 @@ class Blocks:
         """Names of the columns."""
         return list(self._file["ticks"])
 
-    def columns_of(self, first: int, end: int) -> dict[str, NDArray[Any]]:
+    def columns_of(self, first: int, end: int) -> Columns:
         """The rows from `first` up to `end` as plain arrays, by column."""
         return {name: column[first:end] for name, column in self._file["ticks"].items()}
 

@@ -448,7 +448,7 @@ def responses(
     return rows[:RESPONSES_MAX]
 
 
-def _steps(values: NDArray[Any]) -> NDArray[np.int_]:
+def _steps(values: NDArray[np.generic]) -> NDArray[np.int_]:
     """Rows in which the set point jumps, or the command changes."""
     if values.ndim == 2:
         return np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1

@@ -104,7 +104,7 @@ class SignalSums:
         test = metrics.whiteness_of(n, mean, power, lagged)
         noise = self._bends.at(0.5) / metrics.MEDIAN_OF_NORMAL / sqrt(6.0)
         floor = self._step / sqrt(12.0) if np.isfinite(self._step) else 0.0
-        figures: dict[str, Any] = {
+        figures: Figures = {
             "residual_rms": rms,
             "residual_max": self._worst,
             "nrmse": rms / span if span > 0.0 else nan,

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from hil.calibration.files import transducers_of
 from hil.config.files import merge
+from hil.config.values import Figures, TomlTable
 from hil.errors import ConfigError, ModelError
 from hil.experiment.load import from_toml
 from hil.experiment.loaded import Experiment
@@ -63,9 +64,6 @@ PERFECT = ("noise_rms_V", "noise_rms", "delay_s", "offset_V", "reading_lost_prob
 STILL_S = 3600.0  # for which a reading without noise may stay the same
 FREE = ("wear_price_s", "energy_price", "price")
 WARM = ("specific_heat_J_per_kg_K", "latent_heat_J_per_kg", "convection_W_per_m2_K")
-
-Figures = dict[str, Any]
-Tables = dict[str, Any]
 
 
 def best_of(path: Path, code: Mapping[str, str] | None = None) -> Figures:
@@ -141,7 +139,7 @@ class _Track:
     failed : cells that had failed
     """
 
-    def __init__(self, path: Path, table: Tables, done: Replay, failed: Indices) -> None:
+    def __init__(self, path: Path, table: TomlTable, done: Replay, failed: Indices) -> None:
         self._path, self._table = path, table
         self.config = config = done.pipeline.config
         self._planner, self._period_s = config.tables.controller, config.tables.loop.period_s
@@ -189,7 +187,7 @@ class _Track:
 
     def simulated(self, swap: str, seed: int) -> Figures:
         """What the same planner does on the array as learned, with one thing swapped."""
-        change: Tables = {"plant": self._learned}
+        change: TomlTable = {"plant": self._learned}
         if swap == "noise":
             change |= {key: _perfect(self._table[key]) for key in ("devices", "guard")}
         elif swap == "knowledge":
@@ -210,7 +208,7 @@ class _Track:
         own, course = self.course(columns)
         return _figures(self.arrays.run(own), course)
 
-    def _changed(self, change: Tables) -> Experiment:
+    def _changed(self, change: TomlTable) -> Experiment:
         """The run's configuration, with these tables changed."""
         records = transducers_of(self._path, calibrations_of(self._path))
         return from_toml(self._path, merge(self._table, change), records)
@@ -234,7 +232,7 @@ def _powers(columns: Mapping[str, NDArray[Any]], *, modulated: bool) -> Array:
     return latest[1:]
 
 
-def _learned(config: Experiment, estimator: Any) -> Tables:
+def _learned(config: Experiment, estimator: Any) -> TomlTable:
     """The table of the array with what its planner had learned: forces, heats, convection, air."""
     tables = expanded(tables_of(config.tables.model), ("force_on_N", "activation"))
     wires = estimator.estimate.wires
@@ -259,9 +257,9 @@ def _learned(config: Experiment, estimator: Any) -> Tables:
     return tables
 
 
-def _perfect(table: Tables) -> Tables:
+def _perfect(table: TomlTable) -> TomlTable:
     """Devices or guard, for transducers that show the present force and may show no change."""
-    perfect: Tables = {}
+    perfect: TomlTable = {}
     for key, value in table.items():
         if key == "frozen_s":
             perfect[key] = STILL_S

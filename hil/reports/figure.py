@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import matplotlib.style
@@ -18,6 +17,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, missing_extra, one_line, remedy, writing
 from hil.loop.channels import DUTY, Signal, known_before, signals_in
 from hil.loop.frame import units
@@ -191,7 +191,7 @@ def _check_panels(run: xr.Dataset, name: str, what: Sequence[str]) -> None:
 @contextlib.contextmanager
 def _styled(style: str) -> Iterator[None]:
     """The style of a journal or of a file, with embedded fonts and Matplotlib's own text."""
-    chain: list[str | dict[str, Any]] = [OURS]
+    chain: list[str | Figures] = [OURS]
     if style in JOURNALS:
         package = find_spec("scienceplots")
         if package is None or package.origin is None:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hil.config.values import Figures
 from hil.loop.channels import known_before, signals_in
 from hil.loop.frame import units
 from hil.pages.style import CELL, FAULT, MEASURED, MODEL, REFERENCE, RESIDUAL
@@ -90,7 +91,7 @@ def _panels(run: xr.Dataset, band: Band) -> Iterator[Panel]:
         yield Panel("late [µs]", [Curve("late", LATE, 1e6 * run.late_s.values)])
 
 
-def marks(run: xr.Dataset) -> list[dict[str, Any]]:
+def marks(run: xr.Dataset) -> list[Figures]:
     """Events that are no mere information, and the trip, with their time and colour."""
     rows = zip(run.event_t_s.values, run.event_level.values, run.event_text.values, strict=True)
     return [

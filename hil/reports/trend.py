@@ -113,7 +113,7 @@ def trend_of(
     )  # fmt: skip
 
 
-def _first(mask: Any) -> int:
+def _first(mask: np.bool_ | NDArray[np.bool_]) -> int:
     return int(np.argmax(mask)) if mask.any() else -1
 
 

@@ -1,7 +1,8 @@
 """Judges a run by the `[[expect]]` of its experiment."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, remedy
@@ -37,7 +38,7 @@ def check(config: Experiment, columns: Iterable[Column]) -> None:
 
 
 def judged(
-    expected: Iterable[ExpectTable], columns: Mapping[str, Any], summary: Figures
+    expected: Iterable[ExpectTable], columns: Mapping[str, ArrayLike], summary: Figures
 ) -> list[dict[str, object]]:
     """Every expectation with its value and whether it was met.
 

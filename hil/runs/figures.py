@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hil.config.values import Figures
 from hil.experiment.expectations import MISSED, MeasureTable
 from hil.loop.channels import signals_in
 from hil.loop.frame import Column
+from hil.mechanics.arrays import Array
 from hil.record import metrics
 from hil.record.read import n_whole_rows, open_h5
 from hil.record.summary import plain
 
-TAKES: dict[str, Callable[[Any], Any]] = {
+TAKES: dict[str, Callable[[Array], float]] = {
     "max": np.max, "min": np.min, "mean": np.mean, "last": lambda y: y[-1],
     "rms": metrics.rms, "std": np.std,
 }  # fmt: skip
@@ -56,7 +57,7 @@ def columns_of(measures: Mapping[str, MeasureTable]) -> set[str]:
 
 
 def figures_in(
-    columns: Mapping[str, Any], summary: Mapping[str, Any], measures: Mapping[str, MeasureTable]
+    columns: Mapping[str, ArrayLike], summary: Figures, measures: Mapping[str, MeasureTable]
 ) -> dict[str, float | None]:
     """The same of columns that are in memory."""
     force = summary["force"]
@@ -78,7 +79,7 @@ def figures_in(
     return dict(plain(numbers))
 
 
-def statistic(columns: Mapping[str, Any], measure: MeasureTable) -> float | None:
+def statistic(columns: Mapping[str, ArrayLike], measure: MeasureTable) -> float | None:
     """The statistic of a column; None where it has no number between these times."""
     t_s = np.asarray(columns["t_s"])
     to_s = np.inf if measure.to_s is None else measure.to_s

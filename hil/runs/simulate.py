@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from hil.config.values import Figures
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
+from hil.mechanics.arrays import Columns
 from hil.mechanics.system import System
 from hil.record.memory import MemorySink
 from hil.record.summary import plain
@@ -86,7 +85,7 @@ class Simulation:
         """What was recorded, as `hil.open_run` returns it; once, after the block."""
         return self._sink.dataset(*self.result())
 
-    def columns(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    def columns(self, names: Iterable[str]) -> Columns:
         """What was recorded of these columns, after `result`."""
         return self._sink.columns(names)
 
@@ -120,7 +119,7 @@ def simulate(
     return _run(Plan(config, seed=seed, injection=injection, plant=plant)).dataset()
 
 
-def simulated(plan: Plan, names: Iterable[str]) -> tuple[str, Figures, dict[str, NDArray[Any]]]:
+def simulated(plan: Plan, names: Iterable[str]) -> tuple[str, Figures, Columns]:
     """Simulate a plan; returns its outcome, its summary and these columns. Raises as `simulate`."""
     simulation = _run(plan)
     return *simulation.result(), simulation.columns(names)

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from hil.calibration.files import Source
+from hil.config.values import TomlTable
 from hil.errors import ConfigError
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
@@ -106,7 +107,7 @@ def noise_alone(run: xr.Dataset, without: str) -> Band:
     return Band(column, t_s, np.full(len(t_s), noise), noise, without)
 
 
-def stated_noise_N(experiment: Mapping[str, Any]) -> float:
+def stated_noise_N(experiment: TomlTable) -> float:
     """RMS noise of the force channel, as the rig states it for its observer; 0 if it does not."""
     return float(experiment.get("observer", {}).get("force_noise_N", 0.0))
 

@@ -11,12 +11,12 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.config.values import Figures
+from hil.config.values import Figures, TomlTable
 from hil.errors import ConfigError, DeviceError
 from hil.loop import tap as taps
 from hil.loop.channels import Signal, known_before, signals_in
@@ -168,7 +168,7 @@ def _limits(
                 yield Limit(f"age of {name}", "s", -inf, float(age_s), (f"{name}_age_s",))
 
 
-def _listed(value: object) -> list[Any]:
+def _listed(value: TomlTable | list[TomlTable] | None) -> list[TomlTable]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -331,7 +331,9 @@ class Run:
                 content["limits"].append([_number(on_s), _number(on_s / f.on_max_s)])
         return content
 
-    def _points(self, signal: Signal, rows: NDArray[np.void], bins: int) -> list[list[Any]]:
+    def _points(
+        self, signal: Signal, rows: NDArray[np.void], bins: int
+    ) -> list[list[float | None]]:
         at = _extremes(rows[signal.measured], bins)
         curves = [rows["t_s"][at].round(4).tolist()]
         for column in (signal.measured, signal.model, signal.reference):

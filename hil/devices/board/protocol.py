@@ -184,7 +184,7 @@ class Layout:
         self._struct = struct.Struct("<" + codes)
         self.size = self._struct.size
 
-    def pack(self, values: Mapping[str, Any]) -> bytes:
+    def pack(self, values: Fields) -> bytes:
         """Bytes of a message.
 
         Raises
@@ -205,7 +205,7 @@ class Layout:
         """The fields that these numbers make."""
         return self._shaped(iter(numbers))
 
-    def _flat(self, values: Mapping[str, Any]) -> list[int]:
+    def _flat(self, values: Fields) -> list[int]:
         if len(values) != len(self.fields):
             names = [name for name, _ in self.fields]
             raise WireError(f"{self.table} has the fields {names}, not {list(values)}")
@@ -434,7 +434,7 @@ def default_limits() -> dict[str, int]:
 
 def limits_crc(limits: Mapping[str, int]) -> int:
     """The CRC that `arm` must send to a board with these limits."""
-    return binascii.crc_hqx(_LIMITS_LAYOUT.pack(limits), _CRC_INIT)
+    return binascii.crc_hqx(_LIMITS_LAYOUT.pack(dict(limits)), _CRC_INIT)
 
 
 def state_name(number: int) -> str:

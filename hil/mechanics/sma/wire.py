@@ -50,7 +50,7 @@ wires.
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from math import pi
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,7 +315,7 @@ class SmaWires:
             step_wires(drive, period_s, self.arrays, F_before, F)
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Arguments of `step_wires` for the cells that it steps."""
         parts = (self._own, self._where, self._laws, self._force_on)
         return (*parts, self.T_C, self.xi, self.current_A, self.resistance_Ohm)

@@ -3,10 +3,10 @@
 A judgement is a function of what was read alone, so that a record can be judged again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hil.config.values import Figures
 from hil.procedures.bring_up.setup import Setup
 
 GATE_LOW_V = 0.5  # a logic-level MOSFET begins to conduct at 1 V or more
@@ -21,7 +21,7 @@ WIRE_LOW, WIRE_HIGH = 0.7, 1.2  # of the current of an intact wire: its mount, i
 ROUNDING = 1e-9  # of a sum, in its unit
 POWER_OF_TWO = 0.15  # of a ratio, within which it is two or a half
 
-Reading = Mapping[str, Any]
+Reading = Figures
 
 #: What to check first if a board has latched this.
 CHECKS = {

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.experiment.kind import Fitting
 from hil.experiment.load import load
@@ -65,7 +66,7 @@ def fitting_of(table: CommissionTable, recording: Path = Path()) -> Fitting:
     return Fitting(recording, tuple(table.free), tuple(table.fix), tuple(table.each))
 
 
-def commissioned(work: Work, table: CommissionTable) -> dict[str, Any]:
+def commissioned(work: Work, table: CommissionTable) -> Figures:
     """Run the experiment on one plant and fit its model; returns the keys of its journal line."""
     config = load(work.experiment, work.sets)
     assert config.kind.identified is not None
@@ -81,7 +82,7 @@ def commissioned(work: Work, table: CommissionTable) -> dict[str, Any]:
     return {"outcome": "complete", **fitted._asdict()}
 
 
-def entry_of(plant: int, result: Mapping[str, Any]) -> Entry:
+def entry_of(plant: int, result: Figures) -> Entry:
     """The line of a journal for a plant."""
     keys = ("fitted", "adequate", "known")
     return {"kind": COMMISSIONED, "plant": plant, **{key: result[key] for key in keys}}
@@ -92,7 +93,7 @@ def known_of(entries: Iterable[Entry]) -> dict[int, Mapping[str, object]]:
     return dict(_lines(entries, "known"))
 
 
-def _lines(entries: Iterable[Entry], key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _lines(entries: Iterable[Entry], key: str) -> Iterator[tuple[int, Figures]]:
     return ((one["plant"], one[key]) for one in entries if one["kind"] == COMMISSIONED)
 
 

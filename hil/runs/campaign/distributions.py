@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from hil.config.values import Figures
 from hil.pages.style import mark_simulated, styled_figure
 from hil.runs.campaign.expression import Expression
 from hil.runs.campaign.journal import Progress
@@ -17,7 +17,7 @@ from hil.runs.campaign.table import drawn_columns
 
 LEAST = 3  # plants of which a distribution is drawn
 SHOWN = 5  # worst plants of each combination
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Figures]
 
 
 def draw_distributions(rows: Rows, measures: Sequence[str]) -> Figure | None:
@@ -65,11 +65,11 @@ def worst_rows(
     by = p.head.get("worst_by") or next(iter(measures), None)
     if not rows or by is None:
         return None
-    value_of: Callable[[Mapping[str, Any]], float | None] = itemgetter(by)
+    value_of: Callable[[Figures], float | None] = itemgetter(by)
     if p.head.get("worst_by"):
         value_of = Expression(str(p.head["file"]), by).value
     drawn = list(dict.fromkeys(key for plan in p.head["plan"] for key in drawn_columns(plan)))
-    ranked: dict[str, list[tuple[float, Mapping[str, Any]]]] = {}
+    ranked: dict[str, list[tuple[float, Figures]]] = {}
     for row in rows:
         if row["outcome"] in ("complete", "tripped"):
             value = value_of(row)
@@ -86,7 +86,7 @@ def worst_rows(
     return by, ["", "plant", "trial", "value", *short], shown
 
 
-def _known(row: Mapping[str, Any], key: str) -> bool:
+def _known(row: Figures, key: str) -> bool:
     return isinstance(row.get(key), int | float)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from hil.config.values import Figures
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, one_line
@@ -67,7 +68,7 @@ def check_apart(
             )
 
 
-Run = Callable[["Work"], dict[str, Any]]
+Run = Callable[["Work"], Figures]
 
 
 class Work(NamedTuple):
@@ -128,14 +129,14 @@ def known_for(
     return {trial.plant: result["known"]}
 
 
-def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any]:
+def run_apart(work: Work, tables: CampaignTables, strict: bool) -> Figures:
     """Run one trial on a rig of its own, in any process; returns the keys of its journal line.
 
     A trial whose recording does not stay runs in memory. One that trips there runs again, into a
     file, if those stay.
     """
     began_s = time.monotonic()
-    facts: dict[str, Any] = {}
+    facts: Figures = {}
     try:
         if work.commissions and tables.commission is not None:
             return commissioned(work, tables.commission) | {"took_s": time.monotonic() - began_s}
@@ -154,7 +155,7 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> dict[str, Any
     return {**facts, **result, "took_s": time.monotonic() - began_s}
 
 
-def _in_memory(plan: Plan, tables: CampaignTables) -> dict[str, Any]:
+def _in_memory(plan: Plan, tables: CampaignTables) -> Figures:
     outcome, summary, columns = simulated(plan, columns_of(tables.measures))
     figures = figures_in(columns, summary, tables.measures)
     return {
@@ -163,7 +164,7 @@ def _in_memory(plan: Plan, tables: CampaignTables) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, Any]:
+def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> Figures:
     result = session.run(plan, output)
     result.stop.pass_on()
     return {
@@ -175,7 +176,7 @@ def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> dict[str, A
 
 def run_batch(
     works: Sequence[Work], bundle: Bundle, versions: Mapping[str, str], run: Run
-) -> list[dict[str, Any]]:
+) -> list[Figures]:
     """Run trials on a computer that shares no folder with that of the campaign.
 
     Recordings that stay are among the results, as `recording`.
@@ -203,7 +204,7 @@ def run_batch(
     return results
 
 
-def run_here(works: Sequence[Work], run: Run) -> list[dict[str, Any]]:
+def run_here(works: Sequence[Work], run: Run) -> list[Figures]:
     """Run trials on the computer of the campaign, in another process."""
     return [run(work) for work in works]
 
@@ -239,7 +240,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def run(self, works: Sequence[Work], later: int = 0) -> Iterator[tuple[Work, dict[str, Any]]]:
+    def run(self, works: Sequence[Work], later: int = 0) -> Iterator[tuple[Work, Figures]]:
         """Yield each trial with the result of `run_apart`, in order of completion.
 
         Parameters
@@ -255,10 +256,10 @@ class Workers:
         if left:
             yield from self._through_dask(left)
 
-    def _through_dask(self, works: list[Work]) -> Iterator[tuple[Work, dict[str, Any]]]:
+    def _through_dask(self, works: list[Work]) -> Iterator[tuple[Work, Figures]]:
         if self._client is None:
             self._client = self._stack.enter_context(workers(self._scheduler, self._pace.jobs))
-            self._batch: Callable[[Sequence[Work]], list[dict[str, Any]]]
+            self._batch: Callable[[Sequence[Work]], list[Figures]]
             self._batch = partial(run_here, run=self._one)
             if self._scheduler is not None:
                 refuse_others(self._client)

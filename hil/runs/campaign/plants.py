@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hil.config.table import Table
+from hil.config.values import Figures, TomlTable
 from hil.devices.injection_tables import FaultTable
+from hil.devices.tables import DeviceTable
 from hil.errors import ConfigError, remedy
 from hil.experiment.loaded import Experiment
 from hil.rig.instruments import boards_of
@@ -22,7 +24,7 @@ WORST_SHOWN = 5
 
 def drawn_plants(
     where: str, tables: CampaignTables, base: Experiment, numbers: Iterable[int]
-) -> tuple[Mapping[str, Any], ...]:
+) -> tuple[Figures, ...]:
     """For the plants with these numbers the drawn value of each key in `[spread]`.
 
     A value follows from the seed of the campaign, the plant's number and the key alone: another key
@@ -67,7 +69,7 @@ def _middle(where: str, key: str, table: SpreadTable, base: Experiment) -> Any:
     return several[0] if of_table(key) and len(several) == 1 else value
 
 
-def _below(value: Any, part: str) -> Any:
+def _below(value: object, part: str) -> Any:
     return value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
 
 
@@ -82,7 +84,7 @@ def of_table(key: str) -> tuple[str, str, str] | None:
     return None if match is None else (match[1], match[2], match[3])
 
 
-def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[Any]:
+def _for_each(name: str, key: str, value: list[float], base: Experiment) -> list[float]:
     """The one value as that of every cell or mass."""
     array, _, last = key.removeprefix("plant.arrays.").partition(".")
     arrays = getattr(base.model, "arrays", {})
@@ -97,7 +99,7 @@ def _for_each(name: str, key: str, value: list[Any], base: Experiment) -> list[A
 
 
 def failing_cells(
-    key: str, table: FailingTable, plant: tuple[int, int], devices: Mapping[str, Any]
+    key: str, table: FailingTable, plant: tuple[int, int], devices: Mapping[str, DeviceTable]
 ) -> list[FaultTable]:
     """The cells that fail on a plant, as faults of a run.
 
@@ -119,12 +121,12 @@ def failing_cells(
     return failing
 
 
-def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:
+def in_tables(drawn: Mapping[str, object], base: Experiment) -> dict[str, object]:
     """Keys to set for what a plant draws; a value for each cell takes a whole list of tables."""
     parts = {key: place for key in drawn if (place := of_table(key))}
     lists = {parts[key][:2] for key in parts if isinstance(drawn[key], list)}
     made: dict[str, object] = {}
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[TomlTable]] = {}
     for key, value in drawn.items():
         if key not in parts or parts[key][:2] not in lists:
             made[key] = value
@@ -142,21 +144,19 @@ def in_tables(drawn: Mapping[str, Any], base: Experiment) -> dict[str, object]:
     return made | tables
 
 
-def _dumped(tables: Sequence[Table]) -> list[dict[str, Any]]:
+def _dumped(tables: Sequence[Table]) -> list[TomlTable]:
     """Tables as plain values, without the records that their drawn values depart from."""
     return [one.model_dump(by_alias=True, exclude_none=True, exclude={"record"}) for one in tables]
 
 
-def _put(table: dict[str, Any], key: str, value: object) -> None:
+def _put(table: TomlTable, key: str, value: object) -> None:
     *path, last = key.split(".")
     for part in path:
         table = table[part]
     table[last] = value
 
 
-def _check_correlation(
-    name: str, tables: CampaignTables, middles: Mapping[str, Any], key: str
-) -> None:
+def _check_correlation(name: str, tables: CampaignTables, middles: Figures, key: str) -> None:
     """Refuse a correlation with a key that is not drawn for itself, or of other entries."""
     other = tables.spread[key].correlated_with
     if other is None:
@@ -180,7 +180,7 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _draw(tables: CampaignTables, number: int, key: str, middles: Mapping[str, Any]) -> Any:
+def _draw(tables: CampaignTables, number: int, key: str, middles: Figures) -> Any:
     table, middle = tables.spread[key], middles[key]
     if table.distribution == "choice":
         rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
@@ -221,7 +221,7 @@ def _about(table: SpreadTable, middle: float, unit: float) -> float:
     return float(middle + width * unit)
 
 
-def extremes_of(table: SpreadTable, drawn: Sequence[Any]) -> list[int]:
+def extremes_of(table: SpreadTable, drawn: Sequence[object]) -> list[int]:
     """Indices of the draws with the smallest and the largest number, or of each choice."""
     if table.distribution == "choice":
         return [drawn.index(choice) for choice in table.choices if choice in drawn]
@@ -231,7 +231,7 @@ def extremes_of(table: SpreadTable, drawn: Sequence[Any]) -> list[int]:
 
 
 def compared(
-    rows: Sequence[Mapping[str, Any]], measure: str, label: str
+    rows: Sequence[Figures], measure: str, label: str
 ) -> tuple[list[str], list[list[str]]]:
     """A table of a measure over all plants: columns and rows, one a combination.
 
@@ -243,7 +243,7 @@ def compared(
     rows : of the table of all trials; those without the measure do not count
     label : column that names the combination
     """
-    by: dict[str, dict[Any, float]] = {}
+    by: dict[str, dict[tuple[int, int], float]] = {}
     for row in rows:
         if isinstance(row.get(measure), int | float):
             by.setdefault(str(row[label]), {})[row["plant"], row["repeat"]] = row[measure]

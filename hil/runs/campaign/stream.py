@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hil.errors import writing
 from hil.record.append_log import Entry
@@ -112,7 +112,7 @@ def _schema_of(rows: list[dict[str, object]]) -> pa.Schema:
     return pa.schema([(name, _type_of(name, [row[name] for row in rows])) for name in rows[0]])
 
 
-def _type_of(name: str, values: Sequence[object]) -> Any:
+def _type_of(name: str, values: Sequence[object]) -> object:
     import pyarrow as pa
 
     known = [value for value in values if value is not None]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from hil.config.table import Name, NotNegative, Positive, Table, Title
-from hil.config.values import TomlTable
+from hil.config.values import Figures, TomlTable
 from hil.experiment.expectations import MISSED, MeasureTable
 from hil.runs.campaign.tune_tables import TuneTable
 
@@ -321,7 +321,7 @@ class CampaignTables(Table):
         tables = {key: getattr(self, key) for key in FAILING}
         return {key: table for key, table in tables.items() if table is not None}
 
-    def weights(self, levels: Mapping[str, object]) -> dict[str, Any]:
+    def weights(self, levels: Mapping[str, object]) -> Figures:
         """The levels of a trial that are weights of the cost."""
         return {name: levels[name] for name, of in self.factors.items() if of.is_weight}
 

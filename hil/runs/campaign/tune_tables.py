@@ -1,10 +1,11 @@
 """Tables of `[tune]` in a campaign's file: what is searched, and what a setting costs."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from hil.config.table import Table, Title
+from hil.config.values import Figures
 
 CONTROLLER = "controller."
 
@@ -23,7 +24,7 @@ class ParameterTable(Table):
     low: float | None = None
     high: float | None = None
     choices: list[bool | int | float | str] = []
-    of: dict[str, Any] = {}
+    of: Figures = {}
 
     @model_validator(mode="after")
     def _has_its_range(self) -> "ParameterTable":

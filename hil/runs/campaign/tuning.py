@@ -32,7 +32,8 @@ ROUND = 4
 STREAM = 0x7E57  # keeps the draws of the search apart from those of plants and noise
 EDGE = 0.01  # of a range, on its scale: a best setting so near its end may lie beyond it
 Levels = Mapping[str, object]
-Setting = Mapping[str, Any]
+Setting = Figures
+Combination = tuple[str, Sequence[tuple[str, object]]]  # experiment; level of each factor
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ class Tried:
 
 
 def controllers_of(
-    where: str, tables: CampaignTables, combinations: Sequence[tuple[str, Sequence[Any]]]
+    where: str,
+    tables: CampaignTables,
+    combinations: Sequence[Combination],
 ) -> list[Controller]:
     """The controllers of a campaign, in order of its combinations.
 
@@ -132,11 +135,11 @@ def controllers_of(
     return controllers
 
 
-def _is_of(parameter: ParameterTable, whose: Mapping[str, Any]) -> bool:
+def _is_of(parameter: ParameterTable, whose: Levels) -> bool:
     return all(name in whose and whose[name] == level for name, level in parameter.of.items())
 
 
-def ends_of(parameter: ParameterTable) -> list[Any]:
+def ends_of(parameter: ParameterTable) -> list[object]:
     """The values that must be valid for all to be: both ends of a range, or every choice."""
     return list(parameter.choices) or [_number(parameter, end) for end in _ends(parameter)]
 

@@ -6,13 +6,14 @@ import itertools
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hil.config.values import TomlTable
 from hil.errors import ConfigError
 from hil.mechanics.arrays import Array
 from hil.runs.imports.source import Content, Series, by_full_name, package
@@ -91,7 +92,7 @@ def read_lvm(path: Path, table: TextTable) -> Content:
     return Content(form, by_full_name(series.items()), left, start)
 
 
-def _segment(lvm: Mapping[str, Any], segment: Mapping[str, Any]) -> tuple[list[Piece], bool, int]:
+def _segment(lvm: TomlTable, segment: TomlTable) -> tuple[list[Piece], bool, int]:
     """The channels of a segment, whether X is time, and rows a write where X is not written."""
     data, names = segment["data"], segment["Channel names"]
     first = 1 if lvm.get("X_Columns", "One") == "No" else 0
@@ -125,7 +126,7 @@ def _segment(lvm: Mapping[str, Any], segment: Mapping[str, Any]) -> tuple[list[P
     return pieces, dimensions <= {"Time"}, appended
 
 
-def _stamp(lvm: Mapping[str, Any], about: Any, cell: int) -> datetime | None:
+def _stamp(lvm: TomlTable, about: Any, cell: int) -> datetime | None:
     """Date and time of a channel's segment; LabVIEW writes more digits than a datetime has."""
     texts = about("Date", cell, lvm.get("Date", "")), about("Time", cell, lvm.get("Time", ""))
     clock, _, fraction = texts[1].replace(",", ".").partition(".")

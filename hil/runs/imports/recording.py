@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from hil.calibration import sources
 from hil.errors import ConfigError
@@ -19,6 +18,7 @@ from hil.experiment.loaded import Experiment
 from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT
+from hil.mechanics.arrays import Columns
 from hil.platform.provenance import software, user
 from hil.platform.whole_files import whole
 from hil.record import layout
@@ -55,7 +55,7 @@ class ImportedRows(NamedTuple):
     simulated : files with readings of simulated devices, by their own account
     """
 
-    columns: Mapping[str, NDArray[Any]]
+    columns: Columns
     facts: Mapping[str, object]
     notes: Sequence[tuple[str, str]]
     simulated: Sequence[str]
@@ -116,9 +116,7 @@ def write(
     return Imported(path, summary, dict(facts), list(notes))
 
 
-def _columns(
-    pipeline: Pipeline, filled: Mapping[str, NDArray[Any]], simulated: bool
-) -> Iterable[Column]:
+def _columns(pipeline: Pipeline, filled: Columns, simulated: bool) -> Iterable[Column]:
     """Descriptions of the columns that are filled."""
     about = [*loop.columns(), *pipeline.rig.columns, *pipeline.estimator.columns]
     for column in about:
@@ -129,9 +127,7 @@ def _columns(
             yield Column(name, channel.units, "reference", f"set point of {channel.name}, imported")
 
 
-def _fill(
-    path: Path, columns: Mapping[str, NDArray[Any]], notes: Sequence[tuple[str, str]]
-) -> None:
+def _fill(path: Path, columns: Columns, notes: Sequence[tuple[str, str]]) -> None:
     with h5py.File(path, "r+", libver=LIBVER) as file:
         n_rows = len(columns["t_s"])
         for name, dataset in file["ticks"].items():

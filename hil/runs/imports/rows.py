@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import WORD_BITS, RigLayout, valid_columns
 from hil.loop.frame import CELL_UNKNOWN, units
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Columns
 from hil.rig.instruments import device_of
 from hil.runs.imports.opened import Opened, file_facts, remarks
 from hil.runs.imports.resample import Resampled, method_for, pulses, resampled
@@ -46,7 +45,7 @@ class Rows:
         n_rows = len(ticks_s)
         nothing = np.full(n_rows, np.nan)
         self._valid_columns = valid_columns(len(layout.channels) + len(layout.boards))
-        self.columns: dict[str, NDArray[Any]] = {
+        self.columns: Columns = {
             "t_s": self._period_s * np.arange(n_rows),
             "late_s": nothing,
             "busy_s": nothing,

@@ -312,7 +312,7 @@ def _ungrouped(column: pd.Series[Any], form: Form) -> pd.Series[Any]:
     return plain.astype(float).reindex(column.index)
 
 
-def _first_text(values: NDArray[Any], body: str, i: int, form: Form) -> str:
+def _first_text(values: NDArray[np.generic], body: str, i: int, form: Form) -> str:
     """Line, column and words of the first text in a column, and what would be understood."""
     unread = [not _is_number(str(v), form.decimal) and v == v for v in values]
     if not any(unread):

@@ -1,7 +1,6 @@
 """The twin of an imported recording: the rig's estimator over rows that no loop has made."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from hil.loop.channels import RigLayout, known_before
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.stages import StepsRows
+from hil.mechanics.arrays import Columns
 from hil.runs.assembly import Pipeline
 
 BLOCK = 20_000  # rows
@@ -17,9 +17,9 @@ OFF = np.uint8(0)
 
 def model_columns(
     pipeline: Pipeline,
-    rows: Mapping[str, NDArray[Any]],
+    rows: Columns,
     done: Callable[[int], None] = lambda n_more: None,
-) -> dict[str, NDArray[Any]]:
+) -> Columns:
     """Columns of the estimator, from the readings, reported cells and outputs of every row.
 
     As in the loop, the estimator steps to a row with the outputs of the row before.
@@ -55,7 +55,7 @@ def model_columns(
     return columns
 
 
-def _fed(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _fed(layout: RigLayout, rows: Columns) -> Columns:
     """What an estimator reads in a row."""
     fed = {name: rows[name] for name in ("t_s", "valid_bits")}
     fed |= {name: rows[name] for c in layout.channels if (name := c.column("measured")) in rows}
@@ -66,7 +66,7 @@ def _fed(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
     return fed
 
 
-def _valid_readings(layout: RigLayout, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+def _valid_readings(layout: RigLayout, rows: Columns) -> NDArray[np.float64]:
     """(n, S) readings of every channel; NaN where there is none."""
     readings = np.full((len(rows["t_s"]), len(layout.channels)), np.nan)
     for i, channel in enumerate(layout.channels):

@@ -11,7 +11,7 @@ from hil.mechanics.arrays import Array, Mask
 ALL = 0  # index of the test on all data; test 1 uses the window
 
 
-Records = NDArray[Any]
+Records = NDArray[np.void]
 Plain = tuple[Any, ...]  # a named tuple as a plain one: from Python it passes 0.6 us faster
 # Of a cell: static gain, direct part of its lag and the share by which it follows in a period,
 # lagged and total activation; whether it is on, and periods since it was switched.

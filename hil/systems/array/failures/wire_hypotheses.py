@@ -1,6 +1,6 @@
 """Likelihoods of failures from a filter's innovations, for `failures.wire_failures`."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class Cells(NamedTuple):
 
     laws: Array
     knots_C: Array
-    each: NDArray[Any]
+    each: NDArray[np.void]
     broken_N: Array
 
 
@@ -57,7 +57,7 @@ class Hypotheses(NamedTuple):
     """
 
     ghost: Array
-    ratios: NDArray[Any]
+    ratios: NDArray[np.void]
     filtered: Array
     variances: tuple[float, float]
     posterior: Array

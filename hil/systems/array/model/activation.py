@@ -23,7 +23,7 @@ corrected (the printed expression for switching on falls). The rescaling of the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,8 +115,9 @@ class Activation:
         self.theta = np.empty(len(cells))
         self.F_before_N = np.empty(len(cells))
         self.F_N = np.empty(len(cells))
-        parts = (self._force_on, self._kind, self._stop, self._step)
-        self.arrays: tuple[NDArray[Any], ...] = (*parts, self.theta, self.F_before_N, self.F_N)
+        laws = (self._force_on, self._kind, self._stop, self._step)
+        state = (self.theta, self.F_before_N, self.F_N)
+        self.arrays: tuple[NDArray[np.generic], ...] = (*laws, *state)
         self.reset()
 
     def reset(self) -> None:

@@ -26,6 +26,7 @@ SIGNED = ("_C", "_at_K", "e_per_K", "_share")  # ends of names of values that ma
 OF_ARRAY = ("mass_kg", "cell")
 
 Parameters = Mapping[str, ArrayLike | Sequence[Cell]]
+Sets = dict[str, NDArray[Any]]  # of every parameter its values, or cells, in every set
 
 
 def batch(
@@ -48,7 +49,7 @@ def batch(
     at, of_wires = _recorded(systems[0], names)
     runs = np.array(responses(systems, at, duties, of_wires=of_wires))
     t_s = period_s * np.arange(runs.shape[1])
-    coordinates: dict[str, Any] = {"t_s": ("t_s", t_s, {"units": "s"})}
+    coordinates: dict[str, object] = {"t_s": ("t_s", t_s, {"units": "s"})}
     for key, each in values.items():
         if key != "cell":
             coordinates[key] = (("set", "cell")[: each.ndim], each)
@@ -60,11 +61,11 @@ def batch(
     return xr.Dataset(columns, coordinates)
 
 
-def _values(parameters: Parameters, n_cells: int) -> tuple[dict[str, NDArray[Any]], int]:
+def _values(parameters: Parameters, n_cells: int) -> tuple[Sets, int]:
     """The values as arrays, (N,) or (N, K) each, and N."""
     if not isinstance(parameters, Mapping):
         raise ModelError("parameters: give a mapping of names to values, {'mass_kg': [...]}")
-    values: dict[str, NDArray[Any]] = {}
+    values: Sets = {}
     for key, value in parameters.items():
         try:
             each = np.array(value, dtype=object if key == "cell" else float)
@@ -92,7 +93,7 @@ def _values(parameters: Parameters, n_cells: int) -> tuple[dict[str, NDArray[Any
 
 def _system(
     array: CellArray,
-    values: Mapping[str, NDArray[Any]],
+    values: Sets,
     i: int,
     activation: Sequence[CellActivation],
     period_s: float,
@@ -111,7 +112,7 @@ def _system(
         raise ModelError(f"set {i}: {error}") from None
 
 
-def _model(array: CellArray, values: Mapping[str, NDArray[Any]], i: int) -> CellArray:
+def _model(array: CellArray, values: Sets, i: int) -> CellArray:
     """The array with masses and cells of parameter set i."""
     if not set(OF_ARRAY) & set(values):
         return array

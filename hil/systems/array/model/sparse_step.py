@@ -23,7 +23,7 @@ variation of constants, with the hubs as inputs of the rest [derived here].
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, exp
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,7 +52,7 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
     coupling g_k with k = |Kd| (|Ze|/omega + |Zv|).
     """
 
-    def largest(weight: NDArray[Any], spring: NDArray[Any] | float = 0.0) -> float:
+    def largest(weight: ArrayLike, spring: Array | float = 0.0) -> float:
         return float(np.max(_per_mass(nodes, weight, spring), initial=0.0))
 
     omega = float(np.sqrt(largest(abs(c.Ke), nodes.spring_N_per_m)))
@@ -65,13 +65,11 @@ def rate_bounds_per_s(nodes: Nodes, c: Coefficients) -> tuple[float, float]:
     return omega, damped
 
 
-def _per_mass(
-    nodes: Nodes, weight: NDArray[Any], spring: NDArray[Any] | float = 0.0
-) -> NDArray[Any]:
+def _per_mass(nodes: Nodes, weight: ArrayLike, spring: Array | float = 0.0) -> Array:
     """2 sum weight / mass over the cells at every mass that moves freely; (n,)."""
     at_left = np.bincount(nodes.left, weight, nodes.n)
     total = at_left + np.bincount(nodes.right, weight, nodes.n) + 0.5 * spring
-    per_mass: NDArray[Any] = np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0)
+    per_mass: Array = np.where(nodes.free, 2.0 * total / nodes.mass_kg, 0.0)
     return per_mass
 
 

@@ -68,8 +68,8 @@ class Search(NamedTuple):
     plan: Indices
     at: Indices
     change: Indices
-    blocks: NDArray[Any]
-    progress: NDArray[Any]
+    blocks: NDArray[np.void]
+    progress: NDArray[np.void]
 
 
 @njit(cache=True, inline="always")
