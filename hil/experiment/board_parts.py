@@ -8,7 +8,7 @@ modules for six.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hil.config.values import TomlTable
 from hil.errors import ConfigError
@@ -116,13 +116,14 @@ def bill(path: Path, board: Protection, kind: Kind) -> Bill:
     load, parts = Load.of(board), catalogue()
     _refuse_load(key, load, parts, kind)
     fuse_A = _fuse_A(key, load, parts, kind)
-    shunt_Ohm, error = _sense(key, load, parts, kind) if board.measures else (0.0, 0.0)
-    facts, ratings = _ratings(load, parts, kind, fuse_A, shunt_Ohm, error, measures=board.measures)
+    sense = _sense(key, load, parts, kind) if board.measures else None
+    facts, ratings = _ratings(load, parts, kind, fuse_A, sense)
     rows = [
         _row(name, part, load.cells, ratings.get(name, ""))
         for name, part in parts.items()
         if kind in part["builds"] and (board.measures or name not in MEASURING)
     ]
+    error = 0.0 if sense is None else sense.error
     return Bill(board.name, facts, rows, list(_warnings(load, parts, kind, error, board)))
 
 
@@ -194,7 +195,14 @@ def _full_scale_A(sense: TomlTable, shunt_Ohm: float) -> float:
     return FIVE_V / float(sense["gain"] * shunt_Ohm)
 
 
-def _sense(key: str, load: Load, parts: TomlTable, kind: Kind) -> tuple[float, float]:
+class Sense(NamedTuple):
+    """The shunt of a measured current, and the relative error of an intact cell's reading."""
+
+    shunt_Ohm: float
+    error: float
+
+
+def _sense(key: str, load: Load, parts: TomlTable, kind: Kind) -> Sense:
     """The shunt for the board's full scale, and the error of an intact cell's reading."""
     sense = parts["sense" if kind == "board" else "sense_module"]
     values_Ohm = _shunts_Ohm(parts, kind)
@@ -213,7 +221,7 @@ def _sense(key: str, load: Load, parts: TomlTable, kind: Kind) -> tuple[float, f
     if error > ERROR_MAX:
         raise ConfigError(f"{full}: an intact cell's {load.cell_A:.3g} A is measured with an error "
                           f"of {100 * error:.0f} %: {remedy}")  # fmt: skip
-    return shunt_Ohm, error
+    return Sense(shunt_Ohm, error)
 
 
 def _range_holds(load: Load, sense: TomlTable, shunt_Ohm: float) -> bool:
@@ -249,9 +257,8 @@ def _section_mm2(current_A: float) -> float:
 
 
 def _ratings(
-    load: Load, parts: TomlTable, kind: Kind, fuse_A: float, shunt_Ohm: float,
-    error: float, *, measures: bool,
-) -> tuple[list[str], dict[str, str]]:  # fmt: skip
+    load: Load, parts: TomlTable, kind: Kind, fuse_A: float, sense: Sense | None
+) -> tuple[list[str], dict[str, str]]:
     """What was computed from the wires: lines for the whole, and a rating for each part."""
     lead_A = fuse_A if load.limit_A is None else min(fuse_A, load.limit_A)
     ground_mm2, cell_mm2 = _section_mm2(fuse_A), _section_mm2(lead_A)
@@ -282,12 +289,13 @@ def _ratings(
         f"{load.cell_A:.3f} A of {switch['current_A']:g} A, {1e3 * on_W:.1f} mW{warm}; "
         f"{load.supply_V:g} V of {switch['drain_V']:g} V"
     )
-    if measures:
+    if sense is not None:
         count_mA = 1e3 * load.full_A / COUNTS
         facts.append(
             f"sense: {load.full_A:g} A full scale, {count_mA:.2f} mA a count; error at "
-            f"{load.cell_A:.3f} A: {100 * error:.1f} %"
+            f"{load.cell_A:.3f} A: {100 * sense.error:.1f} %"
         )
+        shunt_Ohm = sense.shunt_Ohm
         drop_V = shunt_Ohm * load.cell_A
         ratings["shunt"] = ratings["sense_module"] = (
             f"{1e3 * shunt_Ohm:g} mOhm, {1e3 * drop_V:.0f} mV and {1e3 * drop_V * load.cell_A:.1f} "

@@ -12,6 +12,7 @@ factor GROWTH each time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -201,13 +202,19 @@ def _white(noise: Noise, parts: Sequence[Array]) -> Array:
     return np.concatenate([noise.whitened(part) for part in parts])
 
 
+class Resampling(NamedTuple):
+    """How often noise is drawn, with which seed, and how many samples stay together in a draw."""
+
+    n_times: int
+    seed: int
+    block: int
+
+
 def bootstrap(
     box: GreyBox,
     noise: Noise,
     solution: Fit,
-    n_times: int,
-    seed: int,
-    block: int,
+    resampling: Resampling,
     done: Callable[[int], None],
 ) -> Array:
     """(n_times, P) theta of refits to readings with resampled noise.
@@ -216,6 +223,7 @@ def bootstrap(
     correlation (Kunsch 1989, moving blocks). A refit takes two steps with the Jacobian of the fit;
     the second step uses the model's readings at the first.
     """
+    n_times, seed, block = resampling
     rng = np.random.default_rng(seed)
     n, n_white = len(solution.theta), len(solution.white)
     to_x = np.linalg.pinv(solution.J)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hil.errors import ConfigError
 from hil.identification import adequacy, identifiability, parameters
 from hil.identification.adequacy import Adequacy
-from hil.identification.fit import STEPS_OF_A_FIT, Fit, bootstrap, fit
+from hil.identification.fit import STEPS_OF_A_FIT, Fit, Resampling, bootstrap, fit
 from hil.identification.grey_box import GreyBox
 from hil.identification.growth import ORDER, Growth, growth_of
 from hil.identification.identifiability import Weak
@@ -314,7 +314,8 @@ def _bootstrapped(
     block = round(len(solution.white) ** (1.0 / 3.0))
     if not judged.adequate:
         block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
-    return bootstrap(box, noise, solution, asked.bootstrap, asked.seed, block, done)
+    resampling = Resampling(asked.bootstrap, asked.seed, block)
+    return bootstrap(box, noise, solution, resampling, done)
 
 
 def _with_slope(box: GreyBox, solution: Fit) -> Array:

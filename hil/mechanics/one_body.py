@@ -264,6 +264,15 @@ def lyapunov_quaternion_J(body: OneBody, q: Array, omega: Array, k: float) -> fl
 
 
 @dataclass(frozen=True)
+class Hinge:
+    """A body on a hinge, which is at `at_m` in the body's frame."""
+
+    body: OneBody
+    mass_kg: float
+    at_m: ArrayLike
+
+
+@dataclass(frozen=True)
 class Hinged:
     """Motion of a hinged body: Omega' (body frame), X'' and the hinge force Gamma (inertial)."""
 
@@ -272,20 +281,17 @@ class Hinged:
     Gamma: Array
 
 
-def hinge_simultaneous(
-    body: OneBody, mass_kg: float, hinge_m: ArrayLike, A: Array, omega: Array,
-    N: ArrayLike, F: ArrayLike,
-) -> Hinged:  # fmt: skip
+def hinge_simultaneous(hinge: Hinge, A: Array, omega: Array, N: ArrayLike, F: ArrayLike) -> Hinged:
     """Differentiate the constraint X + A r = const twice and solve all equations together.
 
     m X'' = F + Gamma, J Omega' = f + N + r x A^T Gamma, X'' + A (Omega' x r + Omega x Omega x r)
     = 0: nine equations. r is the hinge in the body's frame, F the sum of forces at the centre of
     mass, including weight. Source: section 3, after D. A. Smith (1973).
     """
-    r = np.asarray(hinge_m, dtype=float)
+    body, r = hinge.body, np.asarray(hinge.at_m, dtype=float)
     rx, one, zero = skew(r), np.eye(3), np.zeros((3, 3))
     matrix = np.block(
-        [[mass_kg * one, zero, -one], [zero, body.J, -rx @ A.T], [one, -A @ rx, zero]]
+        [[hinge.mass_kg * one, zero, -one], [zero, body.J, -rx @ A.T], [one, -A @ rx, zero]]
     )
     right = np.concatenate((
         np.asarray(F, dtype=float),
@@ -296,17 +302,15 @@ def hinge_simultaneous(
     return Hinged(solution[3:6], solution[:3], solution[6:])
 
 
-def hinge_eliminated(
-    body: OneBody, mass_kg: float, hinge_m: ArrayLike, A: Array, omega: Array,
-    N: ArrayLike, F: ArrayLike,
-) -> Hinged:  # fmt: skip
+def hinge_eliminated(hinge: Hinge, A: Array, omega: Array, N: ArrayLike, F: ArrayLike) -> Hinged:
     """Substitute the accelerations into the constraint: Gamma as a function of state and inputs.
 
     (1/m + A r^ J^-1 r^T A^T) Gamma = -(F/m + A (J^-1 (f + N) x r + Omega x (Omega x r)));
     hinged at the centre of mass (r = 0), Gamma = -F. Source: section 3, after Hemami & Wyman
     (1979).
     """
-    r, F = np.asarray(hinge_m, dtype=float), np.asarray(F, dtype=float)
+    body, mass_kg = hinge.body, hinge.mass_kg
+    r, F = np.asarray(hinge.at_m, dtype=float), np.asarray(F, dtype=float)
     rx = skew(r)
     free = body.omega_rate(omega, N)
     mobility = np.eye(3) / mass_kg + A @ rx @ np.linalg.solve(body.J, rx.T @ A.T)

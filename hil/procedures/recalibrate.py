@@ -19,7 +19,7 @@ from hil.config.values import Attributes, Figures
 from hil.errors import ConfigError
 from hil.loop.channels import Channel
 from hil.platform.whole_files import whole
-from hil.procedures.rewrite import linear_of, rewrite, settle
+from hil.procedures.rewrite import Exchange, linear_of, rewrite, settle
 from hil.record.read import calibrations_of, open_run
 from hil.record.repair import faults_of
 from hil.record.summary import summarise
@@ -93,7 +93,7 @@ def recalibrate(
     try:
         with whole(out) as part:
             shutil.copyfile(path, part)
-            rewrite(part, path, name, kept, record, columns, messages)
+            rewrite(part, path, Exchange(name, kept[name], record), columns, messages)
             figures = summarise(part, period_s, clock, n)
             settle(part, figures, name, record, str(run.attrs["created_utc"]))
     except OSError as error:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -31,12 +32,18 @@ def slope_key(entry: dict[str, object]) -> str:
     return "metres_per_V" if entry.get("kind") == "displacement" else "units_per_V"
 
 
+class Exchange(NamedTuple):
+    """A channel, what the recording has of its calibration, and the record that replaces it."""
+
+    channel: str
+    entry: dict[str, object]
+    record: Record
+
+
 def rewrite(
     partial: Path,
     path: Path,
-    name: str,
-    kept: dict[str, dict[str, object]],
-    record: Record,
+    exchange: Exchange,
     columns: Mapping[str, NDArray[np.float64]],
     messages: list[str],
 ) -> None:
@@ -46,13 +53,10 @@ def rewrite(
     ----------
     partial : the copy
     path : the original recording
-    name : channel
-    kept : calibrations of the recording, by channel
-    record : the new calibration
     columns : values by column
     messages : warnings, which become events
     """
-    entry = kept[name]
+    name, entry, record = exchange
     history = {
         "from": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),

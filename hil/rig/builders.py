@@ -85,8 +85,4 @@ def supply(inputs: DeviceInputs) -> Built:
     if inputs.backend == "bench":
         job = table.model_dump(include=set(JOB))
         return Supply(name, settings, job, inputs.now_s, inputs.sleep_s), None
-    delays = table.sim
-    return SimSupply(
-        name, settings, inputs.plant, table.poll_s, delays.obey_s, delays.answer_s,
-        inputs.injection,
-    ), None  # fmt: skip
+    return SimSupply(name, settings, inputs.plant, table, inputs.injection), None

@@ -30,7 +30,7 @@ from hil.devices.nidaq.emulated import (
     EmulatedDaq,
     EmulatedSignal,
 )
-from hil.devices.nidaq.plant_card import PlantCard, Played
+from hil.devices.nidaq.plant_card import PlantCard, Played, Terminals
 from hil.devices.sim.daq import SimCard, SimChannel, SimDaq, SimOutput
 from hil.devices.sim.plant import output_index
 from hil.devices.tables import AnalogChannelTable, AnyChannelTable, EncoderChannelTable, NidaqTable
@@ -133,7 +133,8 @@ def build_plant_card(
         levels = [(f"{table.card}/{line}", i) for i, line in enumerate(table.gates)]
         bench.wire_plant_card(table.product, table.card, levels, cables)
     shared = table.card in {plan.card for plan in plans.values()}
-    return PlantCard(table.card, table.gates, played, table.range_V, system, bench, lock=not shared)
+    terminals = Terminals(table.card, table.gates, played, table.range_V)
+    return PlantCard(terminals, system, bench, lock=not shared)
 
 
 def _break(bench: EmulatedBench, terminal: str, fault: "Fault") -> None:

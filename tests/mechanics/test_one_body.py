@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 from hil.errors import ModelError
 from hil.mechanics.one_body import (
     FORMS,
+    Hinge,
     OneBody,
     hinge_eliminated,
     hinge_simultaneous,
@@ -214,8 +215,9 @@ def test_both_methods_find_the_same_force_of_the_hinge():
     for _ in range(20):
         r, omega, N, F = RNG.normal(size=(4, 3))
         A = attitude(RNG.uniform(-3, 3, 3))
-        one = hinge_simultaneous(BODY, 1.3, 0.2 * r, A, omega, N, F)
-        two = hinge_eliminated(BODY, 1.3, 0.2 * r, A, omega, N, F)
+        hinge = Hinge(BODY, 1.3, 0.2 * r)
+        one = hinge_simultaneous(hinge, A, omega, N, F)
+        two = hinge_eliminated(hinge, A, omega, N, F)
         for a, b in ((one.Gamma, two.Gamma), (one.omega_rate, two.omega_rate),
                      (one.X_acceleration, two.X_acceleration)):  # fmt: skip
             assert np.abs(a - b).max() < 1e-12 * max(1.0, np.abs(a).max())
@@ -223,14 +225,14 @@ def test_both_methods_find_the_same_force_of_the_hinge():
 
 def test_hinged_at_the_centre_of_mass_the_force_is_minus_all_applied_ones():
     F = np.array([1.0, -2.0, 3.0])
-    found = hinge_eliminated(BODY, 1.3, [0, 0, 0], attitude(THETA), OMEGA, torque(0.3), F)
+    found = hinge_eliminated(Hinge(BODY, 1.3, [0, 0, 0]), attitude(THETA), OMEGA, torque(0.3), F)
     assert np.allclose(found.Gamma, -F, atol=1e-15)
 
 
 def test_a_pendulum_pulls_its_hinge_as_the_textbook_says():
     m, length, g, phi, rate = 1.3, 0.4, 9.81, 0.7, 2.0  # about y, hanging at phi = 0
     A, omega = attitude([0.0, phi, 0.0]), np.array([0.0, rate, 0.0])
-    found = hinge_simultaneous(BODY, m, [0, 0, length], A, omega, [0, 0, 0], [0, 0, -m * g])
+    found = hinge_simultaneous(Hinge(BODY, m, [0, 0, length]), A, omega, [0, 0, 0], [0, 0, -m * g])
     acceleration = -m * g * length * np.sin(phi) / (BODY.J[1, 1] + m * length**2)
     assert found.omega_rate[1] == pytest.approx(acceleration, rel=1e-13)
     along = A[:, 2]  # from the centre to the hinge

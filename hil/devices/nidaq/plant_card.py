@@ -8,6 +8,7 @@ measures in the period that follows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,15 @@ class Played:
     chain: Chain
 
 
+class Terminals(NamedTuple):
+    """The card by its name, its inputs from the gates, its transducers, and their range."""
+
+    card: str
+    gates: Sequence[str]
+    played: Sequence[Played]
+    range_V: float
+
+
 class PlantCard:
     """A device that is the plant.
 
@@ -55,15 +65,13 @@ class PlantCard:
 
     def __init__(
         self,
-        card: str,
-        gates: Sequence[str],
-        played: Sequence[Played],
-        range_V: float,
+        terminals: Terminals,
         system: System,
         bench: EmulatedBench | None,
         *,
         lock: bool,
     ) -> None:
+        card, gates, played, range_V = terminals
         self._system, self._bench, self._played = system, bench, list(played)
         self._plan = CardPlan(
             card,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hil.devices.injection import Injection
 from hil.devices.sim.plant import SimPlant
 from hil.devices.supply.driver import Answer, Settings, SupplyDevice
+from hil.devices.supply_table import SupplyTable
 from hil.errors import DeviceError
 from hil.loop.frame import Commands
 
@@ -13,14 +14,7 @@ ON_WITHIN_S = 1e-9
 
 
 class SimSupply(SupplyDevice):
-    """Simulates delays of commands and answers, the current limit, and the measured current.
-
-    Parameters
-    ----------
-    poll_s : polling period
-    obey_s : delay from a command to the output
-    answer_s : delay from a query to its answer
-    """
+    """Simulates delays of commands and answers, the current limit, and the measured current."""
 
     simulated = True
 
@@ -29,19 +23,18 @@ class SimSupply(SupplyDevice):
         name: str,
         settings: Settings,
         plant: SimPlant,
-        poll_s: float,
-        obey_s: float,
-        answer_s: float,
+        table: SupplyTable,
         injection: Injection | None = None,
     ) -> None:
         super().__init__(name, settings)
         self._plant = plant
-        self._poll_s, self._obey_s, self._answer_s = poll_s, obey_s, answer_s
+        self._poll_s = table.poll_s
+        self._obey_s, self._answer_s = table.sim.obey_s, table.sim.answer_s
         self._injection = injection
         self._on = False
         self._commands: deque[tuple[float, bool]] = deque()  # time of execution, output on
         self._answers: deque[Answer] = deque()  # not yet arrived
-        self._asked_s = -poll_s
+        self._asked_s = -self._poll_s
         self._t_s = 0.0
 
     def _fault(self, kind: str) -> float | None:

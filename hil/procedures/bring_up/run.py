@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,8 +132,7 @@ def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | 
         played = SerialPort(setup.name, setup.address), Person()
     line = Line(setup.name, *played)
     with interrupted_by_signals(), _left_alone(line) as limits:
-        identity = line.open()
-        return _met(asked, setup, line, played[1], identity, limits, truth)
+        return _met(asked, setup, line, played[1], limits, truth)
 
 
 @contextlib.contextmanager
@@ -202,11 +202,11 @@ def _met(
     setup: Setup,
     line: Line,
     guided: Guided,
-    identity: protocol.Message,
     limits: dict[str, int],
     truth: dict[str, float],
 ) -> Done | Failed:
-    """Go on with a board that has answered; `own` is filled with its table once that is known."""
+    """Guide through the steps of the board; `limits` gets its table once that is known."""
+    identity = line.open()
     serial = serial_of(identity["serial"], setup.address)
     out = _out(asked, serial)
     _earlier(out, serial)  # one that cannot be read is refused before anything is done
@@ -238,7 +238,7 @@ def _met(
         else:
             tell(f"{journal.path} keeps the readings: run the same command to continue")
         raise
-    done = _recorded(asked, setup, serial, identity, journal, steps, out, truth)
+    done = _recorded(asked, setup, Article(serial, identity, out), journal, steps, truth)
     journal.close()
     return done
 
@@ -429,17 +429,24 @@ def _ended(failed: _FailedError, setup: Setup, journal: Journal, asked: Asked) -
     return Failed(step.key, cause, journal.path)
 
 
+class Article(NamedTuple):
+    """The board, and the path of its record."""
+
+    serial: str
+    identity: protocol.Message
+    out: Path
+
+
 def _recorded(
     asked: Asked,
     setup: Setup,
-    serial: str,
-    identity: protocol.Message,
+    article: Article,
     journal: Journal,
     steps: Sequence[Act],
-    out: Path,
     truth: dict[str, float],
 ) -> Done:
     """Write the record, which replaces every earlier one of this board in its folder."""
+    serial, identity, out = article
     readings = journal.readings
     status = "simulated" if asked.rehearse else "measured"
     values, covariance = _values(setup, readings)

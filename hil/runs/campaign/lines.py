@@ -21,23 +21,26 @@ def begin_line(trial: Trial, attempt: int, file: Path) -> dict[str, object]:
     return {"kind": "begin", **attempt_of(trial, attempt, file)}
 
 
-def attempt_of(trial: Trial, attempt: int, file: Path) -> dict[str, object]:
+def attempt_of(trial: Trial, attempt: int, file: Path) -> Figures:
     """The keys of a journal line that identify an attempt."""
     return {"trial": trial.number, "attempt": attempt, "file": str(file), "utc": now()}
 
 
 def end_line(
-    trial: Trial,
-    attempt: int,
-    file: Path,
+    attempt: Figures,
     config: Experiment,
     result: Result,
     figures: Figures,
     took_s: float,
 ) -> Figures:
-    """The journal line after an attempt that ended by itself or by the guard."""
+    """The journal line after an attempt that ended by itself or by the guard.
+
+    Parameters
+    ----------
+    attempt : the keys of `attempt_of`
+    """
     return {
-        "kind": "end", **attempt_of(trial, attempt, file),
+        "kind": "end", **attempt,
         "outcome": result.outcome, "faults": result.summary["first_fault"],
         "error": result.summary["error"],
         "duration_s": config.tables.experiment.duration_s, "took_s": took_s, "figures": figures,

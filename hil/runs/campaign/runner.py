@@ -467,7 +467,8 @@ class Runner:
             raise
         took_s = time.monotonic() - began_s
         figures = figures_of(result.path, result.summary, self.campaign.tables.measures)
-        self._log.add(end_line(trial, attempt, file, config, result, figures, took_s))
+        keys = attempt_of(trial, attempt, file)
+        self._log.add(end_line(keys, config, result, figures, took_s))
         faults = ", ".join(result.summary["first_fault"])
         after = self.progress
         how = result.outcome + (f" by {faults}" if faults else "")

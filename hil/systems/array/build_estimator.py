@@ -8,7 +8,7 @@ from hil.loop.stages import Estimator
 from hil.rig.instruments import signals_of
 from hil.rig.run_tables import RunTables
 from hil.systems.array.build_force import nominal_of
-from hil.systems.array.estimate.observer import ForceObserver
+from hil.systems.array.estimate.observer import ForceObserver, RigInputs
 from hil.systems.array.estimate.twin import ArrayTwin, TwinReadings
 from hil.systems.array.model.names import wire_signal
 from hil.systems.array.model.system import ArraySystem
@@ -42,11 +42,8 @@ def _estimator(
     return ForceObserver(
         nominal.observer(tables.observer, system),
         np.array([a.force_on_N for a in nominal.activation]),
-        layout.index(layout.force),
+        RigInputs(layout.index(layout.force), ambient, driven, layout.isolates),
         nominal.tests(tables.observer),
         nominal.wires(tables.observer) if learns_wires and nominal.has_wires else None,
-        ambient,
-        layout.isolates,
         TwinReadings(system, channels),
-        driven,
     )

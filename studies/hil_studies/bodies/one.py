@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from hil.mechanics.arrays import Array
 from hil.mechanics.one_body import FORMS as STATE_SPACES
 from hil.mechanics.one_body import (
+    Hinge,
     OneBody,
     hinge_eliminated,
     hinge_simultaneous,
@@ -77,7 +78,7 @@ def _hinge(body: OneBody) -> dict[str, float]:
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(20):
         r, omega, N, F = rng.normal(size=(4, 3))
-        arguments = (body, 1.3, 0.2 * r, attitude(rng.uniform(-3.0, 3.0, 3)), omega, N, F)
+        arguments = (Hinge(body, 1.3, 0.2 * r), attitude(rng.uniform(-3.0, 3.0, 3)), omega, N, F)
         worst = max(
             worst,
             relative(hinge_eliminated(*arguments).Gamma, hinge_simultaneous(*arguments).Gamma),

@@ -6,7 +6,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.calibration.signal_chain import Chain
-from hil.devices.nidaq.plant_card import PlantCard, Played
+from hil.devices.nidaq.plant_card import PlantCard, Played, Terminals
 from hil.loop.frame import Frame
 from hil.runs import session
 from hil.runs.plan import Plan
@@ -111,9 +111,8 @@ def test_a_card_of_its_own_follows_lines_and_puts_out_volts(configs):
     plants = [config.system(plant=True), config.system(plant=True)]
     chain = Chain(1.0, 0.0, (0.0, 0.95))
     index = list(plants[0].outputs).index("muscle.right_N")
-    card = PlantCard(
-        "Dev2", lines, [Played("force", "ao0", index, chain)], 10.0, plants[0], None, lock=False
-    )
+    terminals = Terminals("Dev2", lines, [Played("force", "ao0", index, chain)], 10.0)
+    card = PlantCard(terminals, plants[0], None, lock=False)
     frame = Frame(card.columns)
     card.bind(frame, None)
     card.open()

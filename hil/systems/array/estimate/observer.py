@@ -6,6 +6,7 @@ estimate.
 
 from collections.abc import Sequence
 from math import isfinite, nan
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,23 @@ class Sensed:
 Tests = Isolation | WireFailures | CellFailures
 
 
+class RigInputs(NamedTuple):
+    """The rig's part in the estimate.
+
+    Attributes
+    ----------
+    force : index of the force channel among the readings
+    ambient : index of the channel that measures the ambient temperature
+    driven : index of the model's input that each output of the rig sets
+    isolates : boards isolate cells with open wires; these count as failed, whatever the tests find
+    """
+
+    force: int
+    ambient: int | None = None
+    driven: Sequence[int] = ()
+    isolates: bool = False
+
+
 class ForceObserver:
     """Twin and observer of a cellular array, and tests for cells that have failed.
 
@@ -52,32 +70,24 @@ class ForceObserver:
     ----------
     observer : observer of the output that the rig's force channel measures
     force_on_N : (N,) array, F of every cell while on
-    force : index of the force channel among the readings
+    isolation : the tests for cells that have failed
     wires : wire models for a controller that plans with them
-    ambient : index of the channel that measures the ambient temperature
-    isolates : bool
-        Boards isolate cells with open wires. These count as failed, whatever the tests find.
     twin : the twin's other readings; None to record none
-    driven : index of the model's input that each output of the rig sets
     """
 
     def __init__(
         self,
         observer: ArrayObserver,
         force_on_N: NDArray[np.float64],
-        force: int,
+        rig: RigInputs,
         isolation: Tests | None = None,
         wires: LearnedWires | None = None,
-        ambient: int | None = None,
-        isolates: bool = False,
         twin: TwinReadings | None = None,
-        driven: Sequence[int] = (),
     ) -> None:
-        self._force = force
-        self._motion = Motion(observer.twin, driven)
-        self._ambient = ambient
+        self._force, self._ambient = rig.force, rig.ambient
+        self._motion = Motion(observer.twin, rig.driven)
         self._twin = twin
-        self._records_failed = isolates or isolation is not None
+        self._records_failed = rig.isolates or isolation is not None
         n_cells = len(force_on_N)
         self._observer = observer
         self._per_N = 1.0 / np.where(force_on_N == 0.0, 1.0, force_on_N)

@@ -7,7 +7,7 @@ import pytest
 
 from hil.loop.channels import Channel, RigLayout
 from hil.loop.frame import Column
-from hil.systems.array.estimate.observer import ForceObserver
+from hil.systems.array.estimate.observer import ForceObserver, RigInputs
 from hil.systems.array.failures.isolation import FAILED, HEALTHY
 from hil.systems.array.failures.wire_failures import WireFailures
 from rows import row_of
@@ -93,15 +93,14 @@ class Learned:
 class Bench:
     """A force, the temperature of the room, three cells and one output."""
 
-    def __init__(self, isolates=False, **more):
+    def __init__(self, isolates=False, ambient=None, **more):
         layout = RigLayout(
             (Channel("T", "_C"), Channel("f", "_N", "main")), ("o",), ("board",), ("board",), 3,
             cell_names=("a", "b", "c"), isolates=isolates,
         )  # fmt: skip
         self.observer = Observer()
-        self.stage = ForceObserver(
-            self.observer, FORCE_ON_N, 1, isolates=isolates, driven=(0,), **more
-        )
+        rig = RigInputs(force=1, ambient=ambient, driven=(0,), isolates=isolates)
+        self.stage = ForceObserver(self.observer, FORCE_ON_N, rig, **more)
         time = [Column("t_s", "s", "timing", "")]
         self.frame = row_of(layout, *time, *self.stage.columns)
         self.readings, self.commands = layout.bind(self.frame)
