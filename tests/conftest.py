@@ -13,6 +13,7 @@ from hypothesis import settings
 
 import forked_recorder
 import hil
+import leaks
 from compile_once import share_compilations
 from hil.devices.board import emulated
 from hil.errors import ConfigError
@@ -77,6 +78,7 @@ def pytest_runtest_setup(item):
 
 def pytest_configure(config):
     """Without the chip's tools its tests are left out by name; with CI set they fail."""
+    config.pluginmanager.register(leaks)
     try:
         emulated.check_tools()
     except ConfigError as error:
