@@ -1,7 +1,7 @@
 """Processes, sockets and shared memory that a test leaves behind fail that test.
 
-What a fixture of a module or session makes belongs to the fixture. What goes away by itself, such as
-a process that is ending, has `PATIENCE_S` to do so.
+What a fixture of a module or session makes belongs to the fixture. What goes away by itself, such
+as a process that is ending, has `PATIENCE_S` to do so.
 """
 
 import gc
