@@ -49,7 +49,11 @@ class ForkedRecorder:
     def __init__(self, command: list[str], **options) -> None:
         assert command[1:4] == ["-P", "-m", "hil.record.recorder"]
         if ForkedRecorder.nursery is None:
+            import leaks  # not by the process that forks
+
+            before = leaks.open_now()
             ForkedRecorder.nursery = Nursery()
+            leaks.keep(leaks.open_now() - before)
         read, write = os.pipe()
         self._stderr = os.fdopen(read)
         self.pid = ForkedRecorder.nursery.fork(command[3:], write)

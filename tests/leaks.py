@@ -61,6 +61,11 @@ def open_now() -> set[str]:
     return set().union(*(kind() for kind in KINDS))
 
 
+def keep(names: set[str]) -> None:
+    """Allow what lasts longer than a test."""
+    allowed.update(names)
+
+
 def left_behind() -> set[str]:
     """What is open beyond what is allowed, after waiting for it to close."""
     end_s = time.monotonic() + PATIENCE_S
@@ -78,14 +83,16 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Iterator[None]:
         return (yield)
     before = open_now()
     result = yield
-    allowed.update(open_now() - before)
+    keep(open_now() - before)
     return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     result = yield
-    if left := left_behind():
-        allowed.update(left)
+    if item.get_closest_marker("library_leaks"):
+        keep(open_now())
+    elif left := left_behind():
+        keep(left)
         pytest.fail(f"{item.nodeid} left behind: {', '.join(sorted(left))}", pytrace=False)
     return result

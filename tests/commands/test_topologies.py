@@ -189,7 +189,11 @@ def test_cells_that_are_not_alike_are_no_cell(capsys, tmp_path):
         (["0"], "1 to 16"),
         (["40"], "1 to 16"),
         (["3", "--cell", "no-such-file.toml"], "no such file"),
-        (["3", "--scheduler", "tcp://127.0.0.1:9"], "--scheduler tcp://127.0.0.1:9"),
+        pytest.param(
+            ["3", "--scheduler", "tcp://127.0.0.1:9"],
+            "--scheduler tcp://127.0.0.1:9",
+            marks=pytest.mark.library_leaks("a Dask client that fails keeps its event loop"),
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, args, said):

@@ -23,6 +23,7 @@ from hil.platform.parallel import (
 )
 
 ITEMS = [(n,) for n in range(2)]
+FAILED_CLIENT = pytest.mark.library_leaks("a Dask client that fails keeps its event loop")
 
 
 def _listening():
@@ -72,6 +73,7 @@ def test_a_local_cluster_listens_on_loopback_alone_and_shows_no_page(cluster):
     assert said <= {"", "HTTP/1.1 404 Not Found"}
 
 
+@FAILED_CLIENT
 def test_a_local_cluster_refuses_who_has_no_credentials_of_its_own(cluster):
     """Also who has credentials that are made in the same way."""
     closed = 0
@@ -108,6 +110,7 @@ def test_a_scheduler_with_tls_takes_the_credentials_of_a_file(secured, capsys):
     assert capsys.readouterr().err == ""
 
 
+@FAILED_CLIENT
 def test_a_scheduler_with_tls_is_not_reached_without_or_with_others(secured, tmp_path):
     address, file = secured
     with dask.config.set(scheduler=None):

@@ -275,6 +275,7 @@ def test_the_token_is_another_one_at_every_run(tap):
     assert len(found) == 2
 
 
+@pytest.mark.library_leaks("Foxglove's own server keeps its sockets")
 def test_it_says_what_the_server_of_foxgloves_own_package_says(served, tap):
     """Greeting, channels, refusals and messages, field by field; texts are each its own."""
     url, context = served(), foxglove.Context()
