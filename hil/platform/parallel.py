@@ -4,6 +4,7 @@ Whoever may talk to a Dask scheduler or worker runs code as its user. On this co
 TLS, with credentials that are in memory alone and last for one command.
 """
 
+import gc
 import logging
 import os
 import pickle
@@ -244,19 +245,22 @@ def _client_of(scheduler: Scheduler) -> "Client":
         security = Security(  # type: ignore[no-untyped-call]
             require_encryption=True, tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key
         )
+    why = ""
     try:
         client = Client(address, timeout="3s", security=security)  # type: ignore[no-untyped-call]
     except ssl.SSLError as error:
-        raise ConfigError(f"{file}: these are no credentials ({error.reason})") from None
+        why = f"{file}: these are no credentials ({error.reason})"
     except TypeError:  # of Dask, where its own configuration has none either
-        raise ConfigError(
-            f"--scheduler {address}: give its credentials: --scheduler-security FILE.toml"
-        ) from None
+        why = f"--scheduler {address}: give its credentials: --scheduler-security FILE.toml"
     except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(
+        why = (
             f"--scheduler {address}: no Dask scheduler answers there "
             f"({type(error).__name__}): give its address, such as tls://host:8786"
-        ) from None
+        )
+    if why:
+        # Else a client that failed may end while the next one begins, and both would wait.
+        gc.collect()
+        raise ConfigError(why)
     if not encrypted:
         say(
             f"warning: --scheduler {address}: no credentials: whoever reaches it runs code as its "

@@ -192,7 +192,7 @@ def test_cells_that_are_not_alike_are_no_cell(capsys, tmp_path):
         pytest.param(
             ["3", "--scheduler", "tcp://127.0.0.1:9"],
             "--scheduler tcp://127.0.0.1:9",
-            marks=pytest.mark.library_leaks("a Dask client that fails keeps its event loop"),
+            marks=pytest.mark.library_leaks("Dask's event loops outlast its clients"),
         ),
     ],
 )
