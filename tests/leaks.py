@@ -22,13 +22,13 @@ HELPERS = ("resource_tracker", "forkserver", "forked_recorder.py")  # one for ea
 def children() -> set[str]:
     processes = set()
     for thread in Path("/proc/self/task").iterdir():
-        for pid in (thread / "children").read_text().split():
-            try:
+        try:
+            for pid in (thread / "children").read_text().split():
                 command = " ".join(psutil.Process(int(pid)).cmdline())
-            except psutil.NoSuchProcess:
-                continue
-            if not any(helper in command for helper in HELPERS):
-                processes.add(f"process {pid} ({command[:80]})")
+                if not any(helper in command for helper in HELPERS):
+                    processes.add(f"process {pid} ({command[:80]})")
+        except (FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
+            continue  # a thread or process that has just ended: the next look has the others
     return processes
 
 

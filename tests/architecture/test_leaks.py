@@ -4,6 +4,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -50,3 +52,14 @@ def test_what_closes_within_the_patience_is_not_left(left, monkeypatch):
     monkeypatch.setattr(leaks, "PATIENCE_S", 60.0)
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"]):
         assert left() == set()
+
+
+def test_threads_that_end_while_they_are_looked_at_do_no_harm(left):
+    until_s = time.monotonic() + 1.0
+    while time.monotonic() < until_s:
+        threads = [threading.Thread(target=time.sleep, args=(0.0005,)) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        assert left() == set()
+        for thread in threads:
+            thread.join()
