@@ -44,11 +44,11 @@ class PoweringDevice(PluginDevice):
     Parameters
     ----------
     power : its enable lines
-    given : arguments of `PluginDevice`
+    arguments : of `PluginDevice`
     """
 
-    def __init__(self, power: Power, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, power: Power, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._power, self._high, self._closed_s = power, False, 0.0
 
     def _hold(self) -> None:
@@ -127,8 +127,8 @@ class PoweringDevice(PluginDevice):
 class SimPoweringDevice(SimPluginDevice):
     """The simulated device: its lines switch the power of the simulated plant."""
 
-    def __init__(self, lines: Sequence[str], settle_s: float, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, lines: Sequence[str], settle_s: float, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._power = EnableLines(self.name, lines, settle_s, self._plant, self._injection)
         self.enable, self.ready = self._power.enable, self._power.ready
         self.wait, self.disable = self._power.wait, self._power.disable

@@ -133,12 +133,12 @@ class Made:
                 "checked": self.checked, "ran": self.ran, "open": self.open}  # fmt: skip
 
 
-def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]) -> Answers:
+def asked(options: Mapping[str, str], file: Path | None, ask: Callable[[str], str]) -> Answers:
     """The answers of a file and of options; without both, those of a person.
 
     Parameters
     ----------
-    given : texts of the options by key; they replace what is in the file
+    options : texts of the options by key; they replace what is in the file
     ask : prints a question and returns the answer
 
     Raises
@@ -148,9 +148,9 @@ def asked(given: Mapping[str, str], file: Path | None, ask: Callable[[str], str]
     """
     table: TomlTable = {} if file is None else read_toml(file)
     where = f"{file}" if file is not None else "hil new rig"
-    for key, text in given.items():
+    for key, text in options.items():
         table[key] = _typed(key, text)
-    if file is None and not given:
+    if file is None and not options:
         for key, question in QUESTIONS.items():
             hint = f" [{default(key)}]" if default(key) else ""
             text = ask(f"{key}: {question}{hint}: ").strip()
@@ -190,8 +190,8 @@ def _validated(table: TomlTable, where: str) -> Answers:
             elif detail["type"] == "literal_error":
                 text = f"'{detail['input']}'{remedy(str(detail['input']), choices(key))}"
             else:
-                said = detail["msg"].replace("Input should", "must")
-                text = f"{detail['input']!r}: {said[0].lower() + said[1:]}"
+                rule = detail["msg"].replace("Input should", "must")
+                text = f"{detail['input']!r}: {rule[0].lower() + rule[1:]}"
             option = key if where != "hil new rig" else f"--{key.replace('_', '-')}"
             lines.append(one_line(f"{where}: {option}: {text}"))
         raise ConfigError("\n".join(lines)) from None
@@ -260,8 +260,8 @@ def _write_rig(rig: Path, bench: "_Bench") -> None:
     why = ""
     for n_on, soft in product(bench.numbers_on(), bench.softnesses()):
         bench.n_on, bench.soft = n_on, soft
-        best, said = _best(rig, bench)
-        why = said or why
+        best, reason = _best(rig, bench)
+        why = reason or why
         if best is not None:
             _, share, bench.full_scale_mA, limits = best
             bench.choose(share)
@@ -640,8 +640,8 @@ class _Bench:
             else "length, resistance (four contacts), current"
         )
         of_wire = f"{a.wire}: {measured}: {self.of.source}"
-        own = a.measures in ("futek", "indicator")
-        force = "its own calibration" if own else "hil calibrate force_transducer"
+        calibrated = a.measures in ("futek", "indicator")
+        force = "its own calibration" if calibrated else "hil calibrate force_transducer"
         lines = [of_wire, f"force: the scale of your transducer: {force}"]
         if self.actuator:
             lines.append("its wire, and what the maker permits: [devices.board.wire]; until then "
@@ -666,8 +666,10 @@ def answers_wire(answers: Answers) -> str:
 
 def command(answers: Answers) -> str:
     """The command that makes this rig again."""
-    given = answers.model_dump(exclude_defaults=True)
-    words = [f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items()]
+    options = answers.model_dump(exclude_defaults=True)
+    words = [
+        f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in options.items()
+    ]
     return f"hil new rig DIR {' '.join(words)}"
 
 

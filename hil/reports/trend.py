@@ -137,17 +137,17 @@ def trends(catalogue: Catalogue, wanted: Filter, figure: str, by: str = "") -> l
         return str(row[4]) if by else ""
 
     groups = groupby(sorted(rows, key=group_of), group_of)
-    found = [
+    result = [
         trend_of(f"{by} {name}" if by else figure, of, simulated=any(row[3] for row in rows))
         for name, group in groups
         if len(of := [(row[0], row[1], float(row[2])) for row in group]) >= BASE_MIN
     ]
-    if not found:
+    if not result:
         raise ConfigError(f"--trend {figure}: needs {BASE_MIN} runs with this figure, or more")
-    return found
+    return result
 
 
-def as_dict(found: Sequence[Trend], figure: str) -> Figures:
+def as_dict(trends: Sequence[Trend], figure: str) -> Figures:
     """The trends as values for JSON."""
     return {
         "figure": figure,
@@ -158,14 +158,14 @@ def as_dict(found: Sequence[Trend], figure: str) -> Figures:
                 "first_beyond": t.paths[t.first_beyond] if t.first_beyond >= 0 else None,
                 "first_shift": t.paths[t.first_shift] if t.first_shift >= 0 else None,
             }
-            for t in found
+            for t in trends
         ],
     }  # fmt: skip
 
 
-def save(found: Sequence[Trend], figure: str, path: Path) -> None:
+def save(trends: Sequence[Trend], figure: str, path: Path) -> None:
     """Write the figure; its ending is the format. ConfigError if it cannot be written."""
-    drawn = draw(found, figure)
+    drawn = draw(trends, figure)
     known = drawn.canvas.get_supported_filetypes()
     if (ending := path.suffix[1:].lower() or "png") not in known:
         raise ConfigError(f"--out {path}: no figure can end so: give .png, .svg or .pdf")
@@ -173,9 +173,9 @@ def save(found: Sequence[Trend], figure: str, path: Path) -> None:
         drawn.savefig(part, format=ending, dpi=150)
 
 
-def draw(found: Sequence[Trend], name: str) -> Figure:
+def draw(trends: Sequence[Trend], name: str) -> Figure:
     """Two panels a group: the figure with its limits, and its cumulative sums."""
-    shown = found[:PANELS_MAX]
+    shown = trends[:PANELS_MAX]
     with styled_figure(10.0, 0.6 + 2.8 * len(shown)) as figure:
         axes = figure.subplots(2 * len(shown), 1, squeeze=False, height_ratios=[2, 1] * len(shown))[
             :, 0

@@ -11,6 +11,7 @@ from hil.devices.nidaq.remote import RemoteCard
 from hil.devices.phidget import PhidgetBridge
 from hil.devices.supply.driver import Settings, Supply
 from hil.devices.supply.sim import SimSupply
+from hil.devices.supply_table import SupplyTable
 from hil.devices.tables import ImportedDeviceTable
 from hil.errors import DeviceError, install
 from hil.rig.kinds import Built, DeviceInputs
@@ -72,7 +73,7 @@ def imported_missing(backend: str) -> str:
 imported = instrument(ImportedDevice)
 
 
-def supply(inputs: DeviceInputs) -> Built:
+def supply(inputs: DeviceInputs[SupplyTable]) -> Built:
     """Build the supply on the bench, or a simulated one on any other backend."""
     name, table = inputs.name, inputs.table
     settings = Settings(

@@ -62,7 +62,7 @@ def missing(backend: str) -> str:
     return ""
 
 
-def build(inputs: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs[NidaqTable]) -> Built:
     """Build the card of a backend: `bench`, `emulated` or `sim`.
 
     Raises
@@ -88,7 +88,7 @@ SENSOR_FAULTS: "tuple[tuple[str, Fault], ...]" = (
 )  # fmt: skip
 
 
-def _emulated_card(inputs: DeviceInputs, place: Place) -> EmulatedDaq:
+def _emulated_card(inputs: DeviceInputs[NidaqTable], place: Place) -> EmulatedDaq:
     bench, injection = inputs.bench, inputs.injection
     card = _on_emulated_bench(inputs)
     if inputs.behind_card:
@@ -233,7 +233,7 @@ def _encoder_input(name: str, channel: EncoderChannelTable) -> EncoderInput:
     )
 
 
-def _sim_card(inputs: DeviceInputs, place: Place) -> SimDaq:
+def _sim_card(inputs: DeviceInputs[NidaqTable], place: Place) -> SimDaq:
     table, system = inputs.table, inputs.system
     step_V = 2.0 * table.range_V / 2**table.resolution_bits
     outputs = [
@@ -248,7 +248,7 @@ def _sim_card(inputs: DeviceInputs, place: Place) -> SimDaq:
     return SimDaq(card, inputs.plant, table.every * inputs.period_s, inputs.draws, inputs.injection)
 
 
-def _on_emulated_bench(inputs: DeviceInputs) -> EmulatedCard:
+def _on_emulated_bench(inputs: DeviceInputs[NidaqTable]) -> EmulatedCard:
     from simdaq import catalog
     from simdaq.errors import SetupError
 
@@ -295,7 +295,9 @@ def signal_of(channel: AnyChannelTable, config: RigConfig) -> str:
     return channel.signal or config.default_signal
 
 
-def _sim_channel(name: str, channel: AnyChannelTable, inputs: DeviceInputs) -> SimChannel:
+def _sim_channel(
+    name: str, channel: AnyChannelTable, inputs: DeviceInputs[NidaqTable]
+) -> SimChannel:
     table = inputs.table
     output = output_of(channel, inputs.config, inputs.system)
     delay_periods = round(channel.sim.delay_s / (table.every * inputs.period_s))

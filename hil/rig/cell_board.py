@@ -33,7 +33,7 @@ def missing(backend: str) -> str:
     return terminal_missing() if backend == "pty" else ""
 
 
-def build(inputs: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs[CellBoardTable]) -> Built:
     """Build the board of a backend.
 
     Simulated gates drive the plant. With a real board, and one on a pseudo-terminal, the plant
@@ -94,7 +94,9 @@ def build(inputs: DeviceInputs) -> Built:
     return device, inputs.divider([place.index], place.gates)
 
 
-def _resistances(inputs: DeviceInputs, limits: dict[str, int]) -> Resistances | None:
+def _resistances(
+    inputs: DeviceInputs[CellBoardTable], limits: dict[str, int]
+) -> Resistances | None:
     if not measures(limits):
         return None
     table = inputs.table.resistance

@@ -6,7 +6,7 @@ Installed packages add kinds through an entry point in the group GROUP that name
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from hil.devices.sensor_tables import (
 from hil.devices.sim.plant import SimPlant
 from hil.devices.supply_table import SupplyTable
 from hil.devices.tables import (
+    ActuatorTable,
     CellBoardTable,
     DeviceTable,
     ImportedDeviceTable,
@@ -40,9 +41,29 @@ GROUP = "hil.device_kinds"
 NAME_ENDS = 256  # separator of names in a random stream's key; greater than any byte of a name
 
 
+class Paced(Protocol):
+    """The table of a device that is read in every n-th period."""
+
+    @property
+    def every(self) -> int: ...
+
+
+class Placed(Protocol):
+    """The table of a device with channels and outputs."""
+
+    @property
+    def channels(self) -> Mapping[str, object]: ...
+
+    @property
+    def outputs(self) -> Mapping[str, ActuatorTable]: ...
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
 @dataclass(frozen=True)
-class DeviceInputs:
-    """Inputs for building a device of a rig.
+class DeviceInputs(Generic[T_co]):
+    """Inputs for building a device of a rig, of which `T_co` is the class of its table.
 
     Attributes
     ----------
@@ -60,7 +81,7 @@ class DeviceInputs:
     """
 
     name: str
-    table: Any
+    table: T_co
     number: int
     config: RigConfig
     layout: RigLayout
@@ -82,7 +103,9 @@ class DeviceInputs:
         """Period of the loop, s."""
         return self.config.tables.loop.period_s
 
-    def divider(self, indices: Sequence[int], gates: Sequence[int] = ()) -> RateDivider | None:
+    def divider(
+        self: "DeviceInputs[Paced]", indices: Sequence[int], gates: Sequence[int] = ()
+    ) -> RateDivider | None:
         """Rate divider of the device; None if it is read in every period."""
         every = self.table.every
         return RateDivider(every, self.period_s, indices, gates) if every > 1 else None
@@ -91,7 +114,7 @@ class DeviceInputs:
         """Random generator of this device, or of a channel of it."""
         return stream(self.seed, self.name, *names)
 
-    def places(self) -> tuple[range, int]:
+    def places(self: "DeviceInputs[Placed]") -> tuple[range, int]:
         """Indices of the device's channels, which are contiguous, and index of its first output."""
         channels, outputs = self.table.channels, self.table.outputs
         first = self.layout.index(next(iter(channels))) if channels else 0

@@ -21,6 +21,7 @@ from hil.devices.plugin import (
 )
 from hil.devices.power_lines import Power, PoweringDevice, SimPoweringDevice
 from hil.devices.sim.plant import output_index
+from hil.devices.tables import InstrumentTable, PluginDeviceTable, ReadingTable
 from hil.plugins.code import Plugin
 from hil.rig.instruments import AMBIENT
 from hil.rig.kinds import Built, DeviceInputs
@@ -28,12 +29,12 @@ from hil.rig.kinds import Built, DeviceInputs
 BUDGET_SHARE = 0.5  # default time budget of a call of user code, as a fraction of a period
 
 
-def instrument(cls: type) -> Callable[[DeviceInputs], Built]:
+def instrument(cls: type) -> Callable[[DeviceInputs[InstrumentTable]], Built]:
     """Return the builder of instruments of this class, for a `DeviceKind`."""
     return partial(_built, cls=cls)
 
 
-def _built(inputs: DeviceInputs, cls: type) -> Built:
+def _built(inputs: DeviceInputs[InstrumentTable], cls: type) -> Built:
     file, lines = inspect.getfile(cls), inspect.getsourcelines(cls)
     plugin = Plugin(
         inputs.table.kind, cls, inputs.table, Path(file), "".join(lines[0]), {"": lines[1]}
@@ -41,12 +42,12 @@ def _built(inputs: DeviceInputs, cls: type) -> Built:
     return _device(inputs, plugin)
 
 
-def build(inputs: DeviceInputs) -> Built:
+def build(inputs: DeviceInputs[PluginDeviceTable]) -> Built:
     """Build the device of a class in a user's file."""
     return _device(inputs, inputs.table.plugin)
 
 
-def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
+def _device(inputs: DeviceInputs[Any], plugin: Plugin) -> Built:
     """Build the device on the bench, or a simulated one on any other backend."""
     table, name = inputs.table, inputs.name
     indices, output = inputs.places()
@@ -67,11 +68,11 @@ def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
             after_s, cools_s = table.switches.dead_man_s, inputs.config.cooling_s(name)
             dead_man = DeadMan(after_s, cools_s, inputs.wait_s)
         bench = PluginBench(inputs.now_s, budget_s, chains, dead_man)
-        given = (name, plugin, channels, place, bench)
+        arguments = (name, plugin, channels, place, bench)
         if table.enable_lines:
             power = Power(table.enable_lines, table.enable_settle_s, inputs.sleep_s)
-            return PoweringDevice(power, *given), divider
-        return PluginDevice(*given), divider
+            return PoweringDevice(power, *arguments), divider
+        return PluginDevice(*arguments), divider
     simulated = [
         PluginChannel(
             channel_name, _output(channel, inputs), channel.sim.value, channel.sim.noise_rms
@@ -86,7 +87,7 @@ def _device(inputs: DeviceInputs, plugin: Plugin) -> Built:
     return SimPluginDevice(*told), divider
 
 
-def _output(channel: Any, inputs: DeviceInputs) -> int | None:
+def _output(channel: ReadingTable, inputs: DeviceInputs[InstrumentTable]) -> int | None:
     """Index of the plant's output that a channel measures; None if it measures no output."""
     signal = channel.signal
     if signal is None and channel.force:

@@ -132,7 +132,7 @@ def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | 
         played = SerialPort(setup.name, setup.address), Person()
     line = Line(setup.name, *played)
     with interrupted_by_signals(), _left_alone(line) as limits:
-        return _met(asked, setup, line, played[1], limits, truth)
+        return _guide(asked, setup, line, played[1], limits, truth)
 
 
 @contextlib.contextmanager
@@ -197,7 +197,7 @@ def _simulated(asked: Asked, setup: Setup) -> tuple[Port, SimulatedBench]:
     return port, SimulatedBench(chip, setup, asked.faults, asked.seed)
 
 
-def _met(
+def _guide(
     asked: Asked,
     setup: Setup,
     line: Line,
@@ -238,7 +238,7 @@ def _met(
         else:
             tell(f"{journal.path} keeps the readings: run the same command to continue")
         raise
-    done = _recorded(asked, setup, Article(serial, identity, out), journal, steps, truth)
+    done = _record(asked, setup, Article(serial, identity, out), journal, steps, truth)
     journal.close()
     return done
 
@@ -437,7 +437,7 @@ class Article(NamedTuple):
     out: Path
 
 
-def _recorded(
+def _record(
     asked: Asked,
     setup: Setup,
     article: Article,
@@ -481,8 +481,8 @@ def _recorded(
             "reading": [json.dumps(readings[step.key], sort_keys=True) for step in steps],
         }),
     }  # fmt: skip
-    said = tuple(f"{step.key}: {as_seen(step.key, readings[step.key])}" for step in steps)
-    return written(out, table, {"said": said}, truth)
+    sentences = tuple(f"{step.key}: {as_seen(step.key, readings[step.key])}" for step in steps)
+    return written(out, table, {"said": sentences}, truth)
 
 
 def _values(setup: Setup, readings: Readings) -> tuple[dict[str, float], NDArray[np.float64]]:

@@ -111,7 +111,7 @@ class ForceObserver:
 
     @property
     def columns(self) -> list[Column]:
-        columns = self._own_columns
+        columns = self._force_columns
         if self._twin is not None:
             columns += self._twin.columns
         if self._records_failed:
@@ -120,7 +120,7 @@ class ForceObserver:
         return columns
 
     @property
-    def _own_columns(self) -> list[Column]:
+    def _force_columns(self) -> list[Column]:
         columns = [
             Column("force_model_N", "N", "model", "twin run open loop on cells_reported"),
             Column("force_estimate_N", "N", "model", "observer corrected by the measured force"),
@@ -133,7 +133,7 @@ class ForceObserver:
         return columns
 
     def bind(self, frame: Frame, readings: Readings, commands: Commands) -> None:
-        self._values = frame.span([column.name for column in self._own_columns])
+        self._values = frame.span([column.name for column in self._force_columns])
         if self._twin is not None:
             self._twin.bind(frame)
         self._observer.outputs = self._values[:3]
@@ -159,9 +159,9 @@ class ForceObserver:
         if self._twin is not None:
             self._twin.write()
         if self._wires is not None:
-            own, t_s = observer.wires, float(self._t_s[0])
+            wires, t_s = observer.wires, float(self._t_s[0])
             residual_N = force_N - values[0]
-            self._wires.step(t_s, residual_N, own.T_C, own.xi, drive, n_periods)
+            self._wires.step(t_s, residual_N, wires.T_C, wires.xi, drive, n_periods)
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], drive, n_periods)
         if len(r.cells_open):
@@ -172,7 +172,7 @@ class ForceObserver:
     ) -> NDArray[np.float64] | None:
         """Twin and observer at successive ticks; None with more than those two."""
         more = self._wires is not None or self.isolation is not None or self._ambient is not None
-        recorded = len(self.columns) > len(self._own_columns)
+        recorded = len(self.columns) > len(self._force_columns)
         if more or recorded or len(self._drive.duty):
             return None
         return self._observer.step_rows(cells, np.ascontiguousarray(measured[:, self._force]))
@@ -200,12 +200,12 @@ class ForceObserver:
     def _isolate(self, isolation: Tests, residual_N: float, drive: Drive, n_periods: int) -> None:
         estimate, t_s = self.estimate, float(self._t_s[0])
         if isinstance(isolation, WireFailures):
-            own = self._observer.wires
-            isolation.step(t_s, residual_N, own.T_C, own.xi, drive, n_periods)
+            wires = self._observer.wires
+            isolation.step(t_s, residual_N, wires.T_C, wires.xi, drive, n_periods)
             estimate.suspicion = isolation.suspicion
         elif isinstance(isolation, CellFailures):
-            own, force_N = self._observer.wires, (residual_N, float(self._values[0]))
-            isolation.step(t_s, force_N, (own.xi, own.resistance_Ohm), self._sensed.read())
+            wires, force_N = self._observer.wires, (residual_N, float(self._values[0]))
+            isolation.step(t_s, force_N, (wires.xi, wires.resistance_Ohm), self._sensed.read())
             estimate.suspicion = isolation.suspicion
         else:
             self._isolate_sigmoids(isolation, t_s, residual_N, n_periods)
