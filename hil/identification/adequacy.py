@@ -15,6 +15,7 @@ its length allows. Every test divides the residual by the growth of the noise wi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
@@ -87,12 +88,18 @@ class Adequacy:
         )
 
 
+class Sampling(NamedTuple):
+    """Period of the readings, and one step of the converter; 0 if it has none."""
+
+    period_s: float
+    step_N: float = 0.0
+
+
 def judge(
     residual_N: Sequence[Array],
     noise: Noise,
     n_fitted: int,
-    period_s: float,
-    step_N: float = 0.0,
+    sampling: Sampling,
     growth: Growth = CONSTANT,
     force_N: Sequence[Array] = (),
 ) -> Adequacy:
@@ -103,9 +110,9 @@ def judge(
     residual_N : residuals of every run after its rest
     noise : noise of the channel
     n_fitted : number of fitted parameters and zeros
-    step_N : one step of the converter
     growth, force_N : growth of the noise, and the force beyond that at rest of every residual
     """
+    period_s, step_N = sampling
     p = len(noise.ar)
     forces = list(force_N) or [np.zeros(len(r)) for r in residual_N]
     scales = [growth.scale(f) for f in forces]

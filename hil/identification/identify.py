@@ -209,8 +209,9 @@ def identify(
         _moving(solution.residual_N, runs),
         noise,
         solution.J.shape[1] + FITTED * len(noise.lines_Hz) * len(runs),
-        min(run.period_s for run in runs),
-        max(run.reading.step_N for run in runs),
+        adequacy.Sampling(
+            min(run.period_s for run in runs), max(run.reading.step_N for run in runs)
+        ),
         growth,
         _moving(_forces_N(box, solution), runs),
     )

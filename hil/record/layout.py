@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.loop.channels import signals_in
 from hil.loop.frame import CELL_UNKNOWN, Column
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         RawSamples,
     )  # its numba would dominate the recorder's start-up time
 
+Columns = dict[str, NDArray[Any]]  # of a recording, by name: each of its own type
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
 RECORDED = "recorded_rows"

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hil.loop import tap as taps
 from hil.loop.frame import Frame
-from hil.mechanics.arrays import Columns
-from hil.record.layout import LIBVER, Contents, fill, write_outcome
+from hil.record.layout import LIBVER, Columns, Contents, fill, write_outcome
 from hil.record.read import dataset_of
 from hil.record.recorder import Writer
 from hil.record.sink import RingSink

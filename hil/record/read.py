@@ -19,10 +19,9 @@ import numpy as np
 
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
-from hil.mechanics.arrays import Columns
 from hil.record import superblock
 from hil.record.content import refuse_malformed, refuse_malformed_head
-from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, text_of
+from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, Columns, text_of
 from hil.record.safe_open import (
     refuse_hostile,
     refuse_hostile_head,

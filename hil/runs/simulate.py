@@ -11,8 +11,8 @@ from hil.config.values import Figures
 from hil.devices.injection import Injection
 from hil.errors import ConfigError, ModelError, StopError, one_line
 from hil.experiment.loaded import Experiment
-from hil.mechanics.arrays import Columns
 from hil.mechanics.system import System
+from hil.record.layout import Columns
 from hil.record.memory import MemorySink
 from hil.record.summary import plain
 from hil.runs.assembly import build

@@ -8,7 +8,7 @@ import scipy.stats
 from scipy.signal import lfilter
 
 from hil.identification import adequacy
-from hil.identification.adequacy import FALSE_ALARM, judge
+from hil.identification.adequacy import FALSE_ALARM, Sampling, judge
 from hil.identification.fit import Fit
 from hil.identification.growth import Growth, growth_of
 from hil.identification.identify import Asked, identify
@@ -67,7 +67,7 @@ def judged(residual_N, force_N, quiet):
     p = len(noise.ar)
     growth = growth_of([noise.whitened(moving)], [at[p:]], [quiet[N_REST + p :]], noise)
     n_fitted = 1 + FITTED * len(noise.lines_Hz)
-    return judge([moving - moving.mean()], noise, n_fitted, PERIOD_S, 0.0, growth, [at])
+    return judge([moving - moving.mean()], noise, n_fitted, Sampling(PERIOD_S), growth, [at])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -136,7 +136,7 @@ def test_correlations_that_the_rest_has_as_well_are_no_missing_effect():
     rest, moving = x[:N_REST], x[N_REST:]
     for rests, correlated in (((rest,), False), ((), True)):
         noise = Noise(SIGMA_N, n_rest=N_REST, source="rest", rest_white_N=rests)
-        found = judge([moving], noise, 1, PERIOD_S)
+        found = judge([moving], noise, 1, Sampling(PERIOD_S))
         failed = {test.name for test in found.failed}
         assert ({"whiteness", "runs"} <= failed) == correlated
         assert ({"whiteness", "runs"} & failed != set()) == correlated
@@ -148,7 +148,7 @@ def test_the_size_is_tested_with_the_uncertainty_of_the_growth():
     residual_N = np.sqrt(2.3) * SIGMA_N * rng.standard_normal(n)
     growth = Growth(1.0, 0.2**2)
     stated = Noise(SIGMA_N, n_rest=10**9, source="rest")
-    tests = judge([residual_N], stated, 1, PERIOD_S, 0.0, growth, [np.ones(n)]).tests
+    tests = judge([residual_N], stated, 1, Sampling(PERIOD_S), growth, [np.ones(n)]).tests
     ratio = residual_N @ residual_N / (n - 1) / (2.0 * SIGMA_N**2)
     expected = scipy.stats.f.sf(ratio, n - 1, 2.0 / 0.1**2)
     assert {t.name: t.p for t in tests}["size"] == pytest.approx(expected, rel=1e-4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from hil.identification.adequacy import FALSE_ALARM, UNSEEN, judge
+from hil.identification.adequacy import FALSE_ALARM, UNSEEN, Sampling, judge
 from hil.identification.identify import Asked, identify
 from hil.identification.noise import Noise, noise_of
 from hil.identification.page import as_text
@@ -159,7 +159,7 @@ def test_the_rate_of_false_alarms_is_the_stated_one():
     for _ in range(n_times):
         rest = rng.standard_normal(n_rest)
         noise = Noise(float(rest.std(ddof=1)), n_rest=n_rest, source="rest")
-        alarms += not judge([rng.standard_normal(n)], noise, 1, 0.001).adequate
+        alarms += not judge([rng.standard_normal(n)], noise, 1, Sampling(0.001)).adequate
     # No more than stated; Bonferroni may make it fewer. 4 standard errors above.
     most = FALSE_ALARM + 4 * np.sqrt(FALSE_ALARM / n_times)
     assert alarms / n_times <= most

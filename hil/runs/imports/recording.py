@@ -18,11 +18,10 @@ from hil.experiment.loaded import Experiment
 from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT
-from hil.mechanics.arrays import Columns
 from hil.platform.provenance import software, user
 from hil.platform.whole_files import whole
 from hil.record import layout
-from hil.record.layout import LIBVER, RECORDED
+from hil.record.layout import LIBVER, RECORDED, Columns
 from hil.record.summary import plain, summarise
 from hil.rig.instruments import GATES
 from hil.runs.assembly import Pipeline

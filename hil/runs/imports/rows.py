@@ -12,7 +12,8 @@ from hil.errors import ConfigError
 from hil.experiment.loaded import Experiment
 from hil.loop.channels import WORD_BITS, RigLayout, valid_columns
 from hil.loop.frame import CELL_UNKNOWN, units
-from hil.mechanics.arrays import Array, Columns
+from hil.mechanics.arrays import Array
+from hil.record.layout import Columns
 from hil.rig.instruments import device_of
 from hil.runs.imports.opened import Opened, file_facts, remarks
 from hil.runs.imports.resample import Resampled, method_for, pulses, resampled

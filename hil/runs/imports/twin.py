@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hil.loop.channels import RigLayout, known_before
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.stages import StepsRows
-from hil.mechanics.arrays import Columns
+from hil.record.layout import Columns
 from hil.runs.assembly import Pipeline
 
 BLOCK = 20_000  # rows

@@ -18,6 +18,7 @@ Source: Font-Llagunes & Koevecses, section 6 (what is measured); the fusion is o
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -172,7 +173,7 @@ def analyse(
     # Standard deviation of an encoder step that occurs once within the fit.
     u_rate = 2.0 * known.angle_step_rad / np.sqrt(12.0) / FIT_S
     u_v = np.hypot(u_v, u_rate * np.hypot(pose.J_m[:, 0], pose.J_m[:, 1]))
-    trial.standard.update(_standard(trial, v_before, v_end, W, u_v, u_J, known))
+    trial.standard.update(_standard(trial, TipVelocity(v_before, v_end, u_v), W, u_J, known))
     return trial
 
 
@@ -234,11 +235,19 @@ def _split(v: Array, W: Array) -> tuple[Array, Array]:
     return T_c, T_a
 
 
+class TipVelocity(NamedTuple):
+    """The tip's velocity before the impact and at its end, and its standard uncertainty, m/s."""
+
+    before: Array
+    end: Array
+    u: Array
+
+
 def _standard(
-    trial: Trial, v_before: Array, v_end: Array, W: Array, u_v: Array, u_J: Array,
-    known: Uncertainty,
-) -> dict[str, float]:  # fmt: skip
+    trial: Trial, velocity: TipVelocity, W: Array, u_J: Array, known: Uncertainty
+) -> dict[str, float]:
     """Propagate fit, force noise, gain and misalignment to first order."""
+    v_before, v_end, u_v = velocity
     tilt = known.misalignment_rad
     u_t = np.sqrt(u_J[0] ** 2 + (known.force_gain * trial.impulse_t_N_s) ** 2
                   + (tilt * trial.impulse_n_N_s) ** 2)  # fmt: skip
