@@ -6,11 +6,9 @@ caller would go on with the older one.
 """
 
 import hashlib
-import inspect
-import marshal
 from collections.abc import Callable, Iterator
 from functools import cache
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,50 +32,63 @@ def digest(kernel: Callable[..., Any]) -> str:
     seen, left = {kernel}, [kernel]
     while left:
         used = _used_by(left.pop())
-        hashed.update(used.code)
+        hashed.update(used.text.encode())
         left += [called for called in used.kernels if called not in seen]
         seen.update(left)
     return hashed.hexdigest()
 
 
 class _Used(NamedTuple):
-    """A kernel's code with its constants, and the kernels that it calls."""
+    """A kernel's code and constants as text, and the kernels that it calls."""
 
-    code: bytes
+    text: str
     kernels: tuple[FunctionType, ...]
 
 
 @cache
 def _used_by(kernel: FunctionType) -> _Used:
-    code = kernel.__code__
-    parts = [marshal.dumps((code.co_code, code.co_names, code.co_varnames))]
-    parts.append(repr([c for c in code.co_consts if _is_constant(c)]).encode())
-    kernels = []
-    for name, value in _names(kernel):
+    kernels: list[FunctionType] = []
+
+    def text_of(value: object) -> str:
         if isinstance(value, Dispatcher):
             kernels.append(value.py_func)
-        elif isinstance(value, np.ndarray):
-            parts += [name.encode(), repr((value.dtype, value.shape)).encode(), value.tobytes()]
-        elif _is_constant(value):
-            parts += [name.encode(), repr(value).encode()]
-        elif isinstance(value, type) and hasattr(value, "_fields"):
-            parts += [name.encode(), repr(value._fields).encode()]
-    return _Used(b"\0".join(parts), tuple(kernels))
+            return f"kernel {sorted(value.targetoptions.items())!r}"
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype!r} {value.shape} {value.tobytes().hex()}"
+        if isinstance(value, tuple):
+            return f"{type(value).__qualname__}({', '.join(map(text_of, value))})"
+        if isinstance(value, SCALARS):
+            return repr(value)
+        fields = getattr(value, "_fields", "") if isinstance(value, type) else ""
+        return f"{type(value).__qualname__} {fields}"
+
+    codes = list(_codes(kernel.__code__))
+    parts = [
+        f"{code.co_code.hex()} {code.co_names} {code.co_varnames} "
+        + text_of(tuple(c for c in code.co_consts if not isinstance(c, CodeType)))
+        for code in codes
+    ]
+    parts += [text_of(kernel.__defaults__), text_of(tuple((kernel.__kwdefaults__ or {}).items()))]
+    parts += [f"{name} = {text_of(value)}" for name, value in _names(kernel, codes)]
+    return _Used("\n".join(parts), tuple(kernels))
 
 
-def _is_constant(value: object) -> bool:
-    if isinstance(value, tuple):
-        return all(_is_constant(item) for item in value)
-    return isinstance(value, SCALARS)
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of functions and comprehensions within."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
-def _names(kernel: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names that a kernel uses, with their values; those of a module as `module.name`."""
-    used = inspect.getclosurevars(kernel)
-    for name, value in [*used.globals.items(), *used.nonlocals.items()]:
+def _names(kernel: FunctionType, codes: list[CodeType]) -> Iterator[tuple[str, Any]]:
+    """Names from outside that a kernel uses, with their values; a module's as `module.name`."""
+    names = list(dict.fromkeys(name for code in codes for name in code.co_names))
+    cells = zip(kernel.__code__.co_freevars, kernel.__closure__ or (), strict=True)
+    values = {name: kernel.__globals__[name] for name in names if name in kernel.__globals__}
+    for name, value in (values | {name: cell.cell_contents for name, cell in cells}).items():
         if isinstance(value, ModuleType):
-            for attribute in sorted(used.unbound):
-                if hasattr(value, attribute):
-                    yield f"{name}.{attribute}", getattr(value, attribute)
+            inside = vars(value)
+            yield from ((f"{name}.{one}", inside[one]) for one in names if one in inside)
         else:
             yield name, value

@@ -454,14 +454,22 @@ def save_experiment(path: Path, sets: Mapping[str, str], out: Path) -> None:
 def changed_toml(text: str, sets: Mapping[str, str]) -> str:
     """A TOML text with values changed; its comments, order and layout stay."""
     import tomlkit
+    from tomlkit.exceptions import ParseError
+    from tomlkit.items import InlineTable
+
+    from hil.config.files import parse_set
 
     document = tomlkit.parse(text)
     for key, value in sets.items():
         *above, last = key.split(".")
         table: Any = document
         for part in above:
-            table = table.setdefault(part, tomlkit.table())
-        table[last] = tomlkit.value(value)
+            is_inline = isinstance(table, InlineTable)
+            table = table.setdefault(part, tomlkit.inline_table() if is_inline else tomlkit.table())
+        try:
+            table[last] = tomlkit.value(value.strip())
+        except ParseError:
+            table[last] = tomlkit.item(parse_set(f"value={value}")["value"])
     return tomlkit.dumps(document)
 
 

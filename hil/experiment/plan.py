@@ -57,7 +57,7 @@ def _states(config: Experiment) -> States:
     if switches is None:
         return []
     last = {ceil((t_s - 1e-9) / period_s): cells for t_s, cells in switches(config.run)}
-    return [(tick * period_s, cells) for tick, cells in last.items()]
+    return [(tick * period_s, cells) for tick, cells in last.items() if tick < config.n_ticks]
 
 
 def _too_many(config: Experiment, states: States) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _too_many(config: Experiment, states: States) -> list[tuple[str, str]]:
 def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
     """For each limit, the first cell that is on for longer."""
     tables, names = config.tables, list(config.run.model.cell_names)
-    longest = [max(_times_on(states, cell, config.run.duration_s)) for cell in range(len(names))]
+    longest = [max(_times_on(config, states, cell)) for cell in range(len(names))]
     guard = tables.guard
     limits: list[tuple[str, float, str, Sequence[str]]] = []
     if guard.cell_on_max_s is not None:
@@ -104,7 +104,7 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
     for key, most_s, fault, cells in limits:
         for cell in cells:
             on_s, from_s = longest[names.index(cell)]
-            if on_s > most_s:
+            if on_s > most_s + 1e-9:
                 found.setdefault(key, (
                     f"controller.steps has '{cell}' on for {on_s:g} s from t_s = {from_s:g}: the "
                     f"run would trip ({fault}) after {most_s:.3g} s: switch it off sooner, or "
@@ -148,7 +148,7 @@ def _too_hot(config: Experiment, states: States) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for key, (cell, held_s, trips_by_s, leak_s) in _heat_limits(config):
         free, off_s = 1.0, 0.0
-        for on_s, from_s in _times_on(states, names.index(cell), config.run.duration_s):
+        for on_s, from_s in _times_on(config, states, names.index(cell)):
             if on_s > trips_by_s:
                 break  # `_too_long` has it
             free = 1.0 - (1.0 - free) * exp((off_s - from_s) / leak_s)
@@ -166,8 +166,9 @@ def _too_hot(config: Experiment, states: States) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _times_on(states: States, cell: int, end_s: float) -> Iterator[tuple[float, float]]:
+def _times_on(config: Experiment, states: States, cell: int) -> Iterator[tuple[float, float]]:
     """How long a cell is on, each time, and from when; at least (0, 0)."""
+    end_s = config.n_ticks * config.tables.loop.period_s
     since_s: float | None = None
     yield 0.0, 0.0
     for t_s, cells in states:

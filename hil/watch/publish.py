@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.5  # between two looks for runs
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 PASSWORD = "HIL_MQTT_PASSWORD"
-TOPIC_MAX_B = 60_000  # of the 65 535 that MQTT has; the rest names the groups of columns
+TEXT_MAX_B = 60_000  # of the 65 535 that MQTT has; the rest of a topic names a group of columns
 CELLS = ("cells_commanded", "cells_reported")
 
 
@@ -89,24 +89,27 @@ def broker_of(text: str) -> Broker:
     """
     try:
         parts = urlsplit(text)
-        port, topic = parts.port, unquote(parts.path.strip("/"))
+        port, topic = parts.port, unquote(parts.path.strip("/"), errors="strict")
+        user = unquote(parts.username or "", errors="strict")
         (parts.hostname or "").encode("idna")
+        size_B = max(len(topic.encode()), len(user.encode()))
     except ValueError:
-        parts, port, topic = urlsplit(""), None, ""
+        parts, port, topic, user, size_B = urlsplit(""), None, "", "", 0
     if parts.password is not None:
         raise ConfigError(
             f"--mqtt: a password is read from {PASSWORD}: leave it out of the address"
         )
-    is_wrong = re.search(r"[#?]", text) or re.search(r"[+#\0]", topic) or port == 0
-    if parts.scheme not in PORTS or not parts.hostname or is_wrong:
+    is_wrong = re.search(r"[#?]", text) or re.search(r"[+#]", topic) or port == 0
+    host = parts.hostname or ""
+    is_wrong = is_wrong or not re.fullmatch(r"[\w.:-]+", host) or not (topic + user).isprintable()
+    if parts.scheme not in PORTS or is_wrong:
         raise ConfigError(
             "--mqtt: no address of a broker: give mqtt[s]://[USER@]HOST[:PORT][/TOPIC]"
         )
-    if len(topic.encode()) > TOPIC_MAX_B:
-        raise ConfigError(f"--mqtt: a topic of {len(topic)} letters: at most {TOPIC_MAX_B} bytes")
+    if size_B > TEXT_MAX_B:
+        raise ConfigError(f"--mqtt: a topic or user of {size_B} bytes: at most {TEXT_MAX_B}")
     port = PORTS[parts.scheme] if port is None else port
-    user = unquote(parts.username or "")
-    return Broker(parts.scheme, parts.hostname, port, user, topic or f"hil/{platform.node()}")
+    return Broker(parts.scheme, host, port, user, topic or f"hil/{platform.node()}")
 
 
 class Mqtt:

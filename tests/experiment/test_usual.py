@@ -97,6 +97,23 @@ def test_of_steps_between_two_ticks_only_the_last_acts(configs):
     assert simulate(run).attrs["outcome"] == "complete"
 
 
+@pytest.mark.parametrize(
+    ("times_s", "duration_s", "on_max_s"),
+    [((0.001, 1.001), 1.2, 1.0), ((0.5, 9.0), 1.5005, 1.0), ((0.9995, 9.0), 1.0, 0.001)],
+)  # fmt: skip
+def test_a_plan_is_compared_as_its_ticks_run(times_s, duration_s, on_max_s, configs):
+    """On for exactly the limit; until the last tick; and after it, which never acts."""
+    plan = {
+        "experiment": {"name": "exact", "duration_s": duration_s},
+        "controller": {"kind": "schedule", "steps": [
+            {"t_s": times_s[0], "on": ["muscle.1"]}, {"t_s": times_s[1], "off": "all"}]},
+    }  # fmt: skip
+    rig, limit = configs / "miga6/rig.toml", [f"guard.cell_on_max_s={on_max_s}"]
+    run = load_with(rig, plan, "test", limit)
+    assert not trips(run)
+    assert simulate(run).attrs["outcome"] == "complete"
+
+
 def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
     rig = configs / "isotonic/rig.toml"
     heat = ["devices.board.limits.heat_max_cA2ms=100000"]

@@ -44,6 +44,8 @@ k_p = 1.0      # gain
     ({"controller.k_i": "2.0"}, "k_p = 1.0      # gain\nk_i = 2.0\n"),
     ({"experiment.times_s": "[0.0, 2.0]"}, "times_s = [0.0, 2.0]  # when\n"),
     ({"loop.period_s": "0.01"}, "loop.period_s = 0.01  # dotted\n"),
+    ({"experiment.times_s": " [0.0, 2.0]  # mine"}, "times_s = [0.0, 2.0]"),
+    ({"guard.signals.y.max": "2.0"}, "y = {max = 2.0}}  # inline\n"),
     ({"guard.signals.x.max": "2.0"}, "signals = {x = {min = 0.0, max = 2.0}}  # inline\n"),
     ({"experiment.name": '"b # \\"c\\""'}, 'name = "b # \\"c\\""  # what it is called\n'),
     ({"guard.force_max_N": "3.0"}, "force_max_N = 3.0\n"),

@@ -10,7 +10,7 @@ from hil.kernel_cache import digest
 CALLER = """
 from hil.compiled import njit
 import kernels_called
-from kernels_called import OFFSET, TABLE, Point, called
+from kernels_called import OFFSET, TABLE, called
 
 @njit(cache=True)
 def caller(x):
@@ -21,23 +21,24 @@ def beside(x):
     return called(x)
 """
 CALLED = """
-from typing import NamedTuple
 import numpy as np
 from hil.compiled import njit
 
 OFFSET, SCALE = 10.0, 100.0
 TABLE = np.array([0.0, 1000.0])
-
-class Point(NamedTuple):
-    x: float
+TABLES = (np.array([0.0]),)
+NONE = 0.0
 
 @njit(cache=True)
 def called(x):
     return deeper(x)
 
-@njit(cache=True)
-def deeper(x):
-    return 2.0 * x
+@njit(cache=True, error_model="numpy")
+def deeper(x, more=0.0):
+    def inner(y):
+        return y + 0.0
+    few = [inner(one * 1.0) + NONE for one in (x,)]
+    return 2.0 * few[0] + more + TABLES[0][0]
 """
 
 
@@ -63,10 +64,15 @@ def caller(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "value"),
     [
-        (("2.0 * x", "3.0 * x"), 1113.0),
+        (("2.0 * few", "3.0 * few"), 1113.0),
         (("OFFSET, SCALE = 10.0", "OFFSET, SCALE = 20.0"), 1122.0),
         (("100.0", "200.0"), 1212.0),
         (("1000.0", "2000.0"), 2112.0),
+        (("more=0.0", "more=5.0"), 1117.0),
+        (("y + 0.0", "y + 4.0"), 1120.0),
+        (("one * 1.0", "one * 3.0"), 1116.0),
+        (("NONE = 0.0", "NONE = 4.0"), 1120.0),
+        (("(np.array([0.0]),)", "(np.array([7.0]),)"), 1119.0),
     ],
 )
 def test_what_is_called_or_used_from_another_file_is_compiled_in_again(caller, change, value):
@@ -81,6 +87,10 @@ def test_what_is_called_or_used_from_another_file_is_compiled_in_again(caller, c
 
 def test_the_digest_does_not_depend_on_where_a_line_stands(caller):
     plain = digest(caller().py_func)
-    moved = digest(caller("from typing", "# a comment\n\nfrom typing").py_func)
+    moved = digest(caller("import numpy", "# a comment\n\nimport numpy").py_func)
     assert moved == plain
-    assert digest(caller("2.0 * x", "2.0 + x").py_func) != plain
+
+
+def test_the_digest_has_the_options_of_what_is_called(caller):
+    plain = digest(caller().py_func)
+    assert digest(caller(', error_model="numpy"', "").py_func) != plain

@@ -120,7 +120,13 @@ def test_a_broker_has_an_address(address, parts):
     (["--mqtt", "mqtt://broker/lab/#"], "--mqtt: no address of a broker"),
     (["--mqtt", "mqtt://a..b"], "--mqtt: no address of a broker"),
     (["--mqtt", "mqtt://broker:0"], "--mqtt: no address of a broker"),
-    (["--mqtt", f"mqtt://broker/{'x' * 70_000}"], "--mqtt: a topic of 70000 letters: at most"),
+    (["--mqtt", f"mqtt://broker/{'x' * 70_000}"], "--mqtt: a topic or user of 70000 bytes: at"),
+    (["--mqtt", f"mqtt://{'u' * 70_000}@broker"], "--mqtt: a topic or user of 70000 bytes"),
+    (["--mqtt", "mqtt://broker/\udcff"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://broker/a%0Ab"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://broker/%ff%fe"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://a b"], "--mqtt: no address of a broker"),
+    (["--mqtt", "mqtt://u%00@broker"], "--mqtt: no address of a broker"),
     (["--mqtt", "mqtt://ada:secret@broker"], "--mqtt: a password is read from HIL_MQTT_PASSWORD"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_without_a_password(words, said, tmp_path, capsys):
