@@ -69,6 +69,7 @@ def test_what_ends_at_a_fifth_or_at_five_times_its_start_is_named(theta, at_boun
 def test_the_bootstrap_s_variance_counts_the_fitted_parameters():
     """Residuals of n readings and p parameters are too small by (n - p)/n: 5/8 here."""
     box, solution = fitted([0.3, -0.4], np.random.default_rng(3))
-    drawn = fits.bootstrap(box, NOISE, solution, 20_000, 4, 1, lambda n_more: None)
+    resampling = fits.Resampling(n_times=20_000, seed=4, block=1)
+    drawn = fits.bootstrap(box, NOISE, solution, resampling, lambda n_more: None)
     np.testing.assert_allclose(drawn.mean(axis=0), solution.theta, atol=1e-3)
     np.testing.assert_allclose(drawn.var(axis=0), np.diag(solution.covariance), rtol=0.05)
