@@ -114,6 +114,26 @@ def test_a_plan_is_compared_as_its_ticks_run(times_s, duration_s, on_max_s, conf
     assert simulate(run).attrs["outcome"] == "complete"
 
 
+def test_an_off_between_two_ticks_acts_at_the_second(configs):
+    """On from tick 500 to tick 1501, 1.001 s, though its times differ by 1.0001 s."""
+    rig = configs / "miga6/rig.toml"
+    for limit_s, refused in ((1.0005, True), (1.001, False)):
+        plan = steps(1.0001)
+        run = load_with(rig, plan, "test", [f"guard.cell_on_max_s={limit_s}"])
+        assert bool(trips(run)) is refused
+        assert simulate(run).attrs["outcome"] == ("tripped" if refused else "complete")
+
+
+def test_a_step_after_the_last_tick_switches_nothing(configs):
+    six = [f"muscle.{i}" for i in range(1, 7)]
+    for t_s, refused in ((0.999, True), (0.9995, False)):
+        plan = {"experiment": {"name": "late", "duration_s": 1.0},
+                "controller": {"kind": "schedule", "steps": [{"t_s": t_s, "on": six}]}}  # fmt: skip
+        run = load_with(configs / "miga6/rig.toml", plan, "test", ["guard.cells_on_max=5"])
+        assert bool(trips(run)) is refused
+        assert simulate(run).attrs["outcome"] == ("tripped" if refused else "complete")
+
+
 def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
     rig = configs / "isotonic/rig.toml"
     heat = ["devices.board.limits.heat_max_cA2ms=100000"]
