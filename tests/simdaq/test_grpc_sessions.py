@@ -9,6 +9,8 @@ from nidaqmx.grpc_session_options import GrpcSessionOptions, SessionInitializati
 
 from simdaq.grpc_server import serve
 
+pytestmark = pytest.mark.library_leaks("gRPC closes its sockets some time after its server")
+
 
 @pytest.fixture
 def channel(system):

@@ -13,6 +13,7 @@ from hil.errors import DeviceError
 from simdaq import System
 from simdaq.grpc_server import serve
 
+pytestmark = pytest.mark.library_leaks("gRPC closes its sockets some time after its server")
 WAIT_S = 120.0
 STEP_V = 20.0 / 2**14  # of a USB-6009 between -10 V and 10 V
 
