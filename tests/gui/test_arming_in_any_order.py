@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import shiboken6
 from PySide6.QtWidgets import QPushButton
 
 from hil_gui import bench_day, control
@@ -139,11 +140,16 @@ class Bench:
             start_button=QPushButton(), stop_button=QPushButton(),
             set_state=lambda state, causes, *, is_live: None,
         )  # fmt: skip
+        self._header = header
         self.day = bench_day.BenchDay(world, header, world)
         self.form = self.day.control
         self.passed, self.consent, self.stopped = set(), None, ""
         self.day.open(FILES[0])
         self.form.bench.click()
+
+    def close(self):
+        for widget in (self.form, self._header.start_button, self._header.stop_button):
+            shiboken6.delete(widget)  # thousands of widgets slow every later test of a window
 
     def file(self, path):
         process = next(one for one in self.world.processes if one.path == path)
@@ -379,9 +385,10 @@ def days(qapp, monkeypatch):
 def _every_day(days, actions, n_more):
     """Go on from a day in every order of that many actions; returns how many there are."""
     bench = days(actions)  # fails where a rule is broken
+    possible = (*ALWAYS, *(IDLE if bench.active is None else BUSY))
+    bench.close()
     if not n_more:
         return 1
-    possible = (*ALWAYS, *(IDLE if bench.active is None else BUSY))
     return sum(_every_day(days, (*actions, action), n_more - 1) for action in possible)
 
 
