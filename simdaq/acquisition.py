@@ -39,9 +39,9 @@ def buffer_size(task: Task) -> int:
     Source: NI-DAQmx Help, "How Is Buffer Size Determined?".
     """
     timing = task.timing
-    asked = int(task.properties.get(("buffer", "input_buf_size"), 0))
-    if asked > 0:
-        return asked
+    size = int(task.properties.get(("buffer", "input_buf_size"), 0))
+    if size > 0:
+        return size
     if timing.on_demand:
         return 0
     if timing.single_point:

@@ -53,16 +53,16 @@ def add_inputs(
                 errors.WRONG_MEASUREMENT,
                 Physical_Channel_Name=physical, Measurement_Type=usage.name,
             )  # fmt: skip
-        found = dict(properties)
-        found["ai_meas_type"] = usage.value
-        found["chan_type"] = ChannelType.ANALOG_INPUT.value
+        settings = dict(properties)
+        settings["ai_meas_type"] = usage.value
+        settings["chan_type"] = ChannelType.ANALOG_INPUT.value
         custom = None
-        if found.get("ai_custom_scale_name"):
-            custom = system.scale(found["ai_custom_scale_name"])
+        if settings.get("ai_custom_scale_name"):
+            custom = system.scale(settings["ai_custom_scale_name"])
         ways = [c.value for c in card.terminal_configurations(short)]
-        configuration = found.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
+        configuration = settings.get("ai_term_cfg", TerminalConfiguration.DEFAULT.value)
         if configuration == TerminalConfiguration.DEFAULT.value:
-            found["ai_term_cfg"] = ways[0]
+            settings["ai_term_cfg"] = ways[0]
         elif configuration not in ways and not short.startswith("_"):
             raise DaqmxError(
                 errors.BAD_VALUE, Property="AI.TermCfg", Requested_Value=configuration,
@@ -70,7 +70,7 @@ def add_inputs(
             )  # fmt: skip
         created.append(
             AnalogInput(
-                label, physical, "ai", card, short, found,
+                label, physical, "ai", card, short, settings,
                 curve=curve, from_fed=from_fed, custom=custom, physical_signal=physical_signal,
             )
         )  # fmt: skip

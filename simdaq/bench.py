@@ -106,8 +106,8 @@ class Bench:
         card, short = self._terminal(terminal)
         with self.lock:
             for pin in filter(None, (short, card.same_pin(short))):
-                found = card.terminal(pin)
-                found.source, found.fed = source, True
+                target = card.terminal(pin)
+                target.source, target.fed = source, True
 
     def output(self, terminal: str) -> float:
         """What an output puts out now: volts of `Dev1/ao0`, 0 or 1 of `Dev1/port0/line0`."""
@@ -118,9 +118,9 @@ class Bench:
     def watch(self, terminal: str) -> Output:
         """Record every change of an output: `changes` of the answer, a list of (t_s, value)."""
         card, short = self._terminal(terminal)
-        found = card.output(short)
-        found.watched = True
-        return found
+        output = card.output(short)
+        output.watched = True
+        return output
 
     def inject(self, terminal: str, fault: Fault | None) -> None:
         """Put a fault on an input, None for none: `stuck` at its value now, at a rail, or `nan`.
@@ -128,11 +128,11 @@ class Bench:
         NI's driver gives NaN for a channel that it cannot convert, such as an open thermocouple.
         """
         card, short = self._terminal(terminal)
-        found = card.terminal(short)
+        target = card.terminal(short)
         with self.lock:
-            found.fault = None
-            found.frozen = float(found.at(self.now_s))
-            found.fault = fault
+            target.fault = None
+            target.frozen = float(target.at(self.now_s))
+            target.fault = fault
 
     def unplug(self, card: str) -> None:
         """Unplug a card: every task on it fails from now on."""
@@ -171,10 +171,10 @@ class Bench:
 
     def card(self, name: str) -> Card:
         """The card of this name, or DaqmxError."""
-        found = self.cards.get(name)
-        if found is None:
+        card = self.cards.get(name)
+        if card is None:
             raise DaqmxError(errors.INVALID_DEVICE, Device_Specified=name)
-        return found
+        return card
 
     def scale(self, name: str) -> CustomScale:
         """The custom scale of this name, made by the program or saved; else DaqmxError."""
@@ -197,10 +197,10 @@ class Bench:
 
     def task(self, handle: int) -> Task:
         """The task behind a handle, or DaqmxError."""
-        found = self.tasks.get(handle)
-        if found is None:
+        owner = self.tasks.get(handle)
+        if owner is None:
             raise DaqmxError(errors.INVALID_TASK)
-        return found
+        return owner
 
     def clear(self, task: Task) -> None:
         """Stop and delete a task; its outputs keep their values."""

@@ -50,14 +50,14 @@ class Bindings:
         model = FUNCTIONS[function.method]
         arguments = function.arguments
 
-        def action(*given: Any) -> None:
+        def action(*values: Any) -> None:
             inputs: dict[str, Any] = {}
             outputs: list[tuple[Any, str]] = []
-            for i, (argument, value) in enumerate(zip(arguments, given, strict=True)):
+            for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
                 if argument.role == "in":
                     inputs[argument.name] = self._input(argument, value)
                 elif argument.role == "in_array":
-                    inputs[argument.name] = self._in_array(arguments, given, i)
+                    inputs[argument.name] = self._in_array(arguments, values, i)
                 elif argument.role == "out":
                     outputs.append((value, POINTERS[argument.element]))
                 elif argument.role == "out_array":
@@ -85,20 +85,20 @@ class Bindings:
             return int(value.lsb), int(value.msb)
         return value
 
-    def _in_array(self, arguments: tuple[Argument, ...], given: tuple[Any, ...], at: int) -> Any:
-        n = next(int(given[i]) for i in range(at, len(arguments)) if arguments[i].role == "size")
+    def _in_array(self, arguments: tuple[Argument, ...], values: tuple[Any, ...], at: int) -> Any:
+        n = next(int(values[i]) for i in range(at, len(arguments)) if arguments[i].role == "size")
         if n == 0:
             return np.empty(0)
-        return self.m.array(given[at], n, arguments[at].element).copy()
+        return self.m.array(values[at], n, arguments[at].element).copy()
 
     # Properties
 
     def _attribute(self, owner: int, number: int) -> tuple[str, Attribute]:
         name = library_source.OWNER_NAMES[owner]
-        found = self.attributes.get((name, number))
-        if found is None:
+        attribute = self.attributes.get((name, number))
+        if attribute is None:
             raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=hex(number))
-        return name, found
+        return name, attribute
 
     def get(
         self, owner: int, task: Any, name: Any, number: int, pointer: Any, size: int
@@ -164,20 +164,20 @@ class Bindings:
         """A function with a device and a list of channels."""
         stem = self.m.text(function).removeprefix("DAQmx")
         model = FUNCTIONS[self.methods[stem]]
-        given = [entries[i] for i in range(n)]
-        channels = [self.m.text(e.name) for e in given]
+        items = [entries[i] for i in range(n)]
+        channels = [self.m.text(e.name) for e in items]
         known: dict[str, Any] = {"device_name": self.m.text(device)}
         if stem.startswith("Get"):
             states = model(self.m.current(), channel_name=channels, **known)
-            for entry, state in zip(given, states, strict=True):
+            for entry, state in zip(items, states, strict=True):
                 self.m.store(entry.value, "int32_t *", state)
         elif stem == "SetAnalogPowerUpStates":
             model(
-                self.m.current(), channel_names=channels, state=[e.real for e in given],
-                channel_type=[e.whole for e in given], **known,
+                self.m.current(), channel_names=channels, state=[e.real for e in items],
+                channel_type=[e.whole for e in items], **known,
             )  # fmt: skip
         else:
-            states = [e.whole for e in given]
+            states = [e.whole for e in items]
             model(self.m.current(), channel_names=channels, state=states, **known)
 
     def analog_power_up_states(
@@ -228,7 +228,7 @@ class Bindings:
 def _special(b: Bindings) -> dict[str, Action]:
     """Functions whose arguments are not plain."""
     m = b.m
-    found: dict[str, Action] = {
+    actions: dict[str, Action] = {
         **SampleBindings(m).actions(),
         **PulseBindings(m).actions(),
         "RegisterEveryNSamplesEvent": b.listen(
@@ -245,8 +245,8 @@ def _special(b: Bindings) -> dict[str, Action]:
     for key, (owner, has_task, has_name) in library_source.OWNERS.items():
         if has_task:
             name = f"Reset{key.removesuffix('Ex')}Attribute{'Ex' if key.endswith('Ex') else ''}"
-            found[name] = b.resetter(owner, has_name)
-    return {f"DAQmx{name}": action for name, action in found.items()}
+            actions[name] = b.resetter(owner, has_name)
+    return {f"DAQmx{name}": action for name, action in actions.items()}
 
 
 _systems: list[System] = []

@@ -17,16 +17,16 @@ def _bridges(task: Task, channel: str) -> list[AnalogInput]:
     if task.state == RUNNING:
         raise task.error(errors.RUNNING)
     wanted = names.unflatten(channel)
-    found = [
+    bridges = [
         c
         for c in task.channels
         if isinstance(c, AnalogInput)
         and (not wanted or c.name in wanted)
         and "ai_bridge_nom_resistance" in c.properties
     ]
-    if not found:
+    if not bridges:
         raise task.error(errors.PROPERTY_NOT_IN_CONTEXT, Channel_Name=channel)
-    return found
+    return bridges
 
 
 def _ratio(system: System, channel: AnalogInput) -> float:
@@ -103,8 +103,8 @@ def perform_thrmcpl_lead_offset_nulling_cal(
     if not owner.channels:
         raise owner.error(errors.NO_CHANNELS)
     for name in names.unflatten(channel) or [c.name for c in owner.channels]:
-        found = owner.channel(name)
-        if "ai_thrmcpl_type" in found.properties:
-            found.properties["ai_thrmcpl_lead_offset_voltage"] = 0.0
+        thermocouple = owner.channel(name)
+        if "ai_thrmcpl_type" in thermocouple.properties:
+            thermocouple.properties["ai_thrmcpl_lead_offset_voltage"] = 0.0
         elif not skip_unsupported_channels:
             raise owner.error(errors.PROPERTY_NOT_IN_CONTEXT, Channel_Name=name)

@@ -48,9 +48,9 @@ class InputBuffer:
 
     def take(self, n: int) -> NDArray[np.float64]:
         """The next n samples of every channel."""
-        found = self.peek(self.position, n)
+        block = self.peek(self.position, n)
         self.position += n
-        return found
+        return block
 
     def peek(self, position: int, n: int) -> NDArray[np.float64]:
         """N samples from this position on, left where they are."""

@@ -128,13 +128,13 @@ class Card:
         if self.model.ai is None:
             return []
         n_outputs = self.model.ao.n_channels if self.model.ao else 0
-        found = [f"_ao{i}_vs_aognd" for i in range(n_outputs)]
-        return found + list(self.model.internal_channels)
+        outputs = [f"_ao{i}_vs_aognd" for i in range(n_outputs)]
+        return outputs + list(self.model.internal_channels)
 
     def read_back(self, short: str) -> Output | None:
         """The analog output that an internal channel reads back."""
-        found = _READ_BACK.match(short)
-        return None if found is None else self.output(f"ao{found[1]}")
+        match = _READ_BACK.match(short)
+        return None if match is None else self.output(f"ao{match[1]}")
 
     def check(self, rest: str, kind: str) -> str:
         """The short name of a physical channel of that kind.
@@ -167,9 +167,9 @@ class Card:
         return rest.removeprefix("_")
 
     def _kind_of(self, rest: str) -> str:
-        found = _ANALOG.match(rest)
-        if found:
-            return found[1]
+        match = _ANALOG.match(rest)
+        if match:
+            return match[1]
         if self.model.ai is not None and rest in self.model.ai.extra_channels:
             return "ai"
         if _COUNTER.match(rest):
@@ -210,67 +210,67 @@ class Card:
         return self.output(line)
 
     def port_of(self, line: str) -> int:
-        found = _LINE.match(line)
-        assert found is not None
-        return int(found[1])
+        match = _LINE.match(line)
+        assert match is not None
+        return int(match[1])
 
     def terminal_names(self) -> list[str]:
         """Terminals that can be routed, without the leading device."""
         m = self.model
-        found = [f"PFI{i}" for i in range(m.n_pfi)] + [f"APFI{i}" for i in range(m.n_apfi)]
+        terminals = [f"PFI{i}" for i in range(m.n_pfi)] + [f"APFI{i}" for i in range(m.n_apfi)]
         chassis = bool(m.slots)
         for kind, has in (("ai", m.ai), ("ao", m.ao), ("di", m.ports), ("do", m.ports)):
             if has or chassis:
-                found += [f"{kind}/{what}" for what in SIGNALS]
+                terminals += [f"{kind}/{what}" for what in SIGNALS]
         if m.ai or chassis:
-            found += ["ai/ReferenceTrigger", "ai/ConvertClock", "ai/HoldCompleteEvent"]
+            terminals += ["ai/ReferenceTrigger", "ai/ConvertClock", "ai/HoldCompleteEvent"]
         if m.ports or chassis:
-            found += ["di/ReferenceTrigger", "ChangeDetectionEvent"]
+            terminals += ["di/ReferenceTrigger", "ChangeDetectionEvent"]
         if m.ai or chassis:
-            found.append("AnalogComparisonEvent")
+            terminals.append("AnalogComparisonEvent")
         if chassis:
             engines = [f"te{i}" for i in range(m.n_ai_engines)]
-            found += [f"{engine}/{what}" for engine in engines for what in SIGNALS]
+            terminals += [f"{engine}/{what}" for engine in engines for what in SIGNALS]
         if m.counters and not self.is_module:
             for i in range(m.counters.n):
-                found += [f"Ctr{i}{what}" for what in COUNTER_SIGNALS]
+                terminals += [f"Ctr{i}{what}" for what in COUNTER_SIGNALS]
         if not self.is_module:
-            found += [*TIMEBASES, "FrequencyOutput", "MasterTimebase"]
-        found += [f"{line}{i}" for line in BUS_LINES.get(m.bus, ()) for i in range(8)]
-        return found
+            terminals += [*TIMEBASES, "FrequencyOutput", "MasterTimebase"]
+        terminals += [f"{line}{i}" for line in BUS_LINES.get(m.bus, ()) for i in range(8)]
+        return terminals
 
     # Signals
 
     def terminal(self, short: str) -> Terminal:
         """What is wired to an input; nothing is 0 V, or what the system's scene says."""
-        found = self.terminals.get(short)
-        if found is None:
+        terminal = self.terminals.get(short)
+        if terminal is None:
             source = self.default_source.get(short, 0.0)
-            found = self.terminals[short] = Terminal(source)
-        return found
+            terminal = self.terminals[short] = Terminal(source)
+        return terminal
 
     def output(self, short: str) -> Output:
         """An output of this card; its counters share those of a chassis."""
         if _COUNTER.match(short):
             return self.pulse_output(short)
-        found = self.outputs.get(short)
-        if found is None:
-            found = self.outputs[short] = Output()
-        return found
+        output = self.outputs.get(short)
+        if output is None:
+            output = self.outputs[short] = Output()
+        return output
 
     @property
     def counter_owner(self) -> Card:
         """Whose counters this card's are: those of the chassis, but for a counter module."""
-        own = self.model.counters is not None and self.model.counters.own
-        return self if own else self.engines
+        counters = self.model.counters
+        return self if counters is not None and counters.in_module else self.engines
 
     def pulse_output(self, counter: str) -> PulseOutput:
         """The output of a counter."""
         outputs = self.counter_owner.outputs
-        found = outputs.get(counter)
-        if not isinstance(found, PulseOutput):
-            found = outputs[counter] = PulseOutput()
-        return found
+        output = outputs.get(counter)
+        if not isinstance(output, PulseOutput):
+            output = outputs[counter] = PulseOutput()
+        return output
 
     def is_fed(self, short: str) -> bool:
         """Somebody has wired a signal to this input."""
@@ -331,14 +331,14 @@ class Card:
         card = self.neighbours.get(device)
         if card is None:
             return None
-        found = _COUNTER_SIGNAL.fullmatch(rest)
-        if found and found[2].lower() == "internaloutput":
-            return card.engines.pulse_output(f"ctr{found[1]}").edges
-        if found:
+        match = _COUNTER_SIGNAL.fullmatch(rest)
+        if match and match[2].lower() == "internaloutput":
+            return card.engines.pulse_output(f"ctr{match[1]}").edges
+        if match:
             pins = dict(
-                zip(("source", "gate", "aux"), card.engines.pins(f"ctr{found[1]}"), strict=False)
+                zip(("source", "gate", "aux"), card.engines.pins(f"ctr{match[1]}"), strict=False)
             )
-            rest = pins.get(found[2].lower(), rest)
+            rest = pins.get(match[2].lower(), rest)
         engines = card.engines
         rest = re.sub("^te0/", "ai/", rest)  # the first timing engine is that of the inputs
         if rest.lower() in CLOCKS:

@@ -12,21 +12,21 @@ FOLDER = Path(__file__).parent / "cards"
 
 def tables() -> dict[str, dict[str, Any]]:
     """The tables of all models by product, as they stand in the files."""
-    found: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, Any]] = {}
     for file in sorted(FOLDER.glob("*.toml")):
-        found |= tomllib.loads(file.read_text())
-    return found
+        models |= tomllib.loads(file.read_text())
+    return models
 
 
 def whole(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The table of a model with everything that it takes over from others."""
-    own = dict(tables[name])
-    base = own.pop("like", None)
+    table = dict(tables[name])
+    base = table.pop("like", None)
     if base is None:
-        return own
+        return table
     merged = whole(base, tables)
     merged.pop("assumed", None)
-    for key, value in own.items():
+    for key, value in table.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = {**merged[key], **value} if both else value
     return merged

@@ -115,8 +115,8 @@ class Counters:
     ----------
     pins : tuple
         Default pins of each counter: source or A, gate or Z, auxiliary or B, output.
-    own : bool
-        Of a module: they are its own, and not those of its chassis.
+    in_module : bool
+        The counters of a module are in it, not in its chassis.
     """
 
     n: int
@@ -125,7 +125,7 @@ class Counters:
     usages: tuple[UsageTypeCI, ...] = tuple(u for u in UsageTypeCI if u != UsageTypeCI.TIME_GPS)
     buffered: bool = True
     outputs: bool = True
-    own: bool = False
+    in_module: bool = False
     pins: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -204,17 +204,17 @@ class CardModel:
 
 
 def _usages(names: list[str], kind: Any) -> tuple[Any, ...]:
-    found: list[Any] = []
+    usages: list[Any] = []
     for name in names:
-        found += GROUPS[name] if name in GROUPS else [kind[name]]
-    return tuple(found)
+        usages += GROUPS[name] if name in GROUPS else [kind[name]]
+    return tuple(usages)
 
 
 def _frozen(table: dict[str, Any], kind: Any = UsageTypeAI) -> dict[str, Any]:
-    found = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
-    if "usages" in found:
-        found["usages"] = _usages(table["usages"], kind)
-    return found
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+    if "usages" in values:
+        values["usages"] = _usages(table["usages"], kind)
+    return values
 
 
 def from_table(product: str, table: dict[str, Any]) -> CardModel:
@@ -226,25 +226,27 @@ def from_table(product: str, table: dict[str, Any]) -> CardModel:
         A key is missing, unknown, or has a value that does not exist.
     """
     try:
-        found = _frozen(table)
-        found["category"] = ProductCategory[table["category"]]
-        found["bus"] = BusType[table["bus"]]
+        values = _frozen(table)
+        values["category"] = ProductCategory[table["category"]]
+        values["bus"] = BusType[table["bus"]]
         if "ai" in table:
-            found["ai"] = AnalogInputs(**_frozen(table["ai"]))
+            values["ai"] = AnalogInputs(**_frozen(table["ai"]))
         if "ao" in table:
-            found["ao"] = AnalogOutputs(**_frozen(table["ao"]))
+            values["ao"] = AnalogOutputs(**_frozen(table["ao"]))
         if "counters" in table:
-            found["counters"] = _counters(table["counters"])
-        found["ports"] = tuple(Port(**port) for port in table.get("ports", ()))
-        found["terminals"] = terminals(table)
-        return CardModel(product=product, **found)
+            values["counters"] = _counters(table["counters"])
+        values["ports"] = tuple(Port(**port) for port in table.get("ports", ()))
+        values["terminals"] = terminals(table)
+        return CardModel(product=product, **values)
     except (KeyError, TypeError) as error:
         raise SetupError(f"card model {product!r}: {error}: compare with simdaq/cards") from None
 
 
 def _counters(table: dict[str, Any]) -> Counters:
-    found = _frozen(table, UsageTypeCI)
-    return Counters(**found | {"pins": tuple(tuple(p) for p in table.get("pins", ()))})
+    values = _frozen(table, UsageTypeCI)
+    if "own" in values:  # the key's first name: cards that users wrote have it
+        values["in_module"] = values.pop("own")
+    return Counters(**values | {"pins": tuple(tuple(p) for p in table.get("pins", ()))})
 
 
 @cache
@@ -257,16 +259,16 @@ def models() -> dict[str, CardModel]:
 @cache
 def _of_file(path: str) -> CardModel:
     try:
-        own = tomllib.loads(Path(path).read_text())
+        cards = tomllib.loads(Path(path).read_text())
     except OSError as error:
         raise SetupError(f"card {path}: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
         raise SetupError(f"card {path}: {error}") from None
-    if len(own) != 1:
-        raise SetupError(f"card {path}: {len(own)} tables: write one, named after the product")
-    (name,) = own
-    known = tables() | own
-    base = own[name].get("like")
+    if len(cards) != 1:
+        raise SetupError(f"card {path}: {len(cards)} tables: write one, named after the product")
+    (name,) = cards
+    known = tables() | cards
+    base = cards[name].get("like")
     if base is not None and base not in known:
         raise SetupError(f"card {path}: like = {base!r} is not known")
     return from_table(name, whole(name, known))

@@ -67,7 +67,7 @@ def _computed(task: Task, channel: Channel, key: str) -> Any:
     if isinstance(channel, AnalogInput):
         if key in ("ai_min", "ai_max") and key in channel.properties:
             return _limit(channel, key)
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "ai_rng_high": channel.range_, "ai_rng_low": -channel.range_,
             "ai_dev_scaling_coeff": [0.0, channel.lsb, 0.0, 0.0],
             "ai_raw_samp_size": 8 * device_properties.raw_bytes(task),
@@ -75,18 +75,18 @@ def _computed(task: Task, channel: Channel, key: str) -> Any:
             "ai_custom_scale": channel.properties.get("ai_custom_scale_name", ""),
             "ai_teds_is_teds": channel.properties.get("ai_teds_is_teds", False),
         }  # fmt: skip
-        return found.get(key)
+        return values.get(key)
     if isinstance(channel, AnalogOutput):
         low, high = channel.bounds
         bits = channel.card.model.ao.bits if channel.card.model.ao else 0
-        found = {
+        values = {
             "ao_dac_rng_high": channel.properties.get("ao_dac_rng_high", high),
             "ao_dac_rng_low": channel.properties.get("ao_dac_rng_low", low),
             "ao_dev_scaling_coeff": [0.0, 1.0 / channel.lsb, 0.0, 0.0],
             "ao_resolution": float(bits), "ao_load_impedance": 1e10, "ao_output_impedance": 0.2,
             "ao_custom_scale": channel.properties.get("ao_custom_scale_name", ""),
         }  # fmt: skip
-        return found.get(key)
+        return values.get(key)
     of_channel = getattr(channel, "computed", {}).get(key)
     return None if of_channel is None else of_channel()
 

@@ -165,8 +165,8 @@ class AnalogInput(Channel):
         """
         ai, p = self.card.model.ai, self.properties
         assert ai is not None
-        arm, own = p.get("ai_bridge_nom_resistance", 0.0), ai.shunt_Ohm
-        shunt = p.get("ai_bridge_shunt_cal_shunt_cal_a_actual_resistance", own)
+        arm, shunt_Ohm = p.get("ai_bridge_nom_resistance", 0.0), ai.shunt_Ohm
+        shunt = p.get("ai_bridge_shunt_cal_shunt_cal_a_actual_resistance", shunt_Ohm)
         closed = p.get("ai_bridge_shunt_cal_enable", False)
         self.shift = arm / (4.0 * shunt + 2.0 * arm) if closed else 0.0
         if "ai_strain_gage_cfg" in p:

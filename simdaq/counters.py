@@ -76,11 +76,11 @@ class Control:
         """When it changes in (after_s, until_s], where its edges are known."""
         if self.source is None:
             return np.empty(0)
-        found = [
+        times = [
             self.source.time(np.arange(*self.source.count([after_s, until_s], rising=r)), rising=r)
             for r in (True, False)
         ]
-        return np.concatenate(found)
+        return np.concatenate(times)
 
     def high(self, t_s: Samples) -> Any:
         return np.asarray(self.level(t_s)) > 0.5
@@ -186,12 +186,12 @@ class CounterInput(Channel):
 
     def terminal_of(self, key: str) -> str:
         """The terminal that a property names, by default a pin."""
-        given = str(self.properties.get(key, ""))
+        terminal = str(self.properties.get(key, ""))
         pin = OTHER_PINS.get(key)
         if pin is None:
             pin = SOURCE if self._uses_two else MEASURED[self.usage][1]
         name = self.card.pins(self.short)[pin]
-        return given or (f"/{self.card.engines.name}/{name}" if name else "")
+        return terminal or (f"/{self.card.engines.name}/{name}" if name else "")
 
     @property
     def terminal_key(self) -> str:
@@ -239,8 +239,8 @@ class CounterInput(Channel):
             window_s = VELOCITY_WINDOW_S
             passed = self._turns(t_s) - self._turns(t_s - window_s)
             return np.asarray(passed / window_s, dtype=float)
-        found = np.nan_to_num(self._measured(t_s), posinf=np.inf)
-        return np.asarray(found.reshape(self.rows, len(t_s)))
+        values = np.nan_to_num(self._measured(t_s), posinf=np.inf)
+        return np.asarray(values.reshape(self.rows, len(t_s)))
 
     @property
     def initial_count(self) -> int:
@@ -266,12 +266,12 @@ class CounterInput(Channel):
         # The signs hold from the point before; levels without known edges change between steps.
         before = np.concatenate(([start_s], points[:-1]))
         counted = self._counted + np.cumsum(passed * self._sign(before))
-        found = np.full(len(t_s), self._counted)
+        counts = np.full(len(t_s), self._counted)
         if len(points):
-            found = np.interp(t_s, points, counted)
+            counts = np.interp(t_s, points, counted)
             self._counted_s, self._counted = float(points[-1]), float(counted[-1])
             self._heard += float(np.sum(passed))
-        return np.asarray(np.mod(self.properties["ci_count_edges_initial_cnt"] + found, COUNTS))
+        return np.asarray(np.mod(self.properties["ci_count_edges_initial_cnt"] + counts, COUNTS))
 
     def _direction(self) -> Control | None:
         """What decides the direction; None: the program has."""
@@ -337,21 +337,21 @@ class CounterInput(Channel):
 
     def _measured(self, t_s: Samples) -> Samples:
         """The last complete measurement at each time; NaN where there is none."""
-        found = self._intervals()
-        if found is None:
+        intervals = self._intervals()
+        if intervals is None:
             return np.full((self.rows, len(t_s)), np.nan)
         u, usage = UsageTypeCI, self.usage
         if usage in (u.FREQUENCY, u.PERIOD):
-            ticks = self._period_ticks(found, t_s)
+            ticks = self._period_ticks(intervals, t_s)
             in_ticks = self._in_ticks()
             if usage == u.FREQUENCY:
                 return ticks if in_ticks else self.timebase_Hz / ticks
             return ticks if in_ticks else ticks / self.timebase_Hz
         if usage in (u.PULSE_WIDTH_DIGITAL, u.PULSE_WIDTH_DIGITAL_SEMI_PERIOD,
                      u.PULSE_WIDTH_DIGITAL_TWO_EDGE_SEPARATION):  # fmt: skip
-            ticks = self._ticks(self._width(found, t_s))
+            ticks = self._ticks(self._width(intervals, t_s))
             return ticks if self._in_ticks() else ticks / self.timebase_Hz
-        first, second = found.parts(t_s)
+        first, second = intervals.parts(t_s)
         high, low = (first, second) if self._starts_rising else (second, first)
         period = self._ticks(first + second)
         high = np.minimum(self._ticks(high), np.maximum(period - 1.0, 1.0))
@@ -364,15 +364,15 @@ class CounterInput(Channel):
             return np.stack((high / self.timebase_Hz, low / self.timebase_Hz))
         return np.stack((high, low))
 
-    def _width(self, found: Intervals, t_s: Samples) -> Samples:
+    def _width(self, intervals: Intervals, t_s: Samples) -> Samples:
         if self.usage == UsageTypeCI.PULSE_WIDTH_DIGITAL:
-            return found.width(t_s)
+            return intervals.width(t_s)
         if self.usage == UsageTypeCI.PULSE_WIDTH_DIGITAL_SEMI_PERIOD:
-            return found.half(t_s)
+            return intervals.half(t_s)
         second = self._second()
         if second is None:
             return np.full(len(t_s), np.nan)
-        begin_s, end_s = found.to_edge_of(second, self._second_rising, t_s)
+        begin_s, end_s = intervals.to_edge_of(second, self._second_rising, t_s)
         return end_s - begin_s
 
     def _second(self) -> EdgeSource | None:
@@ -382,28 +382,28 @@ class CounterInput(Channel):
     def _second_rising(self) -> bool:
         return bool(self.properties.get("ci_two_edge_sep_second_edge") != Edge.FALLING.value)
 
-    def _period_ticks(self, found: Intervals, t_s: Samples) -> Samples:
+    def _period_ticks(self, intervals: Intervals, t_s: Samples) -> Samples:
         """A period in ticks of the timebase, which need not be whole for a mean."""
         if self._method == HIGH_FREQUENCY:
             windows = np.floor((t_s - self._begun_s) / self._time_s + 1e-9)
             ends = self._begun_s + windows * self._time_s
-            n = found.source.count(ends) - found.source.count(ends - self._time_s)
+            n = intervals.source.count(ends) - intervals.source.count(ends - self._time_s)
             with np.errstate(divide="ignore"):
                 periods = np.where(windows >= 1.0, self.timebase_Hz * self._time_s / n, np.nan)
             return np.asarray(periods)
         if self._method == LARGE_RANGE:
-            return self._ticks(found.cycles(t_s, self._divisor)) / self._divisor
+            return self._ticks(intervals.cycles(t_s, self._divisor)) / self._divisor
         if self._method == AVERAGING:
-            whole_s, n = found.within(t_s, self._time_s)
+            whole_s, n = intervals.within(t_s, self._time_s)
             return np.asarray(self._ticks(whole_s) / n)
         if self.sample_clocked and self.properties.get("ci_freq_enable_averaging", True):
-            return self._mean_ticks(found, t_s)
-        return self._ticks(found.cycles(t_s))
+            return self._mean_ticks(intervals, t_s)
+        return self._ticks(intervals.cycles(t_s))
 
-    def _mean_ticks(self, found: Intervals, t_s: Samples) -> Samples:
+    def _mean_ticks(self, intervals: Intervals, t_s: Samples) -> Samples:
         """Mean periods between sample clocks; without a new edge the one before again."""
-        periods = found.between(t_s, self._mean_since)
-        self._mean_since = float(found.source.count(t_s[-1], rising=found.rising)) - 1.0
+        periods = intervals.between(t_s, self._mean_since)
+        self._mean_since = float(intervals.source.count(t_s[-1], rising=intervals.rising)) - 1.0
         known = np.where(np.isnan(periods), -1, np.arange(len(periods)))
         latest = np.maximum.accumulate(known)
         periods = np.where(latest >= 0, periods[np.maximum(latest, 0)], self._mean)
@@ -431,8 +431,10 @@ class CounterInput(Channel):
     def _next_edge_s(self, now_s: float) -> float | None:
         """When something may be complete: at the next edge that is known."""
         sources = [s for s in (self._source, self._second()) if s is not None]
-        found = [s.time(s.count(now_s, rising=r), rising=r) for s in sources for r in (True, False)]
-        later = [float(t) for t in found if t > now_s]
+        edges_s = [
+            s.time(s.count(now_s, rising=r), rising=r) for s in sources for r in (True, False)
+        ]
+        later = [float(t) for t in edges_s if t > now_s]
         return min(later) if later else None
 
     def completions(self, now_s: float) -> Edges:
@@ -459,10 +461,10 @@ class CounterInput(Channel):
 
     def _completes(self, t_s: Samples) -> NDArray[np.bool_]:
         """Whether the edges at these times complete a measurement."""
-        found, second = self._intervals(), self._second()
+        intervals, second = self._intervals(), self._second()
         two = self.usage == UsageTypeCI.PULSE_WIDTH_DIGITAL_TWO_EDGE_SEPARATION
-        if two and found is not None and second is not None:
-            return np.asarray(found.to_edge_of(second, self._second_rising, t_s)[1] == t_s)
+        if two and intervals is not None and second is not None:
+            return np.asarray(intervals.to_edge_of(second, self._second_rising, t_s)[1] == t_s)
         return np.asarray(~np.isnan(np.atleast_2d(self._measured(t_s))[0]))
 
     def _ends(self, rising: bool) -> tuple[bool, ...]:
@@ -482,13 +484,13 @@ class CounterInput(Channel):
 
     @property
     def computed(self) -> dict[str, Callable[[], Any]]:
-        found: dict[str, Callable[[], Any]] = {"ci_ctr_timebase_rate": lambda: self.timebase_Hz}
+        getters: dict[str, Callable[[], Any]] = {"ci_ctr_timebase_rate": lambda: self.timebase_Hz}
         keys = list(OTHER_PINS)
         if self.usage in MEASURED:
             keys.append(self.terminal_key)
         for key in keys:
-            found[key] = partial(self.terminal_of, key)
-        return found
+            getters[key] = partial(self.terminal_of, key)
+        return getters
 
     def verify(self) -> None:
         for key, value in self.properties.items():
@@ -500,10 +502,10 @@ class CounterInput(Channel):
         device, _, rest = terminal.lstrip("/").partition("/")
         if not terminal.startswith("/") and device not in self.card.neighbours:
             device, rest = self.card.engines.name, terminal
-        found = self.card.neighbours.get(device)
-        if found is None:
+        card = self.card.neighbours.get(device)
+        if card is None:
             raise DaqmxError(errors.UNKNOWN_DEVICE_IN_TERMINAL, Source_Terminal=terminal)
-        known = (*found.engines.terminal_names(), *found.terminal_names())
+        known = (*card.engines.terminal_names(), *card.terminal_names())
         if rest.lower() not in {name.lower() for name in known}:
             raise DaqmxError(errors.NO_SUCH_TERMINAL, Source_Terminal=terminal)
 

@@ -51,13 +51,13 @@ def _add(
                 errors.WRONG_MEASUREMENT, Physical_Channel_Name=physical,
                 Measurement_Type=usage.name,
             )  # fmt: skip
-        found = {
+        settings = {
             "ci_meas_type": usage.value, "chan_type": ChannelType.COUNTER_INPUT.value,
             "ci_custom_scale": k.get("custom_scale_name", ""),
             "ci_min": k.get("min_val", 0.0), "ci_max": k.get("max_val", 0.0), **properties,
         }  # fmt: skip
         created.append(
-            CounterInput(label, physical, "ci", card, short, found, usage=usage, custom=custom,
+            CounterInput(label, physical, "ci", card, short, settings, usage=usage, custom=custom,
                          per_count=per_count, offset=offset)
         )  # fmt: skip
     system.add_channels(owner, created)

@@ -132,8 +132,8 @@ def create_ai_rosette_strain_gage_chan(system: System, **k: Any) -> None:
     defaults = [f"rosette{n_before + i}" for i in range(len(rosettes))]
     labels = names.labels(k["name_to_assign_to_channel"], defaults)
     created: list[Channel] = []
-    for label, own in zip(labels, rosettes, strict=True):
-        created += _measurements(system, label, own, k)
+    for label, rosette in zip(labels, rosettes, strict=True):
+        created += _measurements(system, label, rosette, k)
     system.add_channels(owner, created)
 
 
@@ -147,19 +147,19 @@ def _measurements(
         "ai_rosette_strain_gage_strain_chans": names.flatten(physicals),
         "chan_type": ChannelType.ANALOG_INPUT.value,
     }  # fmt: skip
-    found: list[Channel] = []
+    channels: list[Channel] = []
     for kind in k["rosette_meas_types"]:
         if int(kind) not in MEASUREMENTS:
             raise DaqmxError(errors.BAD_VALUE, Requested_Value=kind, Channel_Name=label)
         properties = common | {"ai_rosette_strain_gage_rosette_meas_type": int(kind)}
         gauges = tuple(_gauge(system, physical, properties) for physical in physicals)
-        found.append(
+        channels.append(
             Rosette(
                 f"{label}_{MEASUREMENTS[int(kind)][0]}", names.flatten(physicals), "ai",
                 gauges[0].card, gauges[0].short, properties, physical_signal=True, gauges=gauges,
             )
         )  # fmt: skip
-    return found
+    return channels
 
 
 def _gauge(system: System, physical: str, properties: dict[str, Any]) -> AnalogInput:

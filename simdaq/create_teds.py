@@ -65,10 +65,10 @@ def _fields(system: System, physical: str, template: int) -> Fields:
     teds = card.stored.get(f"teds {card.check(rest, 'ai')}")
     if not isinstance(teds, Teds):
         raise DaqmxError(errors.NO_TEDS_SENSOR, Physical_Channel_Name=physical)
-    found = teds_templates.decode(teds.bits)
+    fields = teds_templates.decode(teds.bits)
     if teds_templates.template_id(teds.bits) != template:
         raise _other_sensor(physical)
-    return found
+    return fields
 
 
 def _other_sensor(physical: str) -> DaqmxError:
@@ -86,8 +86,8 @@ def _from_teds(
         read = [_fields(system, physical, template) for physical in physicals]
         task, created = system.task(k["task"]), []
         for label, physical, fields in zip(labels, physicals, read, strict=True):
-            own = {**k, "physical_channel": physical, "name_to_assign_to_channel": label}
-            create(system, **own, **arguments(own, fields))
+            options = {**k, "physical_channel": physical, "name_to_assign_to_channel": label}
+            create(system, **options, **arguments(options, fields))
             channel = task.channels[-1]
             units = UNITS.get(int(fields.get("measurand", -1)), "")
             channel.properties |= {"ai_teds_is_teds": True, "ai_teds_units": units}

@@ -137,10 +137,10 @@ def _device(card: Card, key: str) -> Any:
         return general[key]()
     part = {"ai": _ai, "ao": _ao, "ci": _counters, "co": _counters, "di": _digital,
             "do": _digital}.get(key.partition("_")[0])  # fmt: skip
-    found = part(card) if part is not None else {}
-    if key not in found:
+    values = part(card) if part is not None else {}
+    if key not in values:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Device=card.name)
-    return found[key]
+    return values[key]
 
 
 def _ai(card: Card) -> dict[str, Any]:
@@ -235,32 +235,32 @@ def _physical(system: System, name: str, key: str) -> Any:
     if key == "ao_term_cfgs":
         return TERMINALS["DIFF"] if card.model.category == ProductCategory.SC_EXPRESS else 1
     clocked = card.model.ports and max(p.max_Hz for p in card.model.ports) > 0.0
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if kind == "ai" and card.model.ai is not None:
-        found = {"ai_meas_types": [u.value for u in card.model.ai.usages], "ai_input_srcs": ""}
+        values = {"ai_meas_types": [u.value for u in card.model.ai.usages], "ai_input_srcs": ""}
     elif kind == "ao":
-        found = {"ao_output_types": [UsageTypeAO.VOLTAGE.value]}
+        values = {"ao_output_types": [UsageTypeAO.VOLTAGE.value]}
     elif kind in ("ci", "co"):
-        found = _counters(card)
+        values = _counters(card)
     elif kind in ("di", "do"):
         width = len(card.lines(short))
         port = card.port_of(card.lines(short)[0])
         clocked = card.model.ports[port].max_Hz > 0.0
-        found = {
+        values = {
             f"{kind}_port_width": width,
             f"{kind}_samp_clk_supported": clocked,
             f"{kind}_samp_modes": _modes(card, clocked),
             "di_change_detect_supported": clocked,
         }
-    if key not in found:
+    if key not in values:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Physical_Channel_Name=name)
-    return found[key]
+    return values[key]
 
 
 def _calibration(card: Card, key: str) -> Any:
     # A simulated NI device was never calibrated and answers 0 degC.
     warm_degC = 0.0 if card.simulated else 30.0
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "self_cal_supported": card.model.self_calibration,
         "ext_cal_recommended_interval": CALIBRATED_MONTHS,
         "cal_user_defined_info": "", "cal_user_defined_info_max_size": 4,
@@ -269,9 +269,9 @@ def _calibration(card: Card, key: str) -> Any:
     }  # fmt: skip
     if key in card.stored:
         return card.stored[key]
-    if key not in found:
+    if key not in values:
         raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=key, Device=card.name)
-    return found[key]
+    return values[key]
 
 
 def raw_bytes(task: Task) -> int:
@@ -289,7 +289,7 @@ def raw_bytes(task: Task) -> int:
 
 def output_buffer(task: Task) -> int:
     """Samples a channel in the output buffer."""
-    asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
-    if asked:
-        return asked
+    size = int(task.properties.get(("buffer", "output_buf_size"), 0))
+    if size:
+        return size
     return 0 if task.written is None else int(np.shape(task.written)[1])

@@ -35,8 +35,8 @@ class Intervals:
         return self.source.count(t_s, rising=self.rising) - 1.0
 
     def _start(self, k: Any) -> Any:
-        found = self.source.time(k, rising=self.rising)
-        return np.where(np.asarray(k) >= self.begun, found, np.nan)
+        times = self.source.time(k, rising=self.rising)
+        return np.where(np.asarray(k) >= self.begun, times, np.nan)
 
     def cycles(self, t_s: Times, n: int = 1) -> Times:
         """Duration of the last `n` whole periods, in groups of `n` since the counter was armed."""
@@ -66,8 +66,8 @@ class Intervals:
         ups, downs = (self.source.count(t_s, rising=r) for r in (True, False))
         last = [self.source.time(n - 1.0, rising=r) for n, r in ((ups, True), (downs, False))]
         first_s = self._start(self.begun)
-        found = np.abs(last[0] - last[1])
-        return np.where(np.fmin(*last) >= first_s, found, np.nan)
+        half_s = np.abs(last[0] - last[1])
+        return np.where(np.fmin(*last) >= first_s, half_s, np.nan)
 
     def to_edge_of(self, other: EdgeSource, other_rising: bool, t_s: Times) -> tuple[Times, Times]:
         """The last starting edge, and the first edge of another signal that follows it."""
@@ -95,5 +95,5 @@ class Intervals:
         before = np.concatenate(([np.fmax(since, self.begun)], last[:-1]))
         n = last - np.maximum(before, self.begun)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = (self._start(last) - self._start(last - n)) / n
-        return np.where(n > 0.0, found, np.nan)
+            mean_s = (self._start(last) - self._start(last - n)) / n
+        return np.where(n > 0.0, mean_s, np.nan)

@@ -109,8 +109,8 @@ class EdgeList:
 
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Edges up to and including t_s."""
-        found = np.searchsorted(self._times[rising], np.asarray(t_s) + 1e-15, side="right")
-        return np.asarray(found, dtype=float)
+        count = np.searchsorted(self._times[rising], np.asarray(t_s) + 1e-15, side="right")
+        return np.asarray(count, dtype=float)
 
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of edges by number, in s; NaN where there is none."""
@@ -140,8 +140,8 @@ class LineEdges:
 
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Edges up to and including t_s."""
-        found = np.searchsorted(self._times[rising], np.asarray(t_s), side="right")
-        return np.asarray(found, dtype=float)
+        count = np.searchsorted(self._times[rising], np.asarray(t_s), side="right")
+        return np.asarray(count, dtype=float)
 
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of edges by number, in s; NaN where there is none."""
@@ -171,8 +171,8 @@ class EdgeLog:
     def count(self, t_s: Any, *, rising: bool = True) -> Any:
         """Pulses up to and including t_s; a pulse has no length."""
         del rising
-        found = np.searchsorted(self._times, np.asarray(t_s) + 1e-15, side="right")
-        return np.asarray(found + self._forgotten)
+        count = np.searchsorted(self._times, np.asarray(t_s) + 1e-15, side="right")
+        return np.asarray(count + self._forgotten)
 
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of pulses by number, in s; NaN where there is none, or it is long ago."""
@@ -328,21 +328,21 @@ class Joined:
             return n + sum(float(part.count(t_s, rising=rising)) for part in self._parts)
         past = np.frombuffer(self._past[rising])
         over = np.searchsorted(past, np.asarray(t_s) + ROUNDING_S, side="right")
-        found = np.asarray(self._before[rising] + over)
+        count = np.asarray(self._before[rising] + over)
         for part in self._parts:
-            found = found + part.count(t_s, rising=rising)
-        return found
+            count = count + part.count(t_s, rising=rising)
+        return count
 
     def time(self, k: Any, *, rising: bool = True) -> Any:
         """Times of edges by number, in s; NaN where there is none, or it is long ago."""
         k = np.asarray(k, dtype=float) - self._before[rising]
         n_past = len(self._past[rising])
         over = (k >= 0.0) & (k < n_past)
-        found = np.full(k.shape, np.nan)
+        times_s = np.full(k.shape, np.nan)
         if over.any():
-            found[over] = np.frombuffer(self._past[rising])[k[over].astype(int)]
+            times_s[over] = np.frombuffer(self._past[rising])[k[over].astype(int)]
             if over.all():
-                return found
+                return times_s
         k = k - n_past
         for part in self._parts:
             n = part.most[rising]
@@ -351,9 +351,9 @@ class Joined:
             inside = (k >= 0.0) & (k < n)
             if np.any(inside):
                 times = part.source.time(np.where(inside, k, 0.0), rising=rising != part.inverted)
-                found = np.where(inside, times, found)
+                times_s = np.where(inside, times, times_s)
             k = k - n if np.isfinite(n) else np.full(k.shape, -1.0)
-        return found
+        return times_s
 
     def __call__(self, t_s: Any) -> Any:
         """The level, 0.0 or 1.0."""

@@ -41,8 +41,8 @@ class OutputRun(Run):
         mode = task.properties.get(("write", "regen_mode"))
         self.repeats = mode != RegenerationMode.DONT_ALLOW_REGENERATION.value
         self.data: Block = np.array(task.written)
-        asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
-        self.capacity = max(asked, self.data.shape[1])
+        size = int(task.properties.get(("buffer", "output_buf_size"), 0))
+        self.capacity = max(size, self.data.shape[1])
         if not self.repeats:  # what the card's own memory holds has left the buffer
             self.capacity += onboard(task)
         self.clock: Clock = routes.sample_clock(bench, task, n)
@@ -89,11 +89,11 @@ class OutputRun(Run):
         if self.repeats:
             block = self.data[:, (before + np.arange(n)) % self.data.shape[1]]
         else:
-            there = self.data.shape[1]
-            if there < n:
+            length = self.data.shape[1]
+            if length < n:
                 self._starved = True
                 self.task.pending = self.task.error(errors.REGENERATION_STARVED)
-                n, times = there, times[:there]
+                n, times = length, times[:length]
             block, self.data = self.data[:, :n], self.data[:, n:]
         for channel, row in zip(self.task.channels, block, strict=True):
             _put(channel, times, row)

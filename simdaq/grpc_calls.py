@@ -93,11 +93,11 @@ class Service:
 
     def arguments(self, request: Any) -> dict[str, Any]:
         """A request's fields by the names that the model's functions have for them."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for field in request.DESCRIPTOR.fields:
             name, oneof = field.name, field.containing_oneof
             if oneof is not None and request.WhichOneof(oneof.name) != name:
-                found.setdefault(name.removesuffix("_raw"), 0)
+                values.setdefault(name.removesuffix("_raw"), 0)
                 continue
             value = getattr(request, name)
             if field.message_type is not None and field.message_type.name == "Session":
@@ -106,8 +106,8 @@ class Service:
                 value = _from_timestamp(value)
             elif field.is_repeated:
                 value = list(value)
-            found[name.removesuffix("_raw")] = value
-        return {OTHER_NAMES.get(name, name): value for name, value in found.items()}
+            values[name.removesuffix("_raw")] = value
+        return {OTHER_NAMES.get(name, name): value for name, value in values.items()}
 
     def handle(self, session: Any) -> int:
         return self._sessions.get(session.name, 0)
@@ -146,9 +146,9 @@ class Service:
         special = SPECIAL.get(name)
         if special is not None:
             return special(self, request, response)
-        found = _PROPERTY.match(name)
-        if found is not None:
-            return self._property(found, request, response)
+        match = _PROPERTY.match(name)
+        if match is not None:
+            return self._property(match, request, response)
         function = FUNCTIONS.get(self._methods.get(name, ""))
         if function is None:
             raise DaqmxError(errors.FUNCTION_NOT_SUPPORTED, Function=f"DAQmx{name}")
@@ -216,8 +216,8 @@ class Service:
         handle, scalar = self.handle(request.task), name.endswith("Scalar")
         fields = [f.name for f in response.DESCRIPTOR.fields]
         if name.startswith("Write"):
-            given = [f.name for f in request.DESCRIPTOR.fields][-2:]
-            first, second = (np.ravel(np.array(getattr(request, g), float)) for g in given)
+            parts = [f.name for f in request.DESCRIPTOR.fields][-2:]
+            first, second = (np.ravel(np.array(getattr(request, g), float)) for g in parts)
             if kind == "Ticks":
                 tick_s = transfer.tick_s(self.system, handle)
                 high_s, low_s = transfer.by_ticks(first, second, tick_s)
@@ -241,12 +241,12 @@ class Service:
             samps_per_chan_read=block.shape[2], **{fields[1]: both[0], fields[2]: both[1]},
         )  # fmt: skip
 
-    def _property(self, found: re.Match[str], request: Any, response: Any) -> Any:
-        verb, owner = found[1], re.sub(r"(?<!^)(?=[A-Z])", "_", found[2]).lower()
-        given = self.arguments(request)
-        number, value = given.pop("attribute"), given.pop("value", None)
-        handle = given.pop("task", 0)
-        name = next((v for k, v in given.items() if isinstance(v, str) and k != "size"), "")
+    def _property(self, match: re.Match[str], request: Any, response: Any) -> Any:
+        verb, owner = match[1], re.sub(r"(?<!^)(?=[A-Z])", "_", match[2]).lower()
+        values = self.arguments(request)
+        number, value = values.pop("attribute"), values.pop("value", None)
+        handle = values.pop("task", 0)
+        name = next((v for k, v in values.items() if isinstance(v, str) and k != "size"), "")
         attribute = self._attributes.get((owner, number))
         if attribute is None:
             raise DaqmxError(errors.PROPERTY_NOT_SUPPORTED, Property=hex(number))

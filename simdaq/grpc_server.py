@@ -65,19 +65,19 @@ class Wire:
         )
 
         def call(request: Any, context: Any) -> Iterator[Any]:
-            found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            events: queue.SimpleQueue[Any] = queue.SimpleQueue()
             try:
                 with self.system.lock:
                     task = self.service.task(request)
                     n = request.n_samples if kind == "every_n" else 0
                     what = getattr(request, "every_n_samples_event_type_raw", ACQUIRED)
-                    event = Event(n, lambda *facts: found.put(facts), acquired=what == ACQUIRED)
+                    event = Event(n, lambda *facts: events.put(facts), acquired=what == ACQUIRED)
                     self.system.listen(task, kind, event)
             except DaqmxError as error:
                 _abort(context, error)
-            context.add_callback(lambda: found.put(None))
+            context.add_callback(lambda: events.put(None))
             context.send_initial_metadata(())
-            while (facts := found.get()) is not None:
+            while (facts := events.get()) is not None:
                 yield _event(kind, request, facts)
             with self.system.lock:
                 if task.events.get(kind) is event:

@@ -60,7 +60,7 @@ def _read_buffer(
     if task.timing.single_point:
         # The newest sample that was not read yet, else the next one; never an older one.
         buffer.position = max(buffer.position, buffer.written - 1)
-    there = system.wait(
+    ready = system.wait(
         lambda: (
             run.ready >= n
             or run.done
@@ -82,9 +82,9 @@ def _read_buffer(
     got = min(n, run.ready)
     block = buffer.take(got)
     failure = None
-    truncated = there and run.done and got > 0  # the last samples of a finite acquisition
+    truncated = ready and run.done and got > 0  # the last samples of a finite acquisition
     if got < n and not truncated:
-        code = errors.BEYOND_LAST_SAMPLE if there and run.done else errors.NOT_YET_THERE
+        code = errors.BEYOND_LAST_SAMPLE if ready and run.done else errors.NOT_YET_THERE
         failure = task.error(code, Samples_Read=got, Samples_Requested=n, Timeout_s=timeout_s)
         failure.samples = got
     elif task.implicit and run.done and not run.ready:
@@ -116,8 +116,8 @@ def _read_on_demand(
     """Samples taken now, n of them as fast as software goes: all at the same instant."""
     if task.state != RUNNING:
         system.start(task, implicit=True)
-    there = _wait_for_counters(system, task, timeout_s) if task.kind == "ci" else True
-    if not there or any(card.stalled for card in task.cards):
+    ready = _wait_for_counters(system, task, timeout_s) if task.kind == "ci" else True
+    if not ready or any(card.stalled for card in task.cards):
         if task.implicit:
             system.stop(task)
         rows = sum(c.rows for c in task.channels)

@@ -72,12 +72,12 @@ def _types(function: Function) -> str:
 
 
 def _wrapped(function: Function) -> str:
-    given = [f"{a.c_type} a{i}" for i, a in enumerate(function.arguments)]
+    parameters = [f"{a.c_type} a{i}" for i, a in enumerate(function.arguments)]
     passed = ", ".join(f"a{i}" for i in range(len(function.arguments)))
     inner = inner_name(function)
     return (
         f"extern int32_t {inner}({_types(function)});\n"
-        f"CFFI_DLLEXPORT int32_t {function.c_name}({', '.join(given) or 'void'})\n"
+        f"CFFI_DLLEXPORT int32_t {function.c_name}({', '.join(parameters) or 'void'})\n"
         f"{{\n    return answered({inner}({passed}));\n}}"
     )
 

@@ -62,7 +62,7 @@ def read(*files: Path, skip_unknown: bool = False) -> Configuration:
     SetupError
         A file cannot be read, or describes a card that the catalogue does not have.
     """
-    found = Configuration()
+    configuration = Configuration()
     for file in files:
         parser = _parsed(file)
         accessories: dict[str, list[str]] = {}
@@ -76,15 +76,17 @@ def read(*files: Path, skip_unknown: bool = False) -> Configuration:
             if kind in DEVICES:
                 known = table.get("ProductType") in catalog.models()
                 if known or not skip_unknown:
-                    found.cards.append(_card(file, name, table, tuple(accessories.get(name, ()))))
+                    configuration.cards.append(
+                        _card(file, name, table, tuple(accessories.get(name, ())))
+                    )
             elif kind == "DAQmxScale":
-                found.scales[name] = table
+                configuration.scales[name] = table
             elif kind == "DAQmxChannel":
-                found.channels[name] = table
+                configuration.channels[name] = table
             elif kind == "DAQmxTask":
-                found.tasks[name] = table
-    found.cards.sort(key=lambda card: bool(card.chassis))
-    return found
+                configuration.tasks[name] = table
+    configuration.cards.sort(key=lambda card: bool(card.chassis))
+    return configuration
 
 
 def _parsed(file: Path) -> configparser.ConfigParser:

@@ -13,16 +13,16 @@ def unflatten(text: str) -> list[str]:
     """`Dev1/ai0:2, Dev1/ai7` -> Dev1/ai0, Dev1/ai1, Dev1/ai2, Dev1/ai7; ranges may run down."""
     names: list[str] = []
     for part in (p.strip() for p in text.split(",")):
-        found = _RANGE.match(part)
+        match = _RANGE.match(part)
         if not part:
             continue
-        if found is None:
+        if match is None:
             names.append(part)
             continue
-        first, last = int(found["first"]), int(found["last"])
+        first, last = int(match["first"]), int(match["last"])
         step = 1 if last >= first else -1
-        width = len(found["first"]) if found["first"].startswith("0") else 0
-        names += [f"{found['stem']}{n:0{width}d}" for n in range(first, last + step, step)]
+        width = len(match["first"]) if match["first"].startswith("0") else 0
+        names += [f"{match['stem']}{n:0{width}d}" for n in range(first, last + step, step)]
     return names
 
 
@@ -45,17 +45,17 @@ def split(physical: str) -> tuple[str, str]:
     return device, rest
 
 
-def labels(given: str, physicals: list[str]) -> list[str]:
-    """Names of the channels that one call creates: those given, else the physical ones.
+def labels(text: str, physicals: list[str]) -> list[str]:
+    """Names of the channels that one call creates: those in `text`, else the physical ones.
 
-    The last name given counts up over the channels that are left: `force` gives force0, force1;
+    The last of `text` counts up over the channels that are left: `force` gives force0, force1;
     `force08` gives force08, force09, force10 (NI-DAQmx Help, "Physical and Virtual Channel Names").
     """
-    found = unflatten(given)
-    n_left = len(physicals) - len(found)
-    if not found or n_left <= 0:
-        return [found[i] if i < len(found) else p for i, p in enumerate(physicals)]
-    *first, last = found
+    words = unflatten(text)
+    n_left = len(physicals) - len(words)
+    if not words or n_left <= 0:
+        return [words[i] if i < len(words) else p for i, p in enumerate(physicals)]
+    *first, last = words
     parts = re.fullmatch(r"(.*?)\s*(\d*)", last)
     assert parts is not None
     stem, number = parts.groups()

@@ -73,12 +73,12 @@ def _must_fit(task: Task, n: int) -> None:
     """
     if _onboard_only(task) and n > onboard(task):
         raise task.error(errors.ONBOARD_TOO_SMALL, Samples_Requested=n, Maximum_Value=onboard(task))
-    asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
+    size = int(task.properties.get(("buffer", "output_buf_size"), 0))
     mode = task.properties.get(("write", "regen_mode"))
-    if not asked or mode != RegenerationMode.DONT_ALLOW_REGENERATION.value:
+    if not size or mode != RegenerationMode.DONT_ALLOW_REGENERATION.value:
         return
-    if n > asked + onboard(task):
-        raise task.error(errors.NO_MORE_SPACE, Samples_Requested=n, Buffer_Size=asked)
+    if n > size + onboard(task):
+        raise task.error(errors.NO_MORE_SPACE, Samples_Requested=n, Buffer_Size=size)
 
 
 def _write_buffer(
@@ -92,10 +92,10 @@ def _write_buffer(
         assert isinstance(run, OutputRun)
         if _onboard_only(task):
             raise task.error(errors.ONBOARD_WHILE_RUNNING)
-        there = system.wait(lambda: run.space >= n or run.done, lambda: run.room_s(n), timeout_s)
+        space = system.wait(lambda: run.space >= n or run.done, lambda: run.room_s(n), timeout_s)
         if task.pending is not None:
             raise task.pending
-        if not there:
+        if not space:
             fits = max(run.space, 0)
             run.write(block[:, :fits])
             failure = task.error(
@@ -107,9 +107,9 @@ def _write_buffer(
         run.write(block)
         return n
     _must_fit(task, n)
-    asked = int(task.properties.get(("buffer", "output_buf_size"), 0))
+    size = int(task.properties.get(("buffer", "output_buf_size"), 0))
     held = task.written
-    if held is not None and held.shape[1] + n <= asked:
+    if held is not None and held.shape[1] + n <= size:
         task.written = np.concatenate((held, block), axis=1)
     else:
         task.written = np.array(block)

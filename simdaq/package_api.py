@@ -86,14 +86,14 @@ def package_folder() -> Path:
 def _functions(tree: ast.Module) -> list[Function]:
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
     body = next(c for c in classes if c.name == "LibraryInterpreter").body
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for method in (n for n in body if isinstance(n, ast.FunctionDef)):
         function = _function(method)
         if function is not None:
-            kept = found.get(function.c_name)
+            kept = functions.get(function.c_name)
             if kept is None or len(kept.arguments) < len(function.arguments):
-                found[function.c_name] = function
-    return [found[name] for name in sorted(found)]
+                functions[function.c_name] = function
+    return [functions[name] for name in sorted(functions)]
 
 
 def _function(method: ast.FunctionDef) -> Function | None:
@@ -154,7 +154,7 @@ def _argument(
 
 
 def _attributes(tree: ast.Module, prefix: str) -> list[Attribute]:
-    found = []
+    attributes = []
     for owner in (n for n in tree.body if isinstance(n, ast.ClassDef)):
         for function in (n for n in owner.body if isinstance(n, ast.FunctionDef)):
             for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
@@ -162,8 +162,8 @@ def _attributes(tree: ast.Module, prefix: str) -> list[Attribute]:
                 if name == "channel_names" and owner.name != "ChannelCollection":
                     name = owner.name.removesuffix("Collection").removesuffix("PhysicalChannel")
                 attribute = _attribute(call, prefix + name)
-                found += [attribute] if attribute else []
-    return found
+                attributes += [attribute] if attribute else []
+    return attributes
 
 
 def _attribute(call: ast.Call, name: str) -> Attribute | None:
@@ -211,7 +211,7 @@ def from_json(text: str) -> PackageApi:
     functions, attributes = json.loads(text)
     for function in functions:
         function["arguments"] = tuple(Argument(**a) for a in function["arguments"])
-    found = [Attribute(*a) for a in attributes]
+    records = [Attribute(*a) for a in attributes]
     return PackageApi(
-        tuple(Function(**f) for f in functions), {(a.owner, a.number): a for a in found}
+        tuple(Function(**f) for f in functions), {(a.owner, a.number): a for a in records}
     )

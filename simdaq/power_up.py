@@ -79,13 +79,13 @@ def get_digital_power_up_states(
 ) -> list[int]:
     """The state of each line, or of each port whose lines have the same one."""
     card = system.card(device_name)
-    found: list[int] = []
+    levels: list[int] = []
     for name in channel_name:
         states = {_digital(card, line) for line in _lines(card, name)}
         if len(states) > 1:
             raise DaqmxError(errors.POWER_UP_MIXED, Physical_Channel_Name=name)
-        found += states
-    return found
+        levels += states
+    return levels
 
 
 def _check_level(card: Card, name: str, level: float, kind: int) -> None:
@@ -147,13 +147,13 @@ def get_analog_power_up_states_with_output_type(
     listed = names.unflatten(channel_names)
     if len(listed) > array_size:
         raise DaqmxError(errors.ARRAY_TOO_SMALL, Physical_Channel_Name=channel_names)
-    found = []
+    pairs = []
     for name in listed:
         card, short = _analog(system, name)
         state = card.stored.get(f"power_up {short}", ANALOG_DEFAULT)
         assert isinstance(state, tuple)
-        found.append(state)
-    return [level for level, _ in found], [kind for _, kind in found]
+        pairs.append(state)
+    return [level for level, _ in pairs], [kind for _, kind in pairs]
 
 
 def level_after_reset(card: Card, short: str) -> float:

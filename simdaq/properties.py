@@ -90,9 +90,9 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
     if owner == "chan":
         return channel_properties.get(system, task, name, attribute)
     _applies(task, owner, attribute.name)
-    found = GETTERS.get((owner, attribute.name))
-    if found is not None:
-        return found(task)
+    getter = GETTERS.get((owner, attribute.name))
+    if getter is not None:
+        return getter(task)
     if owner == "timing" and attribute.name == "first_samp_timestamp_val":
         if task.started_s is None:
             raise task.error(errors.NO_TIMESTAMP, Property=attribute.name)
@@ -114,8 +114,8 @@ def get(system: System, owner: str, handle: int, name: str, attribute: Attribute
 def _scale(scale: CustomScale, attribute: Attribute) -> Any:
     if attribute.name == "scale_type":
         return scale.kind.value
-    own = attribute.name.partition("_")[0]
-    if own in SCALE_KINDS and SCALE_KINDS[own] != scale.kind:
+    kind = attribute.name.partition("_")[0]
+    if kind in SCALE_KINDS and SCALE_KINDS[kind] != scale.kind:
         raise DaqmxError(errors.OTHER_SCALE_TYPE, Property=attribute.name, Scale=scale.name)
     return scale.properties.get(attribute.name, "" if attribute.type == "string" else 0)
 
@@ -299,9 +299,9 @@ def _clock_source(task: Task) -> str:
         return source
     if source in ("", "OnboardClock"):
         return f"/{task.card.engines.name}/{task.kind}/SampleClockTimebase"
-    found = task.qualified(source)
-    routes.must_exist(task, found)
-    return found
+    terminal = task.qualified(source)
+    routes.must_exist(task, terminal)
+    return terminal
 
 
 def _convert_Hz(task: Task) -> float:
@@ -310,9 +310,9 @@ def _convert_Hz(task: Task) -> float:
     Source: NI "X Series User Manual", "AI Convert Clock Signal": with 10 us added to the fastest
     interval where the sample rate allows it.
     """
-    asked = task.properties.get(("timing", "ai_conv_rate"))
-    if asked is not None:
-        return float(asked)
+    rate_Hz = task.properties.get(("timing", "ai_conv_rate"))
+    if rate_Hz is not None:
+        return float(rate_Hz)
     highest_Hz = _converter_Hz(task)
     if task.timing.on_demand:
         return task.timebase_Hz / float(np.ceil(task.timebase_Hz * (1.0 / highest_Hz + 10e-6)))
@@ -332,8 +332,8 @@ def _master_Hz(task: Task) -> float:
 
 
 def _convert_divisor(task: Task) -> int:
-    asked = task.properties.get(("timing", "ai_conv_timebase_div"))
-    return int(asked) if asked is not None else round(_master_Hz(task) / _convert_Hz(task))
+    divisor = task.properties.get(("timing", "ai_conv_timebase_div"))
+    return int(divisor) if divisor is not None else round(_master_Hz(task) / _convert_Hz(task))
 
 
 def _clock_divisor(task: Task) -> int:

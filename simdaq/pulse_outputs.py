@@ -127,10 +127,10 @@ class CounterOutput(Channel):
 
     def terminal(self) -> str:
         """Where the pulses go out; empty where the counter has no pin."""
-        given = str(self.properties.get("co_pulse_term", ""))
+        terminal = str(self.properties.get("co_pulse_term", ""))
         pin = self.card.pins(self.short)[OUT]
         engines = self.card.engines
-        return given or (f"/{engines.name}/{pin}" if pin else "")
+        return terminal or (f"/{engines.name}/{pin}" if pin else "")
 
     def route(self) -> None:
         """Let the pulses be heard at their terminal."""

@@ -105,9 +105,9 @@ def _pause(bench: Bench, task: Task) -> Callable[[Times], Any] | None:
 
 def _pin(bench: Bench, terminal: str, task: Task) -> tuple[Card, str]:
     """The card and the pin of a terminal."""
-    found = task.qualified(terminal)
-    must_exist(task, found)
-    device, rest = names.split(found)
+    name = task.qualified(terminal)
+    must_exist(task, name)
+    device, rest = names.split(name)
     return bench.card(device), rest
 
 
@@ -206,9 +206,9 @@ def trigger_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges | None:
     raise task.error(errors.START_TRIGGER_NOT_SUPPORTED)
 
 
-def _any_of(found: list[Edges]) -> Edges:
+def _any_of(alternatives: list[Edges]) -> Edges:
     def first(after_s: float, until_s: float) -> Times:
-        return np.sort(np.concatenate([edges(after_s, until_s) for edges in found]))
+        return np.sort(np.concatenate([edges(after_s, until_s) for edges in alternatives]))
 
     return first
 
@@ -366,17 +366,17 @@ def log(task: Task, after_s: float) -> None:
     run = task.run
     if not clocks or run is None:
         return
-    found = clocks.get(f"{task.kind}/sampleclock")
-    if found is not None and len(run.fresh):
-        found.add(np.asarray(run.fresh))
+    clock = clocks.get(f"{task.kind}/sampleclock")
+    if clock is not None and len(run.fresh):
+        clock.add(np.asarray(run.fresh))
     changes = task.timing.type == SampleTimingType.CHANGE_DETECTION.value
-    found = clocks.get("changedetectionevent")
-    if found is not None and changes and len(run.fresh):
-        found.add(np.asarray(run.fresh))
+    clock = clocks.get("changedetectionevent")
+    if clock is not None and changes and len(run.fresh):
+        clock.add(np.asarray(run.fresh))
     triggers = {"starttrigger": task.started_s, "referencetrigger": task.reference_trigger.at_s}
     for name, at_s in triggers.items():
-        found = clocks.get(f"{task.kind}/{name}")
-        if found is None or at_s is None or at_s < after_s:
+        clock = clocks.get(f"{task.kind}/{name}")
+        if clock is None or at_s is None or at_s < after_s:
             continue
-        if found.count(at_s) == found.count(at_s - JUST_BEFORE_S):  # not noted yet
-            found.add(np.array([at_s]))
+        if clock.count(at_s) == clock.count(at_s - JUST_BEFORE_S):  # not noted yet
+            clock.add(np.array([at_s]))

@@ -62,10 +62,10 @@ def _events(task: Task) -> None:
         return
     if task.timing.on_demand and task.kind in ("ai", "ao", "di", "do"):
         raise DaqmxError(errors.EVERY_N_ON_DEMAND)
-    asked = int(task.properties.get(("buffer", "input_buf_size"), 0))
-    if event.acquired and asked and asked % event.n:
+    size = int(task.properties.get(("buffer", "input_buf_size"), 0))
+    if event.acquired and size and size % event.n:
         raise DaqmxError(
-            errors.BUFFER_NO_MULTIPLE, Buffer_Size=asked, Every_N_Samples_Event_Interval=event.n
+            errors.BUFFER_NO_MULTIPLE, Buffer_Size=size, Every_N_Samples_Event_Interval=event.n
         )
 
 
@@ -74,11 +74,11 @@ def _excitation(task: Task) -> None:
         ai, p = channel.card.model.ai, channel.properties
         if not isinstance(channel, AnalogInput) or ai is None or not ai.excitation_V:
             continue
-        asked = p.get("ai_excit_val", 0.0)
+        excitation = p.get("ai_excit_val", 0.0)
         internal = p.get("ai_excit_src") == ExcitationSource.INTERNAL.value
-        if internal and asked and asked not in ai.excitation_V:
+        if internal and excitation and excitation not in ai.excitation_V:
             raise DaqmxError(
-                errors.BAD_VALUE, Property="AI.Excit.Val", Requested_Value=asked,
+                errors.BAD_VALUE, Property="AI.Excit.Val", Requested_Value=excitation,
                 Possible_Values=", ".join(map(str, ai.excitation_V)), Channel_Name=channel.name,
             )  # fmt: skip
 

@@ -58,12 +58,12 @@ class BenchPlan:
 
     def to_environment(self) -> str:
         """The plan as the value of the environment variable; paths become absolute."""
-        own = vars(self) | {
+        values = vars(self) | {
             "cards": [(_absolute(model), name) for model, name in self.cards],
             "max_files": [str(Path(f).absolute()) for f in self.max_files],
             "scene": self.scene and str(Path(self.scene).absolute()),
         }
-        return json.dumps(own)
+        return json.dumps(values)
 
     @property
     def entries(self) -> list[CardEntry]:
@@ -98,14 +98,14 @@ def parse(texts: Iterable[str]) -> list[tuple[str, str]]:
     SetupError
         One is malformed, or of an unknown model.
     """
-    found = []
+    cards = []
     for text in texts:
         model, _, name = (part.strip() for part in text.rpartition("="))
         if not model or not re.fullmatch(r"[A-Za-z][\w-]*", name):
             raise SetupError(f"--card {text}: write MODEL=NAME, such as PCIe-6363=Dev1")
         catalog.model(model)
-        found.append((model, name))
-    return found
+        cards.append((model, name))
+    return cards
 
 
 def build(plan: BenchPlan, pace: str | Callable[[], float]) -> System:

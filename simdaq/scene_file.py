@@ -103,15 +103,15 @@ def _take(place: str, table: Table, allowed: dict[str, Any]) -> Table:
     for key in table:
         if key not in allowed and key != "kind":
             raise SetupError(f"{place}: {key}: unknown key: write {', '.join(allowed)}")
-    found = {key: table.get(key, default) for key, default in allowed.items()}
-    for key, value in found.items():
+    values = {key: table.get(key, default) for key, default in allowed.items()}
+    for key, value in values.items():
         if value is None:
             raise SetupError(f"{place}: {key}: missing")
         default = allowed[key]
         number = isinstance(default, float)
         if number and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise SetupError(f"{place}: {key} = {value!r}: not a number")
-    return found
+    return values
 
 
 def _source(place: str, table: Table, folder: Path) -> Source:
@@ -179,12 +179,12 @@ def _loaded(place: str, name: str, folder: Path) -> Any:
     if not file or not path.is_file():
         raise SetupError(f"{place} = {name!r}: write FILE.py:NAME; {path} is no file")
     try:
-        found = runpy.run_path(str(path))
+        contents = runpy.run_path(str(path))
     except Exception as error:
         raise SetupError(f"{place} = {name!r}: {type(error).__name__}: {error}") from None
-    if attribute not in found:
+    if attribute not in contents:
         raise SetupError(f"{place} = {name!r}: {path} has no {attribute!r}")
-    return found[attribute]
+    return contents[attribute]
 
 
 def _checked(place: str, function: Any) -> Source:

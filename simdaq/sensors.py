@@ -128,27 +128,27 @@ def properties(
     ----------
     internal_shunt : the card has shunt resistors of its own for current
     """
-    found = dict(zip(("ai_min", "ai_max"), sensor.limits, strict=True)) | sensor.defaults
+    values = dict(zip(("ai_min", "ai_max"), sensor.limits, strict=True)) | sensor.defaults
     for key, value in arguments.items():
         if key in PROPERTIES:
-            found[PROPERTIES[key]] = value
+            values[PROPERTIES[key]] = value
     if sensor.units:
-        found[sensor.units] = arguments.get("units", 0)
+        values[sensor.units] = arguments.get("units", 0)
     if "rtd_type" in arguments:
         names = ("ai_rtd_a", "ai_rtd_b", "ai_rtd_c")
-        found |= zip(names, RTD.get(arguments["rtd_type"], (0.0, 0.0, 0.0)), strict=True)
+        values |= zip(names, RTD.get(arguments["rtd_type"], (0.0, 0.0, 0.0)), strict=True)
     if sensor.sensitivity and "sensitivity" in arguments:
-        found[f"{sensor.sensitivity}_sensitivity"] = arguments["sensitivity"]
-        found[f"{sensor.sensitivity}_sensitivity_units"] = arguments["sensitivity_units"]
+        values[f"{sensor.sensitivity}_sensitivity"] = arguments["sensitivity"]
+        values[f"{sensor.sensitivity}_sensitivity_units"] = arguments["sensitivity_units"]
     if arguments.get("shunt_resistor_loc") == CurrentShuntResistorLocation.LET_DRIVER_CHOOSE.value:
         inside = CurrentShuntResistorLocation.INTERNAL
         outside = CurrentShuntResistorLocation.EXTERNAL
-        found["ai_current_shunt_loc"] = (inside if internal_shunt else outside).value
+        values["ai_current_shunt_loc"] = (inside if internal_shunt else outside).value
     if "max_snd_press_level" in arguments:
         # Sound pressure level re 20 uPa: p = 20e-6 * 10^(L / 20); full scale is the peak.
         peak_Pa = 2.0**0.5 * 20e-6 * 10.0 ** (arguments["max_snd_press_level"] / 20.0)
-        found["ai_min"], found["ai_max"] = -peak_Pa, peak_Pa
-    return found
+        values["ai_min"], values["ai_max"] = -peak_Pa, peak_Pa
+    return values
 
 
 def from_degC(units: int) -> Callable[[Any], Any] | None:

@@ -154,9 +154,11 @@ def _load_scale(system: System, name: str, table: Table) -> None:
         "pre_scaled_units": (known.get(units) or UnitsPreScaled.FROM_TEDS).value,
         "scaled_units": table.get("ScaledUnits", ""), "description": table.get("Descr", ""),
     }  # fmt: skip
-    properties |= {own: float(table[key]) for key, own in NUMBERS.items() if key in table}
+    properties |= {target: float(table[key]) for key, target in NUMBERS.items() if key in table}
     properties |= {
-        own: [float(v) for v in table[key].split(",")] for key, own in LISTS.items() if key in table
+        target: [float(v) for v in table[key].split(",")]
+        for key, target in LISTS.items()
+        if key in table
     }
     system.scales.add(name, SCALE_TYPES[table["ScaleType"]], properties)
     system.storage.save_scale(name, system.scales.get(name), _who(table), overwrite=True)
@@ -197,12 +199,12 @@ def _load_channel(system: System, name: str, table: Table) -> None:
 
 
 def _load_task(system: System, name: str, table: Table, channels: dict[str, Table]) -> None:
-    tables = {own: channels[own] for own in names.unflatten(table.get("Channels", ""))}
+    tables = {c: channels[c] for c in names.unflatten(table.get("Channels", ""))}
     if any(names.split(t["PhysicalChanName"])[0] not in system.cards for t in tables.values()):
         return
     task = system.create("")
-    for own, channel in tables.items():
-        _create(system, task, own.rpartition("/")[2], channel)
+    for channel_name, channel in tables.items():
+        _create(system, task, channel_name.rpartition("/")[2], channel)
     if table.get("SampTimingType") == "Sample Clock":
         edges = {"Rising": Edge.RISING, "Falling": Edge.FALLING}
         control.cfg_samp_clk_timing(

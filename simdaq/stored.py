@@ -61,10 +61,10 @@ class Storage:
 
     def find(self, kind: str, name: str) -> Any:
         """What is saved under a name; DaqmxError where there is nothing."""
-        found, code = self._kind(kind)
-        if name not in found:
+        objects, code = self._kind(kind)
+        if name not in objects:
             raise DaqmxError(code, Name=name)
-        return found[name]
+        return objects[name]
 
     def about(self, kind: str, name: str, key: str) -> Any:
         """The author, or whether NI MAX may edit or delete it."""

@@ -220,9 +220,9 @@ class System(Bench):
             The task runs, or a callback is registered already.
         """
         if event is None:
-            found = task.events.pop(kind, None)
-            if found is not None:
-                self._unregister(found)
+            earlier_event = task.events.pop(kind, None)
+            if earlier_event is not None:
+                self._unregister(earlier_event)
             return
         if task.state == RUNNING:
             raise task.error(errors.REGISTER_WHILE_RUNNING)

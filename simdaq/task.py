@@ -89,11 +89,11 @@ class Task:
 
     @property
     def cards(self) -> list[Card]:
-        found: list[Card] = [] if self.device is None else [self.device]
+        cards: list[Card] = [] if self.device is None else [self.device]
         for channel in self.channels:
-            if channel.card not in found:
-                found.append(channel.card)
-        return found
+            if channel.card not in cards:
+                cards.append(channel.card)
+        return cards
 
     @property
     def is_input(self) -> bool:
@@ -105,8 +105,8 @@ class Task:
             return terminal
         engines = self.card.engines
         known = {name.lower(): name for name in engines.terminal_names()}
-        found = known.get(terminal.lower())
-        return terminal if found is None else f"/{engines.name}/{found}"
+        spelling = known.get(terminal.lower())
+        return terminal if spelling is None else f"/{engines.name}/{spelling}"
 
     def destination(self, terminals: str) -> str:
         """Terminals that a signal goes out at, with their device.
@@ -116,11 +116,11 @@ class Task:
         DaqmxError
             The task's device has no such terminal.
         """
-        found = [self.qualified(one) for one in names.unflatten(terminals)]
-        for one in found:
+        full_names = [self.qualified(one) for one in names.unflatten(terminals)]
+        for one in full_names:
             if not one.startswith("/"):
                 raise self.error(errors.NO_SUCH_DESTINATION, Destination_Terminal=one)
-        return names.flatten(found)
+        return names.flatten(full_names)
 
     # State
 
@@ -291,24 +291,24 @@ class Task:
 
     def resources(self) -> list[tuple[Card, str]]:
         """What the task reserves: its channels, and the timing engine where a clock drives it."""
-        found: list[tuple[Card, str]] = []
+        resources: list[tuple[Card, str]] = []
         if self.device is not None:
-            found.append((self.device, "watchdog"))
+            resources.append((self.device, "watchdog"))
         for channel in self.channels:
             holder = channel.card.counter_owner if self.kind in ("ci", "co") else channel.card
-            found += [(holder, r) for r in channel.resources() if self.kind != "ai"]
+            resources += [(holder, r) for r in channel.resources() if self.kind != "ai"]
         for card in self.cards:
             if self.kind == "ai":  # one converter, one task
-                found.append((card, "ai"))
+                resources.append((card, "ai"))
             elif self.kind in ("ao", "di", "do") and not self.timing.on_demand:
-                found.append((card, f"{self.kind} clock"))
-        return list(dict.fromkeys(found))
+                resources.append((card, f"{self.kind} clock"))
+        return list(dict.fromkeys(resources))
 
     @property
     def started_s(self) -> float | None:
         """When the start trigger came, which is also when the first sample did."""
-        found = getattr(self.run, "clock", self.run)
-        return None if found is None else getattr(found, "start_s", None)
+        clock = getattr(self.run, "clock", self.run)
+        return None if clock is None else getattr(clock, "start_s", None)
 
     @property
     def done(self) -> bool:
@@ -325,8 +325,8 @@ class Task:
             return True
         if not self.channels:
             return False
-        own = f"{self.kind}/SampleClock".lower()
-        return source.lower() in (own, f"/{self.card.engines.name.lower()}/{own}")
+        clock = f"{self.kind}/SampleClock".lower()
+        return source.lower() in (clock, f"/{self.card.engines.name.lower()}/{clock}")
 
     @property
     def start_delay_s(self) -> float:

@@ -72,9 +72,9 @@ class Log:
         create = operation in (
             LoggingOperation.CREATE.value, LoggingOperation.CREATE_OR_REPLACE.value,
         )  # fmt: skip
-        there = Path(path).exists()
-        if (operation == LoggingOperation.OPEN.value and not there) or (
-            operation == LoggingOperation.CREATE.value and there
+        exists = Path(path).exists()
+        if (operation == LoggingOperation.OPEN.value and not exists) or (
+            operation == LoggingOperation.CREATE.value and exists
         ):
             raise DaqmxError(errors.NO_LOG_FILE, File_Path=path)
         try:

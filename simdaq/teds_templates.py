@@ -27,9 +27,9 @@ class Reader:
         """The next n bits as an unsigned number."""
         if self._position + n > self._n_bits:
             raise DaqmxError(errors.BAD_TEDS, "The data end within the template.")
-        found = (self._whole >> self._position) & ((1 << n) - 1)
+        value = (self._whole >> self._position) & ((1 << n) - 1)
         self._position += n
-        return found
+        return value
 
 
 @cache
@@ -55,15 +55,15 @@ def decode(data: bytes) -> dict[str, float]:
     if number not in templates():
         raise _not_described(number, "")
     reader = Reader(data, BASIC_BITS + SELECTOR_BITS + ID_BITS)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for field in templates()[number]["fields"]:
-        if any(found[key] != value for key, value in field.get("when", {}).items()):
+        if any(values[key] != value for key, value in field.get("when", {}).items()):
             continue
         value = _value(reader, field)
         if value != field.get("only", value):
             raise _not_described(number, field["name"])
-        found[field["name"]] = value
-    return found
+        values[field["name"]] = value
+    return values
 
 
 def _value(reader: Reader, field: dict[str, Any]) -> float:

@@ -107,7 +107,7 @@ class InternalClock:
         """Times of the samples up to and including until_s."""
         if self._trigger is None:
             return self._run(until_s)
-        found = [NONE]
+        parts = [NONE]
         edges = self._trigger(after_s, until_s)
         while True:
             if self.start_s is None:
@@ -115,12 +115,12 @@ class InternalClock:
                 if not len(edges):
                     break
                 self.start_s = float(edges[0]) + self._delay_s
-            found.append(self._run(until_s))
+            parts.append(self._run(until_s))
             if self._k < self.n or not self._retriggerable:
                 break
             self._busy_until_s = self.start_s + (self.n - 1.0) / self.rate_Hz
             self.start_s, self._k = None, 0
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def _run(self, until_s: float) -> Times:
         assert self.start_s is not None

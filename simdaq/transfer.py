@@ -274,5 +274,5 @@ def by_ticks(high: Block, low: Block, tick_s: float = 1e-8) -> tuple[Block, Bloc
 
 def tick_s(system: System, handle: int) -> float:
     """Period of the timebase that a task's pulses by ticks count."""
-    found = [c.tick_s for c in system.task(handle).channels if isinstance(c, CounterOutput)]
-    return found[0] if found else 1e-8
+    ticks_s = [c.tick_s for c in system.task(handle).channels if isinstance(c, CounterOutput)]
+    return ticks_s[0] if ticks_s else 1e-8

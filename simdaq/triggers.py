@@ -27,8 +27,8 @@ def cfg_anlg_window_start_trig(
 ) -> None:  # fmt: skip
     """Start when an analog signal enters or leaves a window."""
     kind = TriggerType.ANALOG_WINDOW.value
-    found = Trigger(kind, trigger_source, trigger_when, window_top, bottom=window_bottom)
-    set_trigger(system, task, "start_trigger", found)
+    trigger = Trigger(kind, trigger_source, trigger_when, window_top, bottom=window_bottom)
+    set_trigger(system, task, "start_trigger", trigger)
 
 
 def cfg_anlg_window_ref_trig(
@@ -37,11 +37,11 @@ def cfg_anlg_window_ref_trig(
 ) -> None:  # fmt: skip
     """Stop a number of samples after an analog signal enters or leaves a window."""
     kind = TriggerType.ANALOG_WINDOW.value
-    found = Trigger(
+    trigger = Trigger(
         kind, trigger_source, trigger_when, window_top, int(pretrigger_samples),
         bottom=window_bottom,
     )  # fmt: skip
-    set_trigger(system, task, "reference_trigger", found)
+    set_trigger(system, task, "reference_trigger", trigger)
 
 
 def cfg_dig_pattern_start_trig(
@@ -49,8 +49,8 @@ def cfg_dig_pattern_start_trig(
 ) -> None:
     """Start when digital lines match a pattern, or no longer do."""
     kind = TriggerType.DIGITAL_PATTERN.value
-    found = Trigger(kind, trigger_source, trigger_when, pattern=trigger_pattern)
-    set_trigger(system, task, "start_trigger", found)
+    trigger = Trigger(kind, trigger_source, trigger_when, pattern=trigger_pattern)
+    set_trigger(system, task, "start_trigger", trigger)
 
 
 def cfg_dig_pattern_ref_trig(
@@ -59,11 +59,11 @@ def cfg_dig_pattern_ref_trig(
 ) -> None:  # fmt: skip
     """Stop a number of samples after digital lines match a pattern, or no longer do."""
     kind = TriggerType.DIGITAL_PATTERN.value
-    found = Trigger(
+    trigger = Trigger(
         kind, trigger_source, trigger_when, pretrigger=int(pretrigger_samples),
         pattern=trigger_pattern,
     )  # fmt: skip
-    set_trigger(system, task, "reference_trigger", found)
+    set_trigger(system, task, "reference_trigger", trigger)
 
 
 def cfg_anlg_multi_edge_start_trig(
@@ -71,8 +71,8 @@ def cfg_anlg_multi_edge_start_trig(
     trigger_level_array: Sequence[float],
 ) -> None:  # fmt: skip
     """Start at the first of several analog edges."""
-    found = _multi_edge(trigger_sources, trigger_slope_array, trigger_level_array)
-    set_trigger(system, task, "start_trigger", found)
+    trigger = _multi_edge(trigger_sources, trigger_slope_array, trigger_level_array)
+    set_trigger(system, task, "start_trigger", trigger)
 
 
 def cfg_anlg_multi_edge_ref_trig(
@@ -80,9 +80,9 @@ def cfg_anlg_multi_edge_ref_trig(
     trigger_level_array: Sequence[float], pretrigger_samples: int,
 ) -> None:  # fmt: skip
     """Stop a number of samples after the first of several analog edges."""
-    found = _multi_edge(trigger_sources, trigger_slope_array, trigger_level_array)
-    found.pretrigger = int(pretrigger_samples)
-    set_trigger(system, task, "reference_trigger", found)
+    trigger = _multi_edge(trigger_sources, trigger_slope_array, trigger_level_array)
+    trigger.pretrigger = int(pretrigger_samples)
+    set_trigger(system, task, "reference_trigger", trigger)
 
 
 def _multi_edge(sources: str, slopes: Sequence[int], levels: Sequence[float]) -> Trigger:

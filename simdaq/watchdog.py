@@ -58,8 +58,8 @@ class WatchdogRun(Run):
 
 def states(task: Task) -> dict[tuple[str, str], Any]:
     """Safe states by kind of output and physical channel."""
-    found: dict[tuple[str, str], Any] = task.properties.setdefault(("watchdog", "states"), {})
-    return found
+    values: dict[tuple[str, str], Any] = task.properties.setdefault(("watchdog", "states"), {})
+    return values
 
 
 def holds(bench: Bench, card: object, kind: str) -> bool:
@@ -84,10 +84,10 @@ def configure(
     if owner.state == RUNNING:
         raise owner.error(errors.PROPERTY_WHILE_RUNNING, Property="Watchdog.ExpirStates")
     physicals = names.unflatten(channel_names)
-    given = list(values)
-    if len(given) == 1:
-        given *= len(physicals)
-    for physical, value in zip(physicals, given, strict=True):
+    levels = list(values)
+    if len(levels) == 1:
+        levels *= len(physicals)
+    for physical, value in zip(physicals, levels, strict=True):
         device, rest = names.split(physical)
         card = bench.card(device)
         card.check(rest, kind)

@@ -39,7 +39,7 @@ def ticks(system: System, t_s: float) -> int:
 
 def texts(task: Task) -> list[dict[str, str]]:
     """What a channel's waveform says of itself."""
-    found = []
+    descriptions = []
     for channel in task.channels:
         about = {"NI_ChannelName": channel.name}
         if isinstance(channel, DigitalLines):
@@ -47,8 +47,8 @@ def texts(task: Task) -> list[dict[str, str]]:
             about["NI_LineNames"] = ", ".join(lines)
         else:
             about["NI_UnitDescription"] = "Volts"
-        found.append(about)
-    return found
+        descriptions.append(about)
+    return descriptions
 
 
 def mirrored(task: Task, block: Any) -> Any:
@@ -70,10 +70,10 @@ def truncated(failure: DaqmxError | None) -> DaqmxError | None:
 
 def must_fit(task: Task, widths: list[int]) -> None:
     """Raise DaqmxError where waveforms are for other channels or lines than the task has."""
-    own = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
-    if len(own) != len(widths):
+    line_counts = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
+    if len(line_counts) != len(widths):
         raise task.error(errors.WRITE_CHANNELS_DIFFER)
-    if own != widths:
+    if line_counts != widths:
         raise task.error(errors.LINES_DIFFER)
 
 
@@ -169,8 +169,8 @@ class WaveformBindings:
         self.m.store(n_read, "int32_t *", block.shape[1])
         self.m.store(n_bytes, "int32_t *", block.shape[2])
         if widths != self.m.ffi.NULL and n_widths:
-            found = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
-            self.m.array(widths, n_widths, np.uint32)[:] = found[:n_widths]
+            line_counts = [len(c.lines) for c in task.channels if isinstance(c, DigitalLines)]
+            self.m.array(widths, n_widths, np.uint32)[:] = line_counts[:n_widths]
         self._describe(task, began_s, t0, dt, n_times, callback, data)
         if failure is not None:
             raise failure
@@ -197,12 +197,12 @@ class WaveformBindings:
     ) -> int | None:  # fmt: skip
         if n_channels == 0:
             raise DaqmxError(errors.BAD_VALUE, "There are no waveforms.")
-        given = self.m.array(widths, n_channels, np.uint32)
-        n_lines = int(given.max())
+        line_counts = self.m.array(widths, n_channels, np.uint32)
+        n_lines = int(line_counts.max())
         shape = (n, n_channels, n_lines) if layout else (n_channels, n, n_lines)
         block = self.m.array(pointer, int(np.prod(shape)), np.uint8).reshape(shape)
         task = self.m.current().task(self.m.handle(handle))
-        must_fit(task, given.tolist())
+        must_fit(task, line_counts.tolist())
         done = transfer.write_lines(
             self.m.current(), task.handle,
             mirrored(task, np.swapaxes(block, 0, 1) if layout else block),

@@ -56,20 +56,20 @@ def main() -> int:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text())
+        results = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise SetupError(f"--known {file}: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(results, dict):
         raise SetupError(f"--known {file}: not written by --json")
-    return found
+    return results
 
 
-def _failures(found: dict[str, Any]) -> set[tuple[str, str]]:
+def _failures(results: dict[str, Any]) -> set[tuple[str, str]]:
     """Part and name of every example and test that fails, and of files whose process died."""
-    failures = {("examples", e["name"]) for e in found.get("examples", ()) if e["reason"]}
+    failures = {("examples", e["name"]) for e in results.get("examples", ()) if e["reason"]}
     for way in ("library", "grpc"):
-        failures |= {(way, r["test"]) for r in found.get(way, ()) if r["outcome"] in BAD}
-        failures |= {(way, crash) for crash in found.get(f"{way} died", ())}
+        failures |= {(way, r["test"]) for r in results.get(way, ()) if r["outcome"] in BAD}
+        failures |= {(way, crash) for crash in results.get(f"{way} died", ())}
     return failures
 
 
@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     from simdaq.conformance import benches
 
     parts = args.part or PARTS
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if "examples" in parts:
         from simdaq.conformance import examples
 
@@ -104,7 +104,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
         for example in ran:
             if example.reason:
                 print(f"  {example.name}: {example.reason}")
-        found["examples"] = [vars(e) for e in ran]
+        results["examples"] = [vars(e) for e in ran]
     for way in ("library", "grpc"):
         if way in parts:
             from simdaq.conformance import suite
@@ -112,10 +112,10 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
             cards = benches.variables(benches.for_tests(args.checkout))
             tests = suite.run(args.checkout, way, cards, args.jobs, args.only)
             _print(way, tests)
-            found[way], found[f"{way} died"] = tests.results, tests.crashed
+            results[way], results[f"{way} died"] = tests.results, tests.crashed
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1))
-    return found
+        args.json.write_text(json.dumps(results, indent=1))
+    return results
 
 
 def _print(way: str, tests: suite.Suite) -> None:

@@ -63,9 +63,9 @@ def _reason(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         return ""
     error = call.excinfo.value
     code = getattr(error, "error_code", None)
-    found = _CODE.search(str(error))
-    if code is None and found is not None:
-        code = found[1] or found[2]
+    match = _CODE.search(str(error))
+    if code is None and match is not None:
+        code = match[1] or match[2]
     first = (str(error).strip().splitlines() or [""])[0][:160]
     named = _PROPERTY.search(str(error))
     about = f" [{named[1]}]" if named else ""

@@ -29,8 +29,8 @@ class Suite:
     @property
     def counts(self) -> dict[str, int]:
         """Tests by outcome."""
-        found = Counter(r["outcome"] for r in self.results)
-        return {outcome: found[outcome] for outcome in OUTCOMES}
+        counts = Counter(r["outcome"] for r in self.results)
+        return {outcome: counts[outcome] for outcome in OUTCOMES}
 
     def reasons(self, *outcomes: str) -> Counter[str]:
         """How often each reason occurs; errors of NI-DAQmx by their code."""
@@ -46,12 +46,12 @@ def _kind(reason: str) -> str:
 
 def files_with_tests(checkout: Path, only: str) -> list[Path]:
     """Files with tests, in a fixed order."""
-    found = [
+    files = [
         file
         for folder in FOLDERS
         for file in sorted((checkout / "tests" / folder).rglob("test_*.py"))
     ]
-    return [file for file in found if only in str(file)]
+    return [file for file in files if only in str(file)]
 
 
 def run(checkout: Path, way: str, variables: dict[str, str], jobs: int, only: str = "") -> Suite:
@@ -83,7 +83,7 @@ def _run_file(
     server = scratch / "server"
     server.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m simdaq --port 0\n')
     server.chmod(0o755)
-    own = {observer.RESULTS: str(results), observer.SERVER: str(server)}
+    paths = {observer.RESULTS: str(results), observer.SERVER: str(server)}
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", observer.__name__, "-p", "no:cacheprovider",
         "--basetemp", str(scratch / "files"), "-k", select, str(file.relative_to(checkout)),
@@ -91,7 +91,7 @@ def _run_file(
     name = str(file.relative_to(checkout))
     try:
         done = subprocess.run(
-            command, cwd=checkout, env=os.environ | variables | own, capture_output=True,
+            command, cwd=checkout, env=os.environ | variables | paths, capture_output=True,
             text=True, timeout=FILE_LIMIT_S, check=False,
         )  # fmt: skip
         # 0: passed, 1: some failed, 5: none selected

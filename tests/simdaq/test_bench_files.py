@@ -111,6 +111,17 @@ def test_a_card_of_ones_own_is_a_table_in_a_file(tmp_path):
     assert system.cards["Dev1"].model.ports == catalog.model("USB-6001").ports
 
 
+@pytest.mark.parametrize("key", ["in_module", "own"])
+@pytest.mark.parametrize("value", [True, False])
+def test_a_card_says_whether_its_counters_are_in_the_module_under_either_name_of_the_key(
+    tmp_path, key, value
+):
+    file = tmp_path / f"{key}-{value}.toml"  # a file is read once, by its path
+    counters = f"counters = {{n = 4, {key} = {str(value).lower()}}}"
+    file.write_text(f'["My-1"]\nlike = "NI 9361"\nnumber = 1\n{counters}\n')
+    assert catalog.model(str(file)).counters.in_module is value
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
