@@ -3,14 +3,12 @@
 The modules, their files and their tests are those of `tests/mutants.toml`. Numba is switched off,
 so that compiled code is seen, unless the module's table says `compiled`; a test that needs it is
 counted as failed and passes in ./run-tests. The firmware's core is compiled with gcc's counters and
-tested on this machine. Without MODULE the result goes to `docs/slow-tests/coverage.txt`; the exit
-code is 1 if a module is below 85 %.
+tested on this machine. The exit code is 1 if a module is below 85 %.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import gzip
 import json
 import os
@@ -25,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULT = ROOT / "docs" / "slow-tests" / "coverage.txt"
 LEAST = 0.85
 ON_THE_CHIP = "atmega328p or chip"
 HEAD = "module        lines  missed  branches  missed  reached   tests"
@@ -126,41 +123,25 @@ def _add(reached: Reached, name: str, lines: list[dict[str, Any]]) -> None:
         reached.missing.append(f"{name}: {', '.join(map(str, missed))}")
 
 
-def commit() -> str:
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", *words], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "hil", "firmware", "tests")
-    return git("rev-parse", "HEAD") + (", tree changed" if changed else "")
-
-
 def main() -> int:
     tables = tomllib.loads((ROOT / "tests/mutants.toml").read_text(encoding="utf-8"))["modules"]
     known = {name: table for name, table in tables.items() if "changes" not in table}
     parser = argparse.ArgumentParser(prog="scripts/coverage", description=__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(known))
-    asked = parser.parse_args().modules
-    if unknown := set(asked) - known.keys():
+    chosen = parser.parse_args().modules
+    if unknown := set(chosen) - known.keys():
         parser.error(f"no such module: {', '.join(sorted(unknown))}: choose {', '.join(known)}")
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    lines = [f"commit {commit()}", f"date   {now}", "", HEAD]
-    print(*lines, sep="\n")
+    print(HEAD)
     missing, low = [], []
-    for name in asked or known:
+    for name in chosen or known:
         with tempfile.TemporaryDirectory() as made:
             in_c = known[name]["files"][0].endswith(".c")
             reached = (of_c if in_c else of_python)(known[name], Path(made))
-        lines.append(reached.row(name))
-        print(lines[-1], flush=True)
+        print(reached.row(name), flush=True)
         missing += reached.missing
         low += [name] if reached.share < LEAST else []
-    lines += ["", "lines that these tests do not reach:", *missing]
-    lines += [f"below {LEAST:.0%}: {', '.join(low) or 'none'}"]
-    print(*lines[-len(missing) - 2 :], sep="\n")
-    if not asked:
-        RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("", "lines that these tests do not reach:", *missing, sep="\n")
+    print(f"below {LEAST:.0%}: {', '.join(low) or 'none'}")
     return 1 if low else 0
 
 

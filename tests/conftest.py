@@ -20,6 +20,9 @@ from hil.errors import ConfigError
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+# Arrow's own allocator reserves 1 GiB, all of which a run that locks its memory would fill.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
 # A script that starts the tests in the background has them ignore Ctrl-C, and so every program
 # that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

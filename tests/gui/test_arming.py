@@ -83,6 +83,7 @@ def test_what_connects_to_the_bench_switches_nothing(name, day, said):
     assert said == []
 
 
+@pytest.mark.slow
 def test_the_cells_are_tested_after_a_self_test_of_their_own_and_arm(day, said):
     """Open experiment and test of the cells differ: neither's Self-test or Arm is the other's."""
     day.test()
@@ -161,6 +162,7 @@ def test_arming_on_the_simulated_rig_is_not_for_the_bench(day, said):
     assert said.pop().startswith("Arm first (F4)")
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_the_rig_connects_is_not_armed(day, said, monkeypatch):
     """`hil run` reads the file once more: what it runs is compared with what was armed."""
     day.test()

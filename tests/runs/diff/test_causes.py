@@ -81,7 +81,7 @@ def steeper(path, folder, factor):
     return folder / "steeper.toml"
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(("file", "what", "name", "planted"), PLANTED)
 def test_a_planted_cause_is_named_first(two, file, what, name, planted):
     first, second = two(file, planted, LASTS_S[file])
@@ -145,7 +145,7 @@ def test_the_twin_with_the_recorded_residual_makes_a_bench_run_again(bench):
     assert abs(difference_N).max() <= step_N
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(("name", "planted"), [
     ("lost ticks", STALLS),
     ("noise of force", [f"{CHANNEL}.noise_rms_V=0.004"]),
