@@ -41,6 +41,7 @@ from hil.record.read import (
 WRITER_TIMEOUT_S = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DAMAGED = "damaged, a stored checksum does not match"
+SLACK_B = 2**20  # by which a copy may be larger
 AT_ONCE = 65536  # samples, the largest chunk of a recording
 
 
@@ -70,9 +71,10 @@ def recover(path: Path) -> int | None:
             if errno_of(error) not in FULL:
                 raise
             partial.unlink(missing_ok=True)
-            return _repair_from_elsewhere(path)
-        if rows is not None:
-            os.replace(partial, path)
+            rows = _repair_from_elsewhere(path)
+        else:
+            if rows is not None:
+                os.replace(partial, path)
         forget_places(path)
         return rows
     except OSError as error:
@@ -114,8 +116,15 @@ def _copy(path: Path, partial: Path) -> int | None:
         return _copy_synced_rows(path, partial)
 
 
+def _need_room(path: Path, partial: Path) -> None:
+    """Refuse to begin a copy that the disk cannot take: HDF5 may crash when a write fails."""
+    if shutil.disk_usage(partial.parent).free < path.stat().st_size + SLACK_B:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _copy_synced_rows(path: Path, partial: Path) -> int:
     """Copy all rows up to the last sync, and say so in an event."""
+    _need_room(path, partial)
     rows = copy_synced_rows(path, partial)
     with h5py.File(partial, "r+", libver=LIBVER) as target:
         target.attrs["outcome"] = "recovered"
@@ -133,6 +142,7 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
             return None
         if not all_on_disk:
             raise DamagedError(f"{path}: rows after its last sync may not be on disk")
+        _need_room(path, partial)
         n = {ring: n_whole_rows(source, ring) for ring in RINGS}
         partial.unlink(missing_ok=True)
         with h5py.File(partial, "x", libver=LIBVER) as target:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -459,6 +460,28 @@ def test_where_the_temporary_folder_is_full_too_nothing_is_touched(
     said = capsys.readouterr().err
     assert said == f"{out}: cannot be repaired in its folder (No space left on device)\n"
     assert out.read_bytes() == before
+
+
+def test_a_copy_that_the_disk_cannot_take_is_not_begun(all_on, tmp_path, capsys, monkeypatch):
+    """HDF5 reports a failed write once for each chunk, and may crash."""
+    out = cut_off(all_on, tmp_path / "run.h5")
+    free_B, begun, file = {tmp_path: 4096}, [], h5py.File
+
+    def opened(path, *words, **more):
+        begun.append(Path(path))
+        return file(path, *words, **more)
+
+    def usage(folder):
+        return SimpleNamespace(free=free_B.get(folder, 2**40))
+
+    monkeypatch.setattr(repair.shutil, "disk_usage", usage)
+    monkeypatch.setattr(repair.h5py, "File", opened)
+    assert main(["recover", str(out)]) == 0
+    assert "repaired, 4321 rows" in capsys.readouterr().out
+    assert not [path for path in begun if path.name.endswith(".recovering")]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+    assert main(["recover", str(out)]) == 0
+    assert "nothing to repair" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("fits", [True, False])
