@@ -473,12 +473,16 @@ def test_a_simulated_supply_measures_what_the_wires_draw(configs, tmp_path):
     assert run.supply_voltage_V.values[-1] == 8.0
 
 
+# Or so low a current trips the board before anything else is noticed.
+NO_LEAST_CURRENT = "devices.board.limits.current_on_min_mA=20"
+
+
 @pytest.mark.slow
 def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
     """Early on, before losses count, a wire's rise goes with the power: (1/2)^2."""
     rises_K = []
     for volts in (8.0, 4.0):
-        sets = [f"devices.supply.voltage_V={volts}", "experiment.duration_s=0.7",
+        sets = [f"devices.supply.voltage_V={volts}", "experiment.duration_s=0.7", NO_LEAST_CURRENT,
                 f"model.arrays.muscle.activation.supply_V={volts}"]  # fmt: skip
         config = hil.load(configs / "wires4/hold.toml", sets)
         plant = config.system(plant=True)
@@ -489,7 +493,7 @@ def test_less_voltage_heats_less_by_its_square(configs, tmp_path):
 
 @pytest.mark.slow
 def test_a_supply_at_its_current_limit_gives_less_voltage_and_trips(configs, tmp_path):
-    run = _run(configs, tmp_path, "devices.supply.current_A=0.3")
+    run = _run(configs, tmp_path, "devices.supply.current_A=0.3", NO_LEAST_CURRENT)
     assert run.attrs["outcome"] == "tripped"
     flags = run.supply_fault_bits.values
     assert flags[flags > 0][0] == WRONG
