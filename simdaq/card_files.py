@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "cards"
 
 
+@cache
 def tables() -> dict[str, dict[str, Any]]:
-    """The tables of all models by product, as they stand in the files."""
+    """The tables of all models by product, as they stand in the files, read once."""
     models: dict[str, dict[str, Any]] = {}
     for file in sorted(FOLDER.glob("*.toml")):
         models |= tomllib.loads(file.read_text())

@@ -20,13 +20,18 @@ def software() -> dict[str, str | bool]:
         "processor": processor(),
         **{name: _version(name) for name in PACKAGES},
     }
+    return facts | _checkout()
+
+
+@cache
+def _checkout() -> dict[str, str | bool]:
+    """Commit and dirty state of a git checkout; asked once, since a process runs what it loaded."""
     root = Path(__file__).resolve().parents[2]
-    if (root / ".git").exists():
-        commit = _git(root, "rev-parse", "HEAD")
-        if commit is not None:
-            facts["commit"] = commit
-            facts["dirty"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
-    return facts
+    commit = _git(root, "rev-parse", "HEAD") if (root / ".git").exists() else None
+    if commit is None:
+        return {}
+    dirty = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+    return {"commit": commit, "dirty": dirty}
 
 
 @cache

@@ -55,8 +55,11 @@ class SimChannel:
 
     def digitised(self, raw: float) -> float:
         """Quantise a raw value to the nearest step within the range."""
-        raw = min(max(raw, self.low_raw - self.step_raw), self.high_raw + self.step_raw)
-        return min(max(round(raw / self.step_raw) * self.step_raw, self.low_raw), self.high_raw)
+        low, high, step = self.low_raw, self.high_raw, self.step_raw
+        if not low <= raw <= high:
+            raw = min(max(raw, low - step), high + step)
+        level = round(raw / step) * step
+        return level if low <= level <= high else min(max(level, low), high)
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class SimDaq:
         self._power = EnableLines(card.name, out, card.enable_settle_s, plant, injection)
         self._lines_out = out
         self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
-        self._noise = np.empty((len(channels), NOISE_BLOCK))
+        self._noise: list[list[float]] = []
         self._n = 0
         self._filtered = [0.0] * len(channels)
         self._late: list[deque[float]] = []
@@ -204,30 +207,28 @@ class SimDaq:
         self._power.t_s = t_s
         self._plant.report(self._readings)
         self._plant.advance(t_s)
-        if self._n % NOISE_BLOCK == 0:
-            for draws, noise in zip(self._draws, self._noise, strict=True):
-                draws.standard_normal(out=noise)
         at = self._n % NOISE_BLOCK
+        if at == 0:
+            self._noise = [draws.standard_normal(NOISE_BLOCK).tolist() for draws in self._draws]
         self._n += 1
-        r, faults, valid_bits = self._readings, 0, 0
+        r, faults, valid_bits, values = self._readings, 0, 0, self._values
         for i, channel in enumerate(self._channels):
             late = self._late[i]
             late.append(self._input_raw(channel))
-            self._filtered[i] = late[0] + self._keep[i] * (self._filtered[i] - late[0])
+            now = late[0]
+            filtered = self._filtered[i] = now + self._keep[i] * (self._filtered[i] - now)
             lost = channel.reading_lost_probability
             valid = not lost or self._draws[i].random() >= lost
             raw = float("nan")
             if valid:
                 raw = channel.digitised(
-                    self._filtered[i]
-                    + channel.offset_raw
-                    + channel.noise_rms_raw * float(self._noise[i, at])
+                    filtered + channel.offset_raw + channel.noise_rms_raw * self._noise[i][at]
                 )
                 if self._injection is not None:
                     raw, valid = self._broken(i, raw, self._injection)
                 if valid:
                     self._last_t_s[i] = t_s
-            self._values[self._raw[i]] = raw
+            values[self._raw[i]] = raw
             index = self._place.channel + i
             r.measured[index] = self._chains[i].value(raw)
             at_rail = self._at_rail[i]
@@ -249,9 +250,8 @@ class SimDaq:
         self._bits[self._faults_at] = faults
         # The card's age is that of its oldest channel, so that one lost channel is noticed.
         last_t_s = min(self._last_t_s)
-        age_s = t_s - last_t_s
-        self._values[self._age] = age_s
-        self._values[self._clock] = last_t_s
+        values[self._age] = t_s - last_t_s
+        values[self._clock] = last_t_s
 
     def _read_lines(self) -> int:
         """Read all lines, of which only gates can be low; returns the fault bits of gates."""

@@ -175,7 +175,7 @@ class CellArray:
         tension = sp.hstack([b.T_x, b.T_v, b.T_d], format="csc")
 
         at_left, at_right = self._ends
-        sums = [at_left, at_right, self._net(at_left, at_right)]
+        sums = [at_left, at_right, self._net]
         force_z = sp.vstack([of_cells @ tension for of_cells in sums], format="csr")
         force_F = sp.vstack([of_cells @ b.T_F for of_cells in sums], format="csr")
         rows = self._output_rows()
@@ -211,8 +211,10 @@ class CellArray:
             ends.append(sp.csr_array((np.ones(len(row)), (row, cell)), shape=shape))
         return ends[0], ends[1]
 
-    def _net(self, at_left: sp.csr_array, at_right: sp.csr_array) -> sp.csr_array:
+    @cached_property
+    def _net(self) -> sp.csr_array:
         """Matrix of the net tensions on points between arrays: of those that end there, less."""
+        at_left, at_right = self._ends
         points, arrays = names.between(self.points, self.arrays), self.arrays.values()
         ends, starts = (
             np.array([[getattr(a, side) == p for a in arrays] for p in points], dtype=float)
@@ -394,7 +396,7 @@ class CellArray:
         sums = {
             "left_N": (list(self.arrays), at_left),
             "right_N": (list(self.arrays), at_right),
-            "net_N": (names.between(self.points, self.arrays), self._net(at_left, at_right)),
+            "net_N": (names.between(self.points, self.arrays), self._net),
         }
         of, weights = sums.get(side, ([], at_left))
         if name not in of:

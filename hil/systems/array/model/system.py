@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.compiled import njit
 from hil.errors import ModelError
 from hil.mechanics.arrays import Indices
-from hil.mechanics.discrete import LinearStepper
+from hil.mechanics.discrete import LinearStepper, advanced
 from hil.mechanics.system import Drive
-from hil.systems.array.model.activation import Activation, CellActivation
+from hil.systems.array.model.activation import Activation, CellActivation, switched
 from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.period import NO_WIRES, period
 from hil.systems.array.model.sparse_step import SparseStepper
@@ -86,6 +87,14 @@ class ArraySystem:
             if warm is not None:
                 self.loaded.tension_N[:] = warm[2][[n for n, *_ in under_stress]]
         self._kernel = self.kernel() if self.compiled and self.steps > 1 else None
+        self._switched = self._switched_arrays()
+
+    def _switched_arrays(self) -> tuple[Any, ...] | None:
+        """What `_switched_step` takes after the drive; None with wires, inputs or many states."""
+        linear, now = self.linear, self.activation
+        if now.has_wires or self.inputs or not isinstance(linear, LinearStepper):
+            return None
+        return now.arrays, linear.discrete.columns, (linear.x, np.empty_like(linear.x)), linear.y
 
     def kernel(self, outputs: slice | Indices = slice(None)) -> tuple[Any, ...]:
         """What `period` takes, with these outputs; of a `compiled` system."""
@@ -121,6 +130,9 @@ class ArraySystem:
         """
         if self._kernel is not None:
             period(drive, inputs if len(inputs) else self.moves[1, ::2], self._kernel, self.path)
+            return
+        if self._switched is not None:
+            _switched_step(drive, *self._switched)
             return
         moves = self._path_m(inputs) if self.inputs else None
         for k in range(self.steps):
@@ -174,6 +186,7 @@ class ArraySystem:
             self.loaded.feel(self.model, self.linear)
         if self._kernel is not None:
             self._kernel = self.kernel()
+        self._switched = self._switched_arrays()
 
     def branches_C(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
         """Temperatures of the wires' branches now, as `SmaWires.branches_C`."""
@@ -195,3 +208,11 @@ class ArraySystem:
             if self.inputs:
                 self._fill()
             self.loaded.step(drive, self.linear.forecast(*self.u), now.F_N)
+
+
+@njit(cache=True)
+def _switched_step(drive, switching, columns, states, y):  # type: ignore[no-untyped-def]
+    """Switch the cells and move the array, by one period without steps."""
+    x, x_next = states
+    switched(drive, switching)
+    advanced(columns, x, x_next, switching[5], switching[6], y)
