@@ -22,8 +22,8 @@ class KernelCache(FunctionCache):
     """A kernel's compiled code, by signature, processor, and the code of all that it calls."""
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        own = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*own, digest(self._py_func))
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, digest(self._py_func))
 
 
 def digest(kernel: Callable[..., Any]) -> str:

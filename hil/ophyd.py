@@ -98,13 +98,13 @@ class Experiment(StandardReadable, Triggerable):
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
-            said, complaints = await self._process.communicate()
+            output, complaints = await self._process.communicate()
         finally:
             await self._end()
-        if not said:
+        if not output:
             lines = complaints.decode().strip().splitlines()
             raise DeviceError(lines[-1] if lines else f"{self._path}: the run was interrupted")
-        summary = json.loads(said)
+        summary = json.loads(output)
         if summary["outcome"] != "complete":
             why = summary["first_cause"] or f"stopped by {summary['stopped_by']}"
             raise DeviceError(f"{summary['file']}: {summary['outcome']}: {why}")

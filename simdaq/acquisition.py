@@ -266,8 +266,8 @@ def _changes(bench: Bench, task: Task) -> Edges:
         for line in task.card.lines(names.split(physical)[1])
     ]
 
-    def found(after_s: float, until_s: float) -> Block:
+    def between(after_s: float, until_s: float) -> Block:
         times = [edges(after_s, until_s) for edges in hear]
         return np.unique(np.concatenate(times)) if times else NONE
 
-    return found
+    return between

@@ -450,14 +450,14 @@ class CounterInput(Channel):
             second = self._second()
             heard = [] if second is None else [edges.of(second, now_s, rising=self._second_rising)]
 
-        def found(after_s: float, until_s: float) -> Samples:
+        def between(after_s: float, until_s: float) -> Samples:
             times = np.sort(np.concatenate([np.empty(0), *(h(after_s, until_s) for h in heard)]))
             if self._method == LARGE_RANGE:
                 done = source.count(times, rising=rising) - 1.0 - self._base
                 times = times[done % self._divisor == 0.0]
             return times[self._completes(times)] if len(times) else times
 
-        return found
+        return between
 
     def _completes(self, t_s: Samples) -> NDArray[np.bool_]:
         """Whether the edges at these times complete a measurement."""

@@ -368,7 +368,7 @@ def of(source: EdgeSource, now_s: float, *, rising: bool) -> Edges:
     """
     last_s, seen = now_s, float(source.count(now_s, rising=rising))
 
-    def found(after_s: float, until_s: float) -> Times:
+    def between(after_s: float, until_s: float) -> Times:
         nonlocal last_s, seen
         n = float(source.count(until_s, rising=rising))
         first = seen if after_s <= last_s else float(source.count(after_s, rising=rising))
@@ -377,4 +377,4 @@ def of(source: EdgeSource, now_s: float, *, rising: bool) -> Edges:
             return NONE
         return np.asarray(source.time(np.arange(first, n), rising=rising))
 
-    return found
+    return between

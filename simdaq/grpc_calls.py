@@ -256,8 +256,8 @@ class Service:
         if verb == "Reset":
             properties.reset(self.system, owner, handle, name, attribute)
             return response()
-        got = properties.get(self.system, owner, handle, name, attribute)
-        return response(**_as_fields(attribute, got, response))
+        content = properties.get(self.system, owner, handle, name, attribute)
+        return response(**_as_fields(attribute, content, response))
 
     # Calls that are not like others
 

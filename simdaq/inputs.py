@@ -79,14 +79,14 @@ def _read_buffer(
         task.pending = task.error(errors.OVERWRITTEN, Property="BufferOverflow")
     if buffer.lost:
         raise task.error(errors.OVERWRITTEN, Samples_Per_Channel_in_Buffer=buffer.capacity)
-    got = min(n, run.ready)
-    block = buffer.take(got)
+    size = min(n, run.ready)
+    block = buffer.take(size)
     failure = None
-    truncated = ready and run.done and got > 0  # the last samples of a finite acquisition
-    if got < n and not truncated:
+    truncated = ready and run.done and size > 0  # the last samples of a finite acquisition
+    if size < n and not truncated:
         code = errors.BEYOND_LAST_SAMPLE if ready and run.done else errors.NOT_YET_THERE
-        failure = task.error(code, Samples_Read=got, Samples_Requested=n, Timeout_s=timeout_s)
-        failure.samples = got
+        failure = task.error(code, Samples_Read=size, Samples_Requested=n, Timeout_s=timeout_s)
+        failure.samples = size
     elif task.implicit and run.done and not run.ready:
         system.stop(task)
     return block, failure

@@ -152,7 +152,7 @@ def edges(bench: Bench, terminal: str, edge: int, task: Task) -> Edges:
 def _signal_of(bench: Bench, card: Card, kind: str, what: str) -> Edges:
     """The sample clock or a trigger of whatever task runs on a card."""
 
-    def found(after_s: float, until_s: float) -> Times:
+    def between(after_s: float, until_s: float) -> Times:
         for task in bench.tasks.values():
             mine = task.kind == kind and task.channels and task.card.engines is card
             if not mine or task.state != RUNNING or task.run is None:
@@ -166,7 +166,7 @@ def _signal_of(bench: Bench, card: Card, kind: str, what: str) -> Edges:
                 return np.array([at_s])
         return NONE
 
-    return found
+    return between
 
 
 def line_edges(bench: Bench, card: Card, short: str, edge: int) -> Edges:
@@ -178,12 +178,12 @@ def line_edges(bench: Bench, card: Card, short: str, edge: int) -> Edges:
         return edges_of(source, bench.now_s, rising=edge == Edge.RISING.value)
     level = [card.level(short, bench.now_s)]
 
-    def found(after_s: float, until_s: float) -> Times:
+    def between(after_s: float, until_s: float) -> Times:
         before, level[0] = level[0], card.level(short, until_s)
         wanted = 1.0 if edge == Edge.RISING.value else -1.0
         return np.array([until_s]) if level[0] - before == wanted else NONE
 
-    return found
+    return between
 
 
 def trigger_edges(bench: Bench, trigger: Trigger, task: Task) -> Edges | None:
@@ -230,12 +230,12 @@ def _rises(state: Callable[[Times], Any], task: Task) -> Edges:
     """When a condition becomes true, looked for at least once a sample period."""
     step_s = 1.0 / task.rate_Hz
 
-    def found(after_s: float, until_s: float) -> Times:
+    def between(after_s: float, until_s: float) -> Times:
         grid: Times = np.append(np.arange(after_s, until_s, step_s), until_s)
         true = state(grid)
         return np.asarray(grid[1:][true[1:] & ~true[:-1]])
 
-    return found
+    return between
 
 
 def _analog_edges(source: str, slope: int, level: float, task: Task) -> Edges:
@@ -283,10 +283,10 @@ def _time_edge(bench: Bench, when: tuple[int, int]) -> Edges:
     lsb, msb = when
     at_s = msb - UNIX_1904_S + lsb * 2.0**-64 - bench.origin_unix_s
 
-    def found(after_s: float, until_s: float) -> Times:
+    def between(after_s: float, until_s: float) -> Times:
         return np.array([max(at_s, after_s)]) if at_s <= until_s else NONE
 
-    return found
+    return between
 
 
 def in_order(running: list[Task]) -> list[Task]:

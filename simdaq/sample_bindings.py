@@ -132,13 +132,13 @@ class SampleBindings:
         self, task: Any, n: int, timeout_s: float, pointer: Any, size: int, n_read: Any,
         n_bytes: Any, _: Any,
     ) -> int | None:  # fmt: skip
-        data, failure, got, width = transfer.read_raw(
+        data, failure, n_samples, width = transfer.read_raw(
             self.m.current(), self.m.handle(task), n, timeout_s
         )
         if len(data) > size:
             raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
         self.m.ffi.buffer(pointer, size)[:] = data.ljust(size, b"\0")
-        self.m.store(n_read, "int32_t *", got)
+        self.m.store(n_read, "int32_t *", n_samples)
         self.m.store(n_bytes, "int32_t *", width)
         if failure is not None:
             raise failure

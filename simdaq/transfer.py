@@ -196,14 +196,14 @@ def lay_out(out: Any, block: Any, n: int, fill_mode: int) -> None:
         return
     if block.size > len(out):
         raise DaqmxError(errors.BAD_VALUE, "The array is too small for the samples.")
-    got = block.shape[1]
+    size = block.shape[1]
     if fill_mode:
         out[: block.size] = np.swapaxes(block, 0, 1).reshape(-1)
-    elif n < 0 or got == n:
+    elif n < 0 or size == n:
         out[: block.size] = block.reshape(-1)
     else:
         whole = out[: block[:, :1].size * n]
-        whole.reshape(block.shape[0], n, *block.shape[2:])[:, :got] = block
+        whole.reshape(block.shape[0], n, *block.shape[2:])[:, :size] = block
 
 
 def shape_of(system: System, handle: int, n: int, *, lines: bool) -> tuple[int, ...]:

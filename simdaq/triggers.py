@@ -108,15 +108,15 @@ def wait_for_valid_timestamp(
     if not owner.properties.get((place, key), default(place, key)[1]):
         raise owner.error(errors.NO_TIMESTAMP)
 
-    def came() -> float | None:
+    def at_s() -> float | None:
         waits = owner.reference_trigger.present
         if timestamp_event == TimestampEvent.REFERENCE_TRIGGER.value and waits:
             return owner.reference_trigger.at_s
         return owner.started_s
 
-    if not system.wait(lambda: came() is not None, lambda: None, timeout):
+    if not system.wait(lambda: at_s() is not None, lambda: None, timeout):
         raise owner.error(errors.WAIT_TIMED_OUT, Timeout_s=timeout)
-    return system.since_1904(float(came() or 0.0))
+    return system.since_1904(float(at_s() or 0.0))
 
 
 def cfg_time_start_trig(

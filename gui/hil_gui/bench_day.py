@@ -464,7 +464,7 @@ class BenchDay(QObject):
             causes = "Arm (F4), then Start" if on_bench and not self.permitted else switches
         if not causes and self.command is not None and not self.is_armed:
             causes = self.command.latest_line
-        control.show_served("" if self.command is None else self.command.said("foxglove:"))
+        control.show_served("" if self.command is None else self.command.line_after("foxglove:"))
         is_live = self.is_busy or session.feed is None
         self._header.set_state(state, causes, is_live=is_live)
         live = session.feed is not None and session.feed.live is not None

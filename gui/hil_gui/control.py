@@ -239,8 +239,8 @@ class Control(QWidget):
             known = (self.fields.get(f"{above}.{other}") for other in columns)
             rows = [dict(zip(columns, row, strict=True))
                     for row in zip(*(table[k] for k in columns), strict=True)]  # fmt: skip
-            found = next((field for field in known if field is not None), None)
-            return found or RowsField(columns, rows, above, is_list_of_tables=False)
+            widget = next((field for field in known if field is not None), None)
+            return widget or RowsField(columns, rows, above, is_list_of_tables=False)
         return field_for(path, value, high=high)
 
     @staticmethod

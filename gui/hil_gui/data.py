@@ -498,7 +498,7 @@ def sketch(answers: Mapping[str, str]) -> list[str]:
     """The array of these answers as text; ConfigError says what is missing."""
     from hil.procedures import new_rig
 
-    return new_rig.sketch(new_rig.asked(answers, None, str))
+    return new_rig.sketch(new_rig.answers_of(answers, None, str))
 
 
 def row_keys(path: Path, key: str) -> dict[str, bool]:

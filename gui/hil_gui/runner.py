@@ -47,8 +47,8 @@ class Command:
         if code is not None and self._out.exists():
             if self._process.stdin is not None:
                 self._process.stdin.close()
-            said = _text(self._err).splitlines()
-            self.error_text = "\n".join(line for line in said if not line.startswith(STEP))
+            lines = _text(self._err).splitlines()
+            self.error_text = "\n".join(line for line in lines if not line.startswith(STEP))
             with contextlib.suppress(ValueError, TypeError):
                 self.result = dict(json.loads(_text(self._out)))
             self._folder.cleanup()
@@ -60,7 +60,7 @@ class Command:
         text = _text(self._err) if self._err.exists() else self.error_text
         return text.splitlines()[-1].removeprefix(STEP) if text else ""
 
-    def said(self, start: str) -> str:
+    def line_after(self, start: str) -> str:
         """Rest of the first line on standard error so far that starts with this; else empty."""
         text = _text(self._err) if self._err.exists() else self.error_text
         lines = (line.removeprefix(start) for line in text.splitlines() if line.startswith(start))

@@ -190,13 +190,13 @@ class RunList(QWidget):
 
     def look(self, folder: Path) -> None:
         """Read the index of a folder, in a thread: new recordings take their time."""
-        found: list[Runs | str] = []
+        results: list[Runs | str] = []
 
         def read() -> None:
             try:
-                found.append(Runs(folder))
+                results.append(Runs(folder))
             except ConfigError as error:
-                found.append(str(error))
+                results.append(str(error))
 
         def work():
             thread = Thread(target=read, daemon=True)
@@ -206,10 +206,10 @@ class RunList(QWidget):
                 thread.join(POLL_S)
 
         def done(is_complete: bool) -> None:
-            if not is_complete or not found or isinstance(found[0], str):
-                self.status.setText(str(found[0]) if found else "not read")
+            if not is_complete or not results or isinstance(results[0], str):
+                self.status.setText(str(results[0]) if results else "not read")
                 return
-            self.folder, self._runs = folder, found[0]
+            self.folder, self._runs = folder, results[0]
             self.find()
 
         self._session.jobs.start(f"Looking for runs in {folder.name}", work(), done)

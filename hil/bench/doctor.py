@@ -115,12 +115,12 @@ def _preemption() -> dict[str, str]:
     words, boot = platform.version().split(), _read("/proc/cmdline").split()
     if _read("/sys/kernel/realtime") == "1" or "PREEMPT_RT" in words:
         return _finding("preemption", "PREEMPT_RT")
-    asked = [word.removeprefix("preempt=") for word in boot if word.startswith("preempt=")]
-    if "PREEMPT" in words or "full" in asked:
+    modes = [word.removeprefix("preempt=") for word in boot if word.startswith("preempt=")]
+    if "PREEMPT" in words or "full" in modes:
         return _finding("preemption", "full")
     remedy = "boot with preempt=full, or take a PREEMPT_RT kernel for hard deadlines"
     if "PREEMPT_DYNAMIC" in words:
-        observation = f"chosen at boot: {asked[0]}" if asked else "chosen at boot, none requested"
+        observation = f"chosen at boot: {modes[0]}" if modes else "chosen at boot, none requested"
         return _finding("preemption", observation, f"on the kernel command line: {remedy}")
     return _finding("preemption", "voluntary or none", remedy)
 
@@ -325,7 +325,7 @@ def _daq() -> dict[str, str]:
 
 def _loopback(figures: Figures) -> dict[str, str]:
     """Latency from one edge of the gate to the next, through the wire."""
-    said = (
+    text = (
         f"ADC to gate p50 {1e3 * figures['p50_s']:.2f} ms, p99 {1e3 * figures['p99_s']:.2f} ms, "
         f"max {1e3 * figures['max_s']:.2f} ms: {figures['p99_periods']:.2f} periods "
         f"({', '.join(f'{name} {kind}' for name, kind in figures['backend'].items())})"
@@ -333,18 +333,18 @@ def _loopback(figures: Figures) -> dict[str, str]:
     remedy = (
         f"more than {PERIODS_MAX:g} periods: check the latency timers above, and the card's filter"
     )
-    return _finding("loop-back", said, "" if figures["p99_periods"] <= PERIODS_MAX else remedy)
+    return _finding("loop-back", text, "" if figures["p99_periods"] <= PERIODS_MAX else remedy)
 
 
 def _offset(channel: str, figures: Figures) -> dict[str, str]:
     """How much later than the board a device dates the same edge."""
     off_ms, u_ms = 1e3 * figures["offset_s"], 1e3 * figures["uncertainty_s"]
-    said = (
+    text = (
         f"{channel} dates an edge {off_ms:.2f} ms after the board (standard uncertainty "
         f"{u_ms:.2f} ms, {figures['edges']} edges)"
     )
     remedy = "its age leaves this delay out: look for a filter" if off_ms > 2.0 * u_ms else ""
-    return _finding("time base", said, remedy)
+    return _finding("time base", text, remedy)
 
 
 def _wake_up() -> dict[str, str]:

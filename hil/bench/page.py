@@ -29,10 +29,10 @@ WORDS = re.compile(r"page: http://(\S+)/ ")
 
 def measure(folder: Path) -> dict[str, object]:
     """Missed periods and lateness of every variant over all turns, and shares of a core."""
-    found: dict[str, list[Figures]] = {name: [] for name in VARIANTS}
+    turns: dict[str, list[Figures]] = {name: [] for name in VARIANTS}
     for turn in range(TURNS):
         for name, n_readers in VARIANTS.items():
-            found[name].append(_run(folder / f"{name}{turn}.h5", name != "alone", n_readers))
+            turns[name].append(_run(folder / f"{name}{turn}.h5", name != "alone", n_readers))
     return {
         name: {
             "missed": sum(one["missed"] for one in runs),
@@ -41,7 +41,7 @@ def measure(folder: Path) -> dict[str, object]:
             "core_share": statistics.median(one["core_share"] for one in runs),
             "frames_per_s": statistics.median(one["frames_per_s"] for one in runs),
         }
-        for name, runs in found.items()
+        for name, runs in turns.items()
     }
 
 

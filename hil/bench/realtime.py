@@ -58,7 +58,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, ob
     program = _compiled(folder)
     cpu = max(cpus())  # where `realtime.prepared` puts the loop
     runs: dict[tuple[int, str], list[Ticks]] = {}
-    said: dict[str, list[Figures]] = {"alone": [], "beside": []}
+    answers: dict[str, list[Figures]] = {"alone": [], "beside": []}
     variants = [variant for variant in VARIANTS if program is not None or variant != "c"]
     with _witnesses(program, folder) as stalls, _worker(folder) as worker, _window() as drawn:
         with drawn.shown(True):  # load and compile everything first
@@ -74,7 +74,7 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, ob
                     else:
                         with drawn.shown(variant == "beside"):
                             ticks, answer = worker.run(rate_Hz, n_ticks, variant == "beside")
-                        said[variant].append(answer)
+                        answers[variant].append(answer)
                     runs.setdefault((rate_Hz, variant), []).append(ticks)
     if progress:
         print(f"\r{'':60}\r", end="", file=sys.stderr)
@@ -84,10 +84,10 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, ob
     return {
         "cpu": cpu,
         "c_compiler": compiler(),
-        "granted": said["alone"][0]["granted"],
+        "granted": answers["alone"][0]["granted"],
         "spin_s": realtime.spin_s(None, 0.001),
-        "window": drawn.said,
-        "rows_lost": sum(answer["lost"] for answer in said["beside"]),
+        "window": drawn.text,
+        "rows_lost": sum(answer["lost"] for answer in answers["beside"]),
         "stall_s": STALL_S,
         "stalls": {
             str(n): {"n": len(s), "longest_s": float(np.diff(s).max(initial=0.0))}
@@ -99,8 +99,8 @@ def measure(plan: Plan, folder: Path, *, progress: bool = False) -> dict[str, ob
             for rate_Hz in plan.rates_Hz for variant in variants
         ],
         "stages_s": {
-            stage: statistics.median(answer["stages_s"][stage] for answer in said["alone"])
-            for stage in said["alone"][0]["stages_s"]
+            stage: statistics.median(answer["stages_s"][stage] for answer in answers["alone"])
+            for stage in answers["alone"][0]["stages_s"]
         },
     }  # fmt: skip
 
@@ -279,7 +279,7 @@ class _Window:
 
     def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
         self._process = process
-        self.said = "the window is not installed" if process is None else "a window drawing live"
+        self.text = "the window is not installed" if process is None else "a window drawing live"
 
     @contextlib.contextmanager
     def shown(self, wanted: bool) -> Iterator[None]:

@@ -55,8 +55,8 @@ class Extent:
         """Parts that are measured by default, then those of installed packages."""
         covered = EXTENT_NAMES[: EXTENT_NAMES.index(self.name) + 1]
         always = {"quick": QUICK, "usual": USUAL, "full": (*USUAL, "page", "long")}[self.name]
-        brought = (name for name, part in bench_parts().items() if part.extent in covered)
-        return *always, *brought
+        names = (name for name, part in bench_parts().items() if part.extent in covered)
+        return *always, *names
 
 
 EXTENTS = {

@@ -53,13 +53,13 @@ def run(period_s: float, n_ticks: int, recorded: str | None, out: str) -> dict[s
         "devices.board.hold_s=0.1",
     ]
     config = load(bundled_configs.root() / "configs" / "miga6" / "all_on.toml", sets)
-    started_s, rows, said = _dropped(config) if recorded is None else _recorded(config, recorded)
+    started_s, rows, answer = _dropped(config) if recorded is None else _recorded(config, recorded)
     ticks = np.empty((len(rows), 3))
     ticks[:, 0] = started_s + rows[:, 0]
     ticks[:, 1] = ticks[:, 0] + rows[:, 1]
     ticks[:, 2] = rows[:, 2]
     np.save(out, ticks)
-    return said
+    return answer
 
 
 def _dropped(config: Experiment) -> tuple[float, NDArray[np.float64], dict[str, object]]:

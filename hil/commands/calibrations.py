@@ -80,19 +80,19 @@ def calibrate(args: argparse.Namespace) -> int:
         show(args, facts, "\n".join(lines))
         return DONE
     from hil.procedures.kinds import KINDS, template
-    from hil.procedures.run import Asked
+    from hil.procedures.run import CalibrationRequest
     from hil.procedures.run import calibrate as go_through
     from hil.procedures.text import as_text
 
     if args.template and args.kind in KINDS:
         say(template(args.kind), end="")
         return DONE
-    asked = Asked(
+    request = CalibrationRequest(
         kind=args.kind, session=args.session, sets=tuple(args.set), rehearse=args.rehearse,
         seed=args.seed, rig=args.rig, run=args.run, backend=args.backend, channel=args.channel,
         out=args.out, supersedes=tuple(args.supersedes), undo=args.undo,
     )  # fmt: skip
-    records = go_through(asked)
+    records = go_through(request)
     show(
         args,
         [
@@ -102,7 +102,7 @@ def calibrate(args: argparse.Namespace) -> int:
                 "values": dict(zip(d.record.names, d.record.values, strict=True)),
                 "covariance": d.record.covariance,
                 "status": d.record.record.status,
-                "said": d.said,
+                "said": d.messages,
                 "truth": d.truth,
             }
             for d in records

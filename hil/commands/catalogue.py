@@ -74,11 +74,11 @@ def diff(args: argparse.Namespace) -> int:
     from hil.reports import diff_page
 
     a, b = (_path(name, args.folder) for name in args.runs)
-    found = diff_page.difference(a, b, args.figure, progress=not args.json)
+    comparison = diff_page.difference(a, b, args.figure, progress=not args.json)
     if args.page is not None:
-        diff_page.write_page(found, _page(args.page))
-    text = "\n".join([*diff_page.lines(found), *([f"page: {args.page}"] if args.page else [])])
-    show(args, diff_page.as_dict(found), text)
+        diff_page.write_page(comparison, _page(args.page))
+    text = "\n".join([*diff_page.lines(comparison), *([f"page: {args.page}"] if args.page else [])])
+    show(args, diff_page.as_dict(comparison), text)
     return DONE
 
 
@@ -139,12 +139,12 @@ def _trend(args: argparse.Namespace, catalogue: Catalogue, wanted: Filter) -> in
     """Print a trend, and draw it."""
     from hil.reports import trend
 
-    found = trend.trends(catalogue, wanted, args.trend, args.by)
-    lines = [line for one in found for line in one.lines()]
+    trends = trend.trends(catalogue, wanted, args.trend, args.by)
+    lines = [line for one in trends for line in one.lines()]
     if args.out is not None:
-        trend.save(found, args.trend, args.out)
+        trend.save(trends, args.trend, args.out)
         lines.append(f"figure: {args.out}")
-    show(args, trend.as_dict(found, args.trend), "\n".join(lines))
+    show(args, trend.as_dict(trends, args.trend), "\n".join(lines))
     return DONE
 
 

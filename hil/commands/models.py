@@ -193,11 +193,13 @@ def _identify_array(args: argparse.Namespace, page: Path) -> int:
     import datetime
 
     from hil.identification import page as identify_page
-    from hil.identification.identify import Asked, identify_files
+    from hil.identification.identify import Options, identify_files
     from hil.identification.record import Session, write
 
-    asked = Asked(tuple(args.free), tuple(args.fix), tuple(args.each), args.bootstrap, args.seed)
-    recorded, identification = identify_files(args.runs, asked, progress=not args.json)
+    options = Options(
+        tuple(args.free), tuple(args.fix), tuple(args.each), args.bootstrap, args.seed
+    )
+    recorded, identification = identify_files(args.runs, options, progress=not args.json)
     identify_page.write_page(recorded, identification, page)
     facts = identify_page.as_dict(recorded, identification) | {"page": str(page)}
     if not args.json:

@@ -110,13 +110,13 @@ def add_to(group: Group) -> None:
 
 
 def new(args: argparse.Namespace) -> int:
-    from hil.procedures.new_rig import asked, make
+    from hil.procedures.new_rig import answers_of, make
 
-    given = {key: text for key in QUESTIONS if (text := getattr(args, key)) is not None}
-    if not given and args.answers is None:
+    options = {key: text for key in QUESTIONS if (text := getattr(args, key)) is not None}
+    if not options and args.answers is None:
         say(f"{args.folder}: what is on the bench? Enter takes the value in [ ].", file=sys.stderr)
     try:
-        answers = asked(given, args.answers, input)
+        answers = answers_of(options, args.answers, input)
     except EOFError:
         raise ConfigError("hil new rig: an answer is missing: give options, or --answers") from None
     made = make(args.folder, answers)
@@ -133,19 +133,19 @@ def devices(args: argparse.Namespace) -> int:
     need_serial()
     ports, (rows, why_none) = serial_ports(), cards()
     visa, why_no_visa = visa_resources()
-    found = [*makers.labjacks(), *makers.phidgets()]
+    instruments = [*makers.labjacks(), *makers.phidgets()]
     if args.identify:
         ports = identified(ports)
         free = [p["port"] for p in ports if not p["board"].startswith(("driver board", "held by"))]
         futeks = makers.futeks(free)
         taken = {port for port in free for one in futeks if one.what.endswith(f" at {port}")}
-        found += [*futeks, *makers.indicators(port for port in free if port not in taken)]
+        instruments += [*futeks, *makers.indicators(port for port in free if port not in taken)]
     facts = {"serial_ports": ports, "cards": rows, "no_cards": why_none,
              "visa": visa, "no_visa": why_no_visa,
-             "instruments": [one._asdict() for one in found]}  # fmt: skip
+             "instruments": [one._asdict() for one in instruments]}  # fmt: skip
     texts = (
         ports_as_text(ports), cards_as_text(rows, why_none), resources_as_text(visa, why_no_visa),
-        makers.instruments_as_text(found, makers.why_none(), asked=args.identify),
+        makers.instruments_as_text(instruments, makers.why_none(), identify=args.identify),
     )  # fmt: skip
     show(args, facts, "\n".join(texts))
     return DONE
@@ -207,12 +207,12 @@ def _refuse_others(args: argparse.Namespace, names: tuple[str, ...]) -> None:
 
 
 def _bring_up(args: argparse.Namespace) -> int:
-    from hil.procedures.bring_up.run import Asked, Failed, bring_up
+    from hil.procedures.bring_up.run import BringUpRequest, Failed, bring_up
     from hil.procedures.text import as_text
 
     need_serial()
     done = bring_up(
-        Asked(
+        BringUpRequest(
             rig=None if args.port is None else path_of(args.port), port=args.port_option,
             board=args.board, by=args.by, meter=args.meter, load_Ohm=args.load,
             supply_V=args.supply, sets=tuple(args.set), out=args.out, undo=args.undo,
@@ -227,7 +227,7 @@ def _bring_up(args: argparse.Namespace) -> int:
         args,
         {"file": str(done.path), "id": done.record.id, "status": done.record.record.status,
          "values": dict(zip(done.record.names, done.record.values, strict=True)),
-         "truth": done.truth, "said": done.said},
+         "truth": done.truth, "said": done.messages},
         as_text(done),
     )  # fmt: skip
     return DONE

@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     from hil.runs import junit, session
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
-    from hil.watch.start import Asked, watched
+    from hil.watch.start import PageOptions, watched
 
     if args.junit is not None:
         junit.check(args.junit)
@@ -212,7 +212,7 @@ def run(args: argparse.Namespace) -> int:
         )
         folder = path_of("runs") if args.out is None else args.out.parent
         title = f"run {config.rig_name}/{config.path.stem}"
-        with watched(Asked(args.page, args.page_certificate), folder, title) as ending:
+        with watched(PageOptions(args.page, args.page_certificate), folder, title) as ending:
             result = session.run(plan, Output(args.out, args.force), view)
             ending.code, ending.text = _code(result, config), result.outcome
     facts = {"file": str(result.path), **result.summary}
@@ -355,7 +355,7 @@ def campaign(args: argparse.Namespace) -> int:
     from hil.runs.campaign.launch import launch
     from hil.runs.campaign.runner import Options
     from hil.runs.plan import Plan
-    from hil.watch.start import Asked, watched
+    from hil.watch.start import PageOptions, watched
 
     if args.status:
         folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
@@ -380,8 +380,8 @@ def campaign(args: argparse.Namespace) -> int:
     )
     config = next(iter(started.campaign.configs.values()))
     _print_usage_history(Plan(config, args.backend, args.clock or ""))
-    asked = Asked(args.page, args.page_certificate)
-    with watched(asked, started.folder, f"campaign {args.campaign.stem}") as ending:
+    page = PageOptions(args.page, args.page_certificate)
+    with watched(page, started.folder, f"campaign {args.campaign.stem}") as ending:
         code = ending.code = started.run()
     return _show_progress(args, started.folder, code)
 
@@ -427,14 +427,14 @@ def test(args: argparse.Namespace) -> int:
     from hil.record.progress import say_compiling
     from hil.runs.campaign.runner import Options
     from hil.runs.study import as_text
-    from hil.watch.start import Asked, watched
+    from hil.watch.start import PageOptions, watched
 
     out = path_of("runs") / f"test-{args.name}" if args.out is None else args.out
-    page = Asked(args.page, args.page_certificate)
+    page = PageOptions(args.page, args.page_certificate)
     with say_compiling(not args.json), watched(page, out, f"test {args.name}") as ending:
-        asked = Options(backend=args.backend, clock=args.clock, progress=not args.json)
+        options = Options(backend=args.backend, clock=args.clock, progress=not args.json)
         code, results = run_test(
-            args.name, args.rig, args.set, out, asked, lambda text: say(text, file=sys.stderr)
+            args.name, args.rig, args.set, out, options, lambda text: say(text, file=sys.stderr)
         )
         ending.code, ending.text = code, str(results.get("stopped_by", ""))
     if results:
@@ -465,11 +465,11 @@ def _refuse_no_folder(folder: Path) -> None:
 def watch(args: argparse.Namespace) -> int:
     from hil.record.door import Address
     from hil.watch.serve import serve_folder
-    from hil.watch.start import PORT, Asked, job_of, say_where
+    from hil.watch.start import PORT, PageOptions, job_of, say_where
 
     _refuse_no_folder(args.folder)
-    asked = Asked(args.page or Address(port=PORT), args.page_certificate)
-    job = job_of(asked, args.folder, f"bench {args.folder.resolve().name}", 0)
+    page = PageOptions(args.page or Address(port=PORT), args.page_certificate)
+    job = job_of(page, args.folder, f"bench {args.folder.resolve().name}", 0)
     serve_folder(job, lambda words: say_where(words, job))
     return DONE
 

@@ -126,11 +126,11 @@ def notify(args: argparse.Namespace) -> int:
         where = machine_file() or "~/.config/hil/machine.toml"
         raise ConfigError(f"{where}: there is no [notify]: give it urls = [...]")
     due = messages.cut_off() if args.after_restart else [messages.TEST]
-    sent = messages.send_now(due, table)
-    facts = {"messages": len(due), "addresses": [{"name": n, "arrived": a} for n, a in sent]}
-    lines = [f"{name}: {'arrived' if arrived else 'NOT arrived'}" for name, arrived in sent]
+    arrivals = messages.send_now(due, table)
+    facts = {"messages": len(due), "addresses": [{"name": n, "arrived": a} for n, a in arrivals]}
+    lines = [f"{name}: {'arrived' if arrived else 'NOT arrived'}" for name, arrived in arrivals]
     show(args, facts, "\n".join([f"{len(due)} messages", *lines]))
-    return DONE if all(arrived for _, arrived in sent) else ANSWER_NO
+    return DONE if all(arrived for _, arrived in arrivals) else ANSWER_NO
 
 
 def simboard(args: argparse.Namespace) -> int:

@@ -44,9 +44,9 @@ _TWICE = "this key or table is there twice"
 
 def explained(text: str, error: Exception) -> str:
     """The line with a mark where reading stopped, and the usual cause, as part of a message."""
-    said = one_line(str(error))
+    message = one_line(str(error))
     lines = text.splitlines()
-    if place := _AT.search(said):
+    if place := _AT.search(message):
         number, column = int(place[1]), int(place[2])
     else:  # at the end of the file: of a text that does not end, its line
         opened = (n for n, line in enumerate(lines, 2)
@@ -56,7 +56,7 @@ def explained(text: str, error: Exception) -> str:
     if column == 1 and number > 1:  # what is missing is missed on the next line
         number, line = number - 1, lines[number - 2]
         column = len(line) + 1
-    cause = _TWICE if "overwrite" in said or "twice" in said else _AT.sub("", said)
+    cause = _TWICE if "overwrite" in message or "twice" in message else _AT.sub("", message)
     for pattern, text_of in _CAUSES:
         if match := pattern.search(line):
             cause = match.expand(text_of)

@@ -110,14 +110,14 @@ class PluginControl:
             t_s, read_only(wanted), read_only(self._measured), read_only(self._reported),
             self._values, self._index,
         )  # fmt: skip
-        asked = self._used.numbers("step", self._facts.n_commands, now)
+        commands = self._used.numbers("step", self._facts.n_commands, now)
         n_cells = len(self._cells)
-        check_cells(self._plugin, asked[:n_cells], self._facts.duty_min)
+        check_cells(self._plugin, commands[:n_cells], self._facts.duty_min)
         if len(self._duty):
-            self._duty[:] = asked[:n_cells]
+            self._duty[:] = commands[:n_cells]
         else:
-            self._cells[:] = asked[:n_cells]
-        self._outputs[:] = asked[n_cells:]
+            self._cells[:] = commands[:n_cells]
+        self._outputs[:] = commands[n_cells:]
         if self._kept:
             self._keep(self._own_columns, list(self._kept))
 
@@ -134,7 +134,7 @@ def commands_duties(plugin: Plugin) -> bool:
     return bool(getattr(plugin.cls, "duties", False))
 
 
-def check_cells(plugin: Plugin, asked: NDArray[np.float64], duty_min: float) -> None:
+def check_cells(plugin: Plugin, commands: NDArray[np.float64], duty_min: float) -> None:
     """Refuse what a step gives for cells unless each is 0 or 1, or a duty that boards accept.
 
     Raises
@@ -143,22 +143,22 @@ def check_cells(plugin: Plugin, asked: NDArray[np.float64], duty_min: float) -> 
         One line with the class, its file and the first wrong value.
     """
     duties = commands_duties(plugin)
-    at = _first_refused(asked, duties, round(duty_min * duty.STEPS))
+    at = _first_refused(commands, duties, round(duty_min * duty.STEPS))
     if at >= 0:
         wanted = (
             f"give 0, or a duty of {duty_min:.3g} to 1"
             if duties
             else "give 0 or 1, or set duties = True in the class"
         )
-        plugin.refuse("step", f"step() gives {asked[at]:g} for a cell: {wanted}")
+        plugin.refuse("step", f"step() gives {commands[at]:g} for a cell: {wanted}")
 
 
 @njit(cache=True)
-def _first_refused(asked, duties, steps_min):  # type: ignore[no-untyped-def]
+def _first_refused(commands, duties, steps_min):  # type: ignore[no-untyped-def]
     """Index of the first cell with neither 0 nor 1, or with a duty that boards refuse; else -1."""
-    for n in range(len(asked)):
-        if asked[n] == 0.0 or asked[n] == 1.0:
+    for n in range(len(commands)):
+        if commands[n] == 0.0 or commands[n] == 1.0:
             continue
-        if not duties or duty.steps_of(asked[n], steps_min) == duty.INVALID:
+        if not duties or duty.steps_of(commands[n], steps_min) == duty.INVALID:
             return n
     return -1

@@ -32,8 +32,8 @@ class SerialIndicator(LatestReading[IndicatorTable]):
         pattern = table.pattern or template["pattern"]
         length = 0 if table.pattern else template.get("length", 0)
         self._lines = Lines(pattern, table.unit, begins_whole=bool(self._request), length=length)
-        self._asked: tuple[int, float] | None = None  # lines that had come, and when
-        self._said = 0  # lines left out, of those that were told
+        self._last_request: tuple[int, float] | None = None  # lines that had come, and when
+        self._n_reported = 0  # lines left out by the last note
         self._port: serial.SerialBase | None = None
 
     def _connect(self) -> None:
@@ -49,7 +49,7 @@ class SerialIndicator(LatestReading[IndicatorTable]):
         """Send the request once its last answer has come, or has been waited for; else once."""
         import serial
 
-        n_lines, sent_s = self._asked or (-1, -ANSWER_S)
+        n_lines, sent_s = self._last_request or (-1, -ANSWER_S)
         answered = bool(self._request) and self._lines.n_lines > n_lines
         if not answered and now_s() - sent_s < (ANSWER_S if self._request else START_AGAIN_S):
             return
@@ -59,7 +59,7 @@ class SerialIndicator(LatestReading[IndicatorTable]):
         with contextlib.suppress(serial.SerialTimeoutException):
             assert self._port is not None
             self._port.write(self._request or self._start)
-        self._asked = self._lines.n_lines, now_s()
+        self._last_request = self._lines.n_lines, now_s()
 
     def _poll(self) -> None:
         assert self._port is not None
@@ -80,9 +80,9 @@ class SerialIndicator(LatestReading[IndicatorTable]):
     def notes(self) -> list[str]:
         """The first, tenth, hundredth ... line that was left out, since the last call."""
         dropped = self._lines.dropped
-        if dropped < max(1, 10 * self._said):
+        if dropped < max(1, 10 * self._n_reported):
             return []
-        self._said = dropped
+        self._n_reported = dropped
         return [f"{dropped} lines left out that its template does not describe, the last "
                 f"'{self._lines.dropped_last}'"]  # fmt: skip
 

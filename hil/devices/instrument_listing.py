@@ -33,17 +33,17 @@ def labjacks() -> list[Instrument]:
     from labjack import ljm
 
     n, types, connections, serials, _ = ljm.listAllS("ANY", "ANY")
-    found: dict[int, Instrument] = {}
+    instruments: dict[int, Instrument] = {}
     for kind, connection, serial in zip(types[:n], connections[:n], serials[:n], strict=True):
         model = LABJACKS.get(kind)
-        if model is not None and serial not in found:
+        if model is not None and serial not in instruments:
             what = f"LabJack {model} {serial}, {CONNECTIONS.get(connection, 'connected')}"
             table = _table(
                 "labjack", f'model = "{model}"', f'identifier = "{serial}"',
                 channel=('terminal = "AIN0"', "newtons_per_V = 1.0   # capacity over 10 V"),
             )  # fmt: skip
-            found[serial] = Instrument(what, table)
-    return list(found.values())
+            instruments[serial] = Instrument(what, table)
+    return list(instruments.values())
 
 
 def futeks(ports: Sequence[str]) -> list[Instrument]:
@@ -53,15 +53,17 @@ def futeks(ports: Sequence[str]) -> list[Instrument]:
     import futek_device_communication as futek
 
     logging.getLogger(LIBRARY).addHandler(logging.NullHandler())  # else it prints its retries
-    found = []
+    instruments = []
     for port in ports:
         for instrument in futek.FutekSerialScanner.discover_devices(comports=[port]):
             try:
                 table = _table("futek", f'port = "{port}"')
-                found.append(Instrument(f"FUTEK {type(instrument).__name__} at {port}", table))
+                instruments.append(
+                    Instrument(f"FUTEK {type(instrument).__name__} at {port}", table)
+                )
             finally:
                 instrument.disconnect()
-    return found
+    return instruments
 
 
 def phidgets() -> list[Instrument]:
@@ -108,7 +110,7 @@ def indicators(ports: Iterable[str]) -> list[Instrument]:
     """
     import serial
 
-    found = []
+    instruments = []
     for port in ports:
         for baud in BAUDS:
             try:
@@ -117,9 +119,9 @@ def indicators(ports: Iterable[str]) -> list[Instrument]:
             except (OSError, serial.SerialException):
                 break
             if (instrument := indicator(port, baud, heard)) is not None:
-                found.append(instrument)
+                instruments.append(instrument)
                 break
-    return found
+    return instruments
 
 
 def _listened(read: Callable[[int], bytes]) -> bytes:
@@ -164,13 +166,13 @@ def why_none() -> str:
     return f"{', '.join(lacking)} need an extra: {install('instruments')}" if lacking else ""
 
 
-def instruments_as_text(found: Sequence[Instrument], why: str, *, asked: bool) -> str:
+def instruments_as_text(instruments: Sequence[Instrument], why: str, *, identify: bool) -> str:
     """Every instrument with the lines to paste into a rig."""
     lines = []
-    for what, table in found:
+    for what, table in instruments:
         lines += [one_line(what), *(f"    {line}" for line in table.splitlines())]
     if why:
         lines.append(why)
-    if not asked:
+    if not identify:
         lines.append("--identify also asks FUTEK's instruments, and listens to serial indicators")
     return "\n".join(lines)

@@ -35,9 +35,9 @@ class LabJack(LatestReading[LabJackTable]):
         ]
         self._lines = [line.terminal for line in table.lines.values()]
         self._senses = [line.readback for line in table.lines.values()]
-        asked = [*self._lines, *self._senses, *self._names]
-        writes = [int(name in self._lines) for name in asked]
-        self._request = len(asked), asked, writes, [1] * len(asked)
+        names = [*self._lines, *self._senses, *self._names]
+        writes = [int(name in self._lines) for name in names]
+        self._request = len(names), names, writes, [1] * len(names)
         self._wanted, self._held_s, self._changed_s = 0, 0.0, 0.0
         self._closed = [-1] * len(self._senses)
         self._ljm: Any = None

@@ -63,7 +63,7 @@ class LatestReading(ABC, Generic[InstrumentT]):
             raise DeviceError(f"{self._address}: {error}") from None
         except Exception as error:  # every maker's library raises its own
             self.close()
-            raise DeviceError(f"{self._address}: cannot be opened ({_said(error)})") from None
+            raise DeviceError(f"{self._address}: cannot be opened ({_message(error)})") from None
         if hasattr(self, "_poll"):
             self._thread = threading.Thread(target=self._run, daemon=True, name=self._address)
             self._thread.start()
@@ -83,7 +83,7 @@ class LatestReading(ABC, Generic[InstrumentT]):
         except DeviceError as error:
             self.fail(str(error))
         except Exception as error:  # every maker's library raises its own
-            self.fail(f"is gone ({_said(error)}): plug it in again")
+            self.fail(f"is gone ({_message(error)}): plug it in again")
 
     def notes(self) -> list[str]:
         """What is to be said since the last call."""
@@ -116,5 +116,5 @@ class LatestReading(ABC, Generic[InstrumentT]):
         self._disconnect()
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return one_line(" ".join(str(error).split()))

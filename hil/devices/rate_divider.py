@@ -38,7 +38,7 @@ class RateDivider:
         self._sources = sum(1 << index for index in indices)
         self._gates: NDArray[np.int64] = np.array(gates, dtype=np.int64)
         self._last = -1  # number of the last period group in which the device was read
-        self._came = False
+        self._is_turn = False
         self._is_on = False
         self._of_last_tick_s = 0.0
 
@@ -54,10 +54,10 @@ class RateDivider:
     def comes(self, t_s: float) -> bool:
         """Whether the device is read at this tick; after a missed reading, the next tick reads."""
         turn = round(t_s / self._period_s) // self._every
-        self._came = turn > self._last
-        if self._came:
+        self._is_turn = turn > self._last
+        if self._is_turn:
             self._last, self._of_last_tick_s = turn, t_s
-        return self._came
+        return self._is_turn
 
     def leave_out(self, t_s: float) -> None:
         """Mark the device's readings invalid at this tick, and advance their age."""
@@ -76,7 +76,7 @@ class RateDivider:
         if not len(self._gates):
             return True
         on = bool(commands.cells[self._gates].any())
-        due = self._came or (self._is_on and not on)
+        due = self._is_turn or (self._is_on and not on)
         if due:
             self._is_on = on
         return due

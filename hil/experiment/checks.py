@@ -240,7 +240,7 @@ def _offers(cards: dict[str, NidaqTable]) -> Faults:
                     "is a module: name its chassis too, such as card = 'cDAQ1Mod1', "
                     "sim.cards = {cDAQ1 = 'cDAQ-9174'}",
                 )
-        for where, kind, terminal in _asked(card):
+        for where, kind, terminal in _named_terminals(card):
             device, short = card.card, terminal
             if terminal.startswith("/"):
                 device, _, short = terminal[1:].partition("/")
@@ -265,7 +265,7 @@ def _not_offered(terminal: str, kind: str, product: str, known: Mapping[str, Tom
     )
 
 
-def _asked(card: NidaqTable) -> Iterator[tuple[str, str, str]]:
+def _named_terminals(card: NidaqTable) -> Iterator[tuple[str, str, str]]:
     """Key, kind and name of every terminal that a card's table names."""
     for name, channel in card.channels.items():
         kind = "ci" if channel.kind == "encoder" else "ai"

@@ -48,7 +48,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class ModelAsked:
+class ModelRequest:
     """Arguments of `hil model`.
 
     Attributes
@@ -293,7 +293,7 @@ class SystemKind:
     recorded : matrices and names of the model for the recording
     sections : recording -> sections that a report adds for this system
     figure : settings -> `hil.experiment.figure.Figure` for the window
-    description : `ModelAsked` -> `Description` for `hil model`
+    description : `ModelRequest` -> `Description` for `hil model`
     identified : (experiment, `Fitting`) -> None, which refuses what cannot be fitted, and the same
         -> `Fitted`
     levels_N : (tables, model) -> the controlled forces that cells on or off can hold; empty if they

@@ -236,8 +236,8 @@ def _choices(tables: RigTables, merged: Merged) -> list[tuple[str, str]]:
 def _doubts(tables: RigTables, merged: Merged) -> list[str]:
     choices = force_channel_doubts(tables) + system_kind(tables.model).doubts(tables)
     lines = [f"{merged.origin(('devices',))}: {line}" for line in choices]
-    asked = merged.origin(("experiment", "duration_s")).startswith("--set")
-    if isinstance(tables, RunTables) and not asked:
+    is_option = merged.origin(("experiment", "duration_s")).startswith("--set")
+    if isinstance(tables, RunTables) and not is_option:
         late = checks.after_the_end(tables)
         lines += [f"{merged.origin(key.split('.'))}: {key}: {text}" for key, text in late]
     return lines

@@ -100,17 +100,17 @@ def _too_long(config: Experiment, states: States) -> list[tuple[str, str]]:
         limits.append((key, 1e-3 * most_ms, "cell_on_too_long", board.cells))
     for key, heat in _heat_limits(config):
         limits.append((key, heat.trips_by_s, "cell_energy_high", [heat.cell]))
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for key, most_s, fault, cells in limits:
         for cell in cells:
             on_s, from_s = longest[names.index(cell)]
             if on_s > most_s + 1e-9:
-                found.setdefault(key, (
+                faults.setdefault(key, (
                     f"controller.steps has '{cell}' on for {on_s:g} s from t_s = {from_s:g}: the "
                     f"run would trip ({fault}) after {most_s:.3g} s: switch it off sooner, or "
                     "raise the limit"
                 ))  # fmt: skip
-    return list(found.items())
+    return list(faults.items())
 
 
 class _Heat(NamedTuple):
@@ -145,7 +145,7 @@ def _too_hot(config: Experiment, states: States) -> list[tuple[str, str]]:
     is off. With a share u free, the time until it trips is shorter by -tau ln u than from cold.
     """
     names = list(config.run.model.cell_names)
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for key, (cell, held_s, trips_by_s, leak_s) in _heat_limits(config):
         free, off_s = 1.0, 0.0
         for on_s, from_s in _times_on(config, states, names.index(cell)):
@@ -156,14 +156,14 @@ def _too_hot(config: Experiment, states: States) -> list[tuple[str, str]]:
             if lasts_s < on_s:
                 warm = f"on again from t_s = {from_s:g}, still warm,"
                 again = f"on from t_s = {from_s:g}" if on_s > held_s else warm
-                found.setdefault(key, (
+                faults.setdefault(key, (
                     f"controller.steps has '{cell}' {again} for {on_s:g} s: the run may trip "
                     f"(cell_energy_high) after {lasts_s:.3g} s: let it cool for longer, or switch "
                     "it off sooner"
                 ))  # fmt: skip
                 break
             free, off_s = free * exp(-on_s / leak_s), from_s + on_s
-    return list(found.items())
+    return list(faults.items())
 
 
 def _times_on(config: Experiment, states: States, cell: int) -> Iterator[tuple[float, float]]:

@@ -69,11 +69,11 @@ def wires_that_do_not_fit(wires: Mapping[str, CellWire], key_of: Mapping[str, st
     ----------
     key_of : the key of the table that describes each cell's wire
     """
-    said: set[str] = set()
+    keys: set[str] = set()
     for cell, one in wires.items():
         key, wire = key_of[cell], one.wire
-        if key not in said:
-            said.add(key)
+        if key not in keys:
+            keys.add(key)
             yield from _wire(key, wire)
 
 

@@ -19,7 +19,7 @@ from hil.mechanics.sma.wire import SmaWire
 
 T = TypeVar("T", bound=Table)
 SHIPPED = Path(__file__).with_name("wires.toml")
-OWN = Path("wires.toml")
+USER_FILE = Path("wires.toml")
 ACTUATORS = "actuators"
 AIR_C, HOT_C = 25.0, 100.0  # the convection is evaluated at their mean
 AUSTENITE_SHARE = SmaWire.austenite_Ohm_per_m / SmaWire.martensite_Ohm_per_m  # assumed
@@ -78,16 +78,18 @@ class Actuator(Table):
     b_N_s_per_m: Positive
 
 
-def actuators(own: Path = OWN) -> dict[str, Actuator]:
+def actuators(user_file: Path = USER_FILE) -> dict[str, Actuator]:
     """Every actuator by name, the user's after those that are shipped; ConfigError as `wires`."""
     shipped_tables = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
-    found = _checked(shipped_tables[ACTUATORS], SHIPPED.name, Actuator)
-    if own.is_file():
-        found |= _checked(read_toml(own).get(ACTUATORS, {}), f"{own}: [{ACTUATORS}]", Actuator)
-    return found
+    actuators = _checked(shipped_tables[ACTUATORS], SHIPPED.name, Actuator)
+    if user_file.is_file():
+        actuators |= _checked(
+            read_toml(user_file).get(ACTUATORS, {}), f"{user_file}: [{ACTUATORS}]", Actuator
+        )
+    return actuators
 
 
-def wires(own: Path = OWN) -> dict[str, Wire]:
+def wires(user_file: Path = USER_FILE) -> dict[str, Wire]:
     """Every wire by name: those that are shipped, then those of the user's file if there is one.
 
     Raises
@@ -95,15 +97,15 @@ def wires(own: Path = OWN) -> dict[str, Wire]:
     ConfigError
         A table of the user's file is not a wire.
     """
-    return shipped() | (_of(read_toml(own), str(own)) if own.is_file() else {})
+    return shipped() | (_of(read_toml(user_file), str(user_file)) if user_file.is_file() else {})
 
 
-def wire(name: str, own: Path = OWN) -> Wire | Actuator:
+def wire(name: str, user_file: Path = USER_FILE) -> Wire | Actuator:
     """The wire or actuator of this name; ConfigError names the nearest one."""
-    known = wires(own) | actuators(own)
+    known = wires(user_file) | actuators(user_file)
     if name not in known:
         near = remedy(name, known)
-        raise ConfigError(f"wire = '{one_line(name)}': unknown{near}, or add it to {own}")
+        raise ConfigError(f"wire = '{one_line(name)}': unknown{near}, or add it to {user_file}")
     return known[name]
 
 
@@ -165,12 +167,12 @@ def _checked(tables: object, where: str, kind: type[T]) -> dict[str, T]:
     """Each table as one of this kind."""
     if not isinstance(tables, dict):
         raise ConfigError(f"{where}: give tables, such as [{ACTUATORS}.mine]")
-    found = {}
+    models = {}
     for name, table in tables.items():
         try:
-            found[name] = kind.model_validate(table)
+            models[name] = kind.model_validate(table)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
             key = ".".join([name, *map(str, first["loc"])])
             raise ConfigError(one_line(f"{where}: {key}: {first['msg']}")) from None
-    return found
+    return models

@@ -7,7 +7,7 @@ from hil.errors import ConfigError
 from hil.experiment.kind import Fitted, Fitting
 from hil.experiment.loaded import Experiment
 from hil.identification import parameters
-from hil.identification.identify import Asked, identify_files
+from hil.identification.identify import Options, identify_files
 
 
 def check(config: Experiment, fitting: Fitting) -> None:
@@ -35,8 +35,8 @@ def fit(config: Experiment, fitting: Fitting) -> Fitted:
     ConfigError
         As `hil.identification.identify.identify_files`.
     """
-    asked = Asked(fitting.free, fitting.fix, fitting.each, bootstrap=0)
-    _, model = identify_files([fitting.recording], asked)
+    options = Options(fitting.free, fitting.fix, fitting.each, bootstrap=0)
+    _, model = identify_files([fitting.recording], options)
     values = {one.key: one.value for one in model.parameters}
     return Fitted(values, model.adequacy.adequate, _known(config, values, fitting.each))
 

@@ -84,8 +84,8 @@ class GreyBox:
             at = [model.outputs.index(run.signal) for model, _ in models[:1]]  # of all alike
             rows = run.rows[: np.searchsorted(run.rows, n, side="right")]
             forces_N = responses(systems, np.array(at), run.cells[:n], run.moves_m)
-            for own, force_N in zip(readings, forces_N, strict=True):
-                own.append(run.reading.of(force_N[:, 0], run.period_s)[rows])
+            for series, force_N in zip(readings, forces_N, strict=True):
+                series.append(run.reading.of(force_N[:, 0], run.period_s)[rows])
         return readings
 
     def model(self, theta: Array) -> tuple[CellArray, list[CellActivation]]:

@@ -28,7 +28,7 @@ NOTHING_KNOWN = Known((), np.zeros((0, 0)), ())
 
 
 @dataclass(frozen=True)
-class Asked:
+class Options:
     """Options of an identification; by default it fits all identifiable parameters.
 
     Attributes
@@ -97,7 +97,7 @@ class Identified:
 
 
 def identify_files(
-    paths: Sequence[Path], asked: Asked, *, progress: bool = False
+    paths: Sequence[Path], options: Options, *, progress: bool = False
 ) -> tuple[list[Recorded], Identified]:
     """Read the recordings and identify the parameters.
 
@@ -121,10 +121,10 @@ def identify_files(
                 "converter: is the transducer connected?"
             )
     tables = parameters.tables_of(first.model)
-    with count_progress("fit", STEPS_OF_A_FIT + asked.bootstrap, progress) as done:
-        expanded = parameters.expanded(tables, asked.each)
+    with count_progress("fit", STEPS_OF_A_FIT + options.bootstrap, progress) as done:
+        expanded = parameters.expanded(tables, options.each)
         known = known_of(expanded, sources_of(first.path))
-        return recorded, identify(tables, [r.data for r in recorded], asked, done, known)
+        return recorded, identify(tables, [r.data for r in recorded], options, done, known)
 
 
 def _refuse_other(first: Recorded, other: Recorded) -> None:
@@ -149,7 +149,7 @@ def _refuse_other(first: Recorded, other: Recorded) -> None:
 def identify(
     tables: parameters.Tables,
     runs: Sequence[RunData],
-    asked: Asked,
+    options: Options,
     done: Callable[[int], None] = lambda n_more: None,
     known: Known = NOTHING_KNOWN,
 ) -> Identified:
@@ -165,9 +165,9 @@ def identify(
     ConfigError
         No parameter is left to fit, or none is identifiable.
     """
-    tables = parameters.expanded(tables, asked.each)
+    tables = parameters.expanded(tables, options.each)
     known_keys = parameters.candidates(tables)
-    fixed = parameters.matching(asked.fix, known_keys, "--fix")
+    fixed = parameters.matching(options.fix, known_keys, "--fix")
     measured_air = all(np.isfinite(run.ambient_C) for run in runs)
     offered = [
         key
@@ -182,8 +182,8 @@ def identify(
     fisher = identifiability.information(box, noise, rms_N, box.start)
     noise_N = noise.total_rms_N if np.isfinite(noise.rms_N) else rms_N
     weak = identifiability.weak_directions(box, fisher, box.start, noise_N, rms_N)
-    if asked.free:
-        free = parameters.matching(asked.free, offered, "--free")
+    if options.free:
+        free = parameters.matching(options.free, offered, "--free")
     else:
         rows = [i for i, key in enumerate(offered) if not parameters.needed(key)]
         free = identifiability.chosen([offered[i] for i in rows], fisher[np.ix_(rows, rows)])
@@ -216,8 +216,8 @@ def identify(
         _moving(_forces_N(box, solution), runs),
     )
     resampled_theta = (
-        _bootstrapped(box, noise, solution, judged, asked, done)
-        if asked.bootstrap
+        _bootstrapped(box, noise, solution, judged, options, done)
+        if options.bootstrap
         else np.zeros((0, len(free)))
     )
     held = {key: parameters.get(tables, key) for key in known_keys if key not in free}
@@ -309,13 +309,13 @@ def _bootstrapped(
     noise: Noise,
     solution: Fit,
     judged: Adequacy,
-    asked: Asked,
+    options: Options,
     done: Callable[[int], None],
 ) -> Array:
     block = round(len(solution.white) ** (1.0 / 3.0))
     if not judged.adequate:
         block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
-    resampling = Resampling(asked.bootstrap, asked.seed, block)
+    resampling = Resampling(options.bootstrap, options.seed, block)
     return bootstrap(box, noise, solution, resampling, done)
 
 

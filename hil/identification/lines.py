@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from hil.mechanics.arrays import Array
 
 PEAK = 16.0  # times the local level; a bin of white noise exceeds it with probability exp(-PEAK)
-NEIGHBOURS, OWN = 20, 3  # bins either side: for the local level, and those of the line itself
+NEIGHBOURS, WIDTH = 20, 3  # bins either side: for the local level, and those of the line itself
 FITTED = 3  # frequency, amplitude and phase
 
 
@@ -29,10 +29,10 @@ def find_lines(rests_N: Sequence[Array], period_s: float) -> tuple[float, ...]:
         return ()
     power = np.abs(np.fft.rfft((rest_N - rest_N.mean()) * np.hanning(len(rest_N)))) ** 2
     around = np.ones(2 * NEIGHBOURS + 1, dtype=bool)
-    around[NEIGHBOURS - OWN : NEIGHBOURS + OWN + 1] = False
+    around[NEIGHBOURS - WIDTH : NEIGHBOURS + WIDTH + 1] = False
     # The median of an exponential variable is ln 2 of its mean.
     level = median_filter(power, footprint=around) / np.log(2.0)
-    peak = (power == maximum_filter1d(power, 2 * OWN + 1)) & (power > PEAK * level)
+    peak = (power == maximum_filter1d(power, 2 * WIDTH + 1)) & (power > PEAK * level)
     peak[:NEIGHBOURS] = False
     bins = np.flatnonzero(peak)
     t_s: Array = period_s * np.arange(len(rest_N), dtype=float)

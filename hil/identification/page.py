@@ -129,13 +129,13 @@ def _noise_sentence(model: Identified) -> str:
     if noise.source == "residual":
         return "noise: unknown, since it is not stated and no run begins at rest"
     colour = f"coloured (order {len(noise.ar)})" if len(noise.ar) else "white"
-    said = f"noise: {1e3 * noise.total_rms_N:.3g} mN RMS, {colour}, {SOURCES[noise.source]}"
+    text = f"noise: {1e3 * noise.total_rms_N:.3g} mN RMS, {colour}, {SOURCES[noise.source]}"
     if noise.lines_Hz:
         where = ", ".join(f"{f_Hz:.4g}" for f_Hz in noise.lines_Hz)
-        said += f"; with lines at {where} Hz ({1e3 * noise.lines_rms_N:.2g} mN RMS), removed"
+        text += f"; with lines at {where} Hz ({1e3 * noise.lines_rms_N:.2g} mN RMS), removed"
     if model.growth.per_N2**2 > GROWTH_SEEN**2 * model.growth.variance:
-        said += f"; grows with the force by {1e3 * _growth_per_N(model):.2g} mN RMS per newton"
-    return said
+        text += f"; grows with the force by {1e3 * _growth_per_N(model):.2g} mN RMS per newton"
+    return text
 
 
 def _growth_per_N(model: Identified) -> float:

@@ -356,7 +356,7 @@ class Guard:
 
     def trip_when_boards_failed(self) -> None:
         """Trip if boards have reported a fault since the last tick."""
-        fresh = _found(self._bits, self._watched_on_boards) & ~self.fault_bits
+        fresh = _device_faults(self._bits, self._watched_on_boards) & ~self.fault_bits
         if fresh:
             self.seen = self._snapshot(0)
             self.trip(fresh)
@@ -526,7 +526,7 @@ def _of_devices(
     aged: NDArray[np.void], values: Array, watched: NDArray[np.void], bits: NDArray[np.uint64]
 ) -> int:
     """Faults that devices have set, and devices whose readings are old."""
-    faults = _found(bits, watched)
+    faults = _device_faults(bits, watched)
     for device in aged:
         if not values[device["column"]] <= device["max_s"]:
             faults |= _READING_STALE
@@ -536,7 +536,7 @@ def _of_devices(
 
 
 @njit(cache=True)
-def _found(bits: NDArray[np.uint64], watched: NDArray[np.void]) -> int:
+def _device_faults(bits: NDArray[np.uint64], watched: NDArray[np.void]) -> int:
     """Faults whose bits the devices have set."""
     faults = 0
     for row in watched:

@@ -234,9 +234,9 @@ def _too_many(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
 
 def _bad_duty(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
     least = report.limits.duty_min
-    for cell, asked in zip(report.layout.cell_names, seen.duty, strict=True):
-        if duty.steps_of(asked, round(least * duty.STEPS)) == duty.INVALID:
-            yield f"{cell} at a duty of {_number(asked)}, not 0 nor {_number(least)} to 1"
+    for cell, fraction in zip(report.layout.cell_names, seen.duty, strict=True):
+        if duty.steps_of(fraction, round(least * duty.STEPS)) == duty.INVALID:
+            yield f"{cell} at a duty of {_number(fraction)}, not 0 nor {_number(least)} to 1"
 
 
 def _hot(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:

@@ -143,10 +143,10 @@ def _step(passed, values, reports, watched, constants, kept):  # type: ignore[no
     range_bounds(constants, kept, now)
     _compare(values, watched, now, were, keeps)
     _follow(values, watched, kept[1], periods)
-    found = 0
+    flags = 0
     for i in range(len(watched)):
-        found |= watched[i]["found"]
-    return found
+        flags |= watched[i]["found"]
+    return flags
 
 
 @njit(cache=True)

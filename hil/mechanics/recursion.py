@@ -30,7 +30,7 @@ from hil.mechanics.arrays import Array, Indices, Vector
 from hil.mechanics.one_body import checked_inertia
 
 # Columns of `geo`: mass, own joint and joint on the parent (from the centres of mass), J.
-M, OWN, AT, J = 0, 1, 4, 7
+M, ON_BODY, ON_PARENT, J = 0, 1, 4, 7
 GEO = 16
 # Columns of `w`: omega, c, d, b; E^-1 n; E^-1 H (9); K (6: xx xy xz yy yz zz), p; alpha, a.
 OM, C, D, B, Y, X, K, P, AL, AC = 0, 3, 6, 9, 12, 15, 24, 30, 33, 36
@@ -109,11 +109,11 @@ class Recursion:
             if not body.mass_kg > 0.0:
                 raise ModelError(f"mass_kg = {body.mass_kg}: must be above 0")
             row[M] = body.mass_kg
-            row[OWN : OWN + 3] = body.own_m
-            row[AT : AT + 3] = body.at_m
+            row[ON_BODY : ON_BODY + 3] = body.own_m
+            row[ON_PARENT : ON_PARENT + 3] = body.at_m
             row[J:] = checked_inertia(body.inertia_kg_m2).ravel()
         if not fixed:
-            self.geo[0, OWN : OWN + 3] = 0.0  # a free root moves with its centre of mass
+            self.geo[0, ON_BODY : ON_BODY + 3] = 0.0  # a free root moves with its centre of mass
         self._w = np.zeros((self.n, ROWS))
         self._none = np.zeros((self.n, 3))
         self.V_rate, self.omega_rate, self.Gamma = (np.zeros((self.n, 3)) for _ in range(3))
@@ -203,12 +203,12 @@ def accelerations(tree: Tree, A: Array, omega: Array, loads: Loads, rates: Rates
     for i in range(n):
         p = parent[i]
         om = _turned(A, i, (omega[i, 0], omega[i, 1], omega[i, 2]))
-        to_own = _turned(A, i, (geo[i, OWN], geo[i, OWN + 1], geo[i, OWN + 2]))
+        to_own = _turned(A, i, (geo[i, ON_BODY], geo[i, ON_BODY + 1], geo[i, ON_BODY + 2]))
         for k in range(3):
             w[i, OM + k] = om[k]
             w[i, C + k] = -to_own[k]
         if p >= 0:
-            at = _turned(A, p, (geo[i, AT], geo[i, AT + 1], geo[i, AT + 2]))
+            at = _turned(A, p, (geo[i, ON_PARENT], geo[i, ON_PARENT + 1], geo[i, ON_PARENT + 2]))
             d = (at[0] + w[p, C], at[1] + w[p, C + 1], at[2] + w[p, C + 2])
             omp = _three(w, p, OM)
             b = _cross(omp, _cross(omp, d))

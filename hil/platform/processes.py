@@ -140,10 +140,10 @@ def stop_when_left() -> None:
     """End as by a signal when standard input ends, unless it has said LEAVE before."""
 
     def wait() -> None:
-        said = b""
+        data = b""
         while more := os.read(0, 64):  # sys.stdin would hold its lock when the interpreter ends
-            said += more
-        if LEAVE not in said:
+            data += more
+        if LEAVE not in data:
             os.kill(os.getpid(), _LEFT)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -145,7 +145,7 @@ class Plugin:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # GeneratorExit too: whatever it is, the run is made safe
-            raise PluginError(said(error, self)) from None
+            raise PluginError(message_of(error, self)) from None
         finally:
             _end_watch()
 
@@ -168,7 +168,7 @@ class Used:
         except (DeviceError, KeyboardInterrupt):
             raise
         except BaseException as error:  # GeneratorExit too: whatever it is, the run is made safe
-            raise PluginError(said(error, self.plugin)) from None
+            raise PluginError(message_of(error, self.plugin)) from None
         finally:
             _end_watch()
 
@@ -199,7 +199,7 @@ class Used:
         return value
 
 
-def said(error: BaseException, plugin: Plugin) -> str:
+def message_of(error: BaseException, plugin: Plugin) -> str:
     """One line: place of an exception in the plug-in file, and its message."""
     name = plugin.cls.__name__
     frames = [

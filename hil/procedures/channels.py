@@ -71,14 +71,14 @@ def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, object]:
     u_noise = noise / np.sqrt(2.0 * (len(V) - 1))
     # The uncertainty of independent readings; drift or hum makes it several times as large.
     white = noise / np.sqrt(n_used)
-    said = [f"offset {1e3 * offset:.4g} mV, noise {1e3 * noise:.4g} mV rms"]
+    messages = [f"offset {1e3 * offset:.4g} mV, noise {1e3 * noise:.4g} mV rms"]
     if u_offset > 2.0 * white:
-        said.append(
+        messages.append(
             f"it drifts: the uncertainty of the mean is {u_offset / white:.1f} times that of noise"
         )
     steps = np.unique(np.diff(np.unique(V)).round(12))
     if len(steps) and noise < 0.5 * float(steps.min()):
-        said.append(
+        messages.append(
             "the noise is below half a step of the card: the mean may be wrong by half a step"
         )
     return {
@@ -87,7 +87,7 @@ def _offset_and_noise(V: NDArray[np.float64]) -> dict[str, object]:
         "equation": "mean and standard deviation at rest",
         "dof": BATCHES - 1,
         "raw": {"batch_mean_V": means},
-        "said": said,
+        "said": messages,
     }
 
 
@@ -141,7 +141,7 @@ def _shift(
     used = t > t[0] + 0.5 * min(0.5, t[first] - t[0] + period_s)
     fit = nonlinear(lambda p: (curve(p) - y)[used], start, ("delay", "scale", "zero"),
                     f"latency {name}", bounds)  # fmt: skip
-    said = [f"{name}: {1e3 * fit.values[0]:.4g} ms late, scale {fit.values[1]:.5g}"]
+    messages = [f"{name}: {1e3 * fit.values[0]:.4g} ms late, scale {fit.values[1]:.5g}"]
     if fit.sigma > 1.5 * noise:
         raise ConfigError(
             f"latency {name}: {fit.sigma / noise:.1f} times the noise remains as residual: "
@@ -154,7 +154,7 @@ def _shift(
         "dof": fit.dof,
         "residual_rms": fit.sigma,
         "raw": {"scale": [float(fit.values[1])], "zero": [float(fit.values[2])]},
-        "said": said,
+        "said": messages,
     }
 
 

@@ -133,7 +133,7 @@ class Made:
                 "checked": self.checked, "ran": self.ran, "open": self.open}  # fmt: skip
 
 
-def asked(options: Mapping[str, str], file: Path | None, ask: Callable[[str], str]) -> Answers:
+def answers_of(options: Mapping[str, str], file: Path | None, ask: Callable[[str], str]) -> Answers:
     """The answers of a file and of options; without both, those of a person.
 
     Parameters

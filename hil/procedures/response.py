@@ -106,9 +106,9 @@ def damping(path: Path, cell: OneCell) -> dict[str, object]:
             "longer"
         )
     u_b = float(np.hypot(np.sqrt(fit.covariance[0, 0]) * K, tau * cell.sum_u()))
-    said = [f"time constant {tau:.5g} s, of k_se + k_ae = {K:g} N/m"]
+    messages = [f"time constant {tau:.5g} s, of k_se + k_ae = {K:g} N/m"]
     if not _white(fit.residuals):
-        said.append("the residual is not noise: the response is not a single exponential")
+        messages.append("the residual is not noise: the response is not a single exponential")
     return {
         "values": {"b_N_s_per_m": tau * K},
         "covariance": [[u_b**2]],
@@ -116,7 +116,7 @@ def damping(path: Path, cell: OneCell) -> dict[str, object]:
         "dof": fit.dof,
         "residual_rms": fit.sigma,
         "raw": _thinned(t, T, on, end),
-        "said": said,
+        "said": messages,
     }
 
 
@@ -153,11 +153,11 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
             f"activation: half after {fits['rise'].values[1]:.3g} s, off after "
             f"{t[off] - t[on]:.3g} s: the activation was not complete: keep it on longer"
         )
-    said = [
+    messages = [
         f"{name}: rate {f.values[0]:.4g}/s, half after {f.values[1]:.4g} s"
         for name, f in fits.items()
     ]
-    said += [
+    messages += [
         f"{name}: the residual is not noise: no sigmoid fits"
         for name, f in fits.items()
         if not _white(f.residuals)
@@ -169,7 +169,7 @@ def activation(path: Path, cell: OneCell, settings: ActivationSettings) -> dict[
         "dof": min(f.dof for f in fits.values()),
         "residual_rms": float(np.sqrt(np.mean([f.sigma**2 for f in fits.values()]))),
         "raw": _thinned(t, T, on, end),
-        "said": said,
+        "said": messages,
     }
 
 

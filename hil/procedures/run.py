@@ -32,7 +32,7 @@ READ_S = 1.0  # averaging time of a channel at rest
 
 
 @dataclass(frozen=True)
-class Asked:
+class CalibrationRequest:
     """Arguments of the command line.
 
     Attributes
@@ -63,11 +63,11 @@ class Done:
 
     path: Path
     record: Record
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     truth: dict[str, float]
 
 
-def calibrate(asked: Asked) -> list[Done]:
+def calibrate(request: CalibrationRequest) -> list[Done]:
     """Run a procedure, starting after the last reading of its journal, and write its records.
 
     Raises
@@ -75,41 +75,41 @@ def calibrate(asked: Asked) -> list[Done]:
     ConfigError
         The input is wrong, or the readings cannot be fitted.
     """
-    if asked.kind not in KINDS:
-        hint = remedy(asked.kind, (*KINDS, "literature"))
-        raise ConfigError(f"calibrate '{asked.kind}': unknown{hint}")
-    if asked.session is None and not asked.rehearse:
+    if request.kind not in KINDS:
+        hint = remedy(request.kind, (*KINDS, "literature"))
+        raise ConfigError(f"calibrate '{request.kind}': unknown{hint}")
+    if request.session is None and not request.rehearse:
         raise ConfigError(
-            f"calibrate {asked.kind}: give its session file (create it with "
-            f"hil calibrate {asked.kind} --template > session.toml), or --rehearse"
+            f"calibrate {request.kind}: give its session file (create it with "
+            f"hil calibrate {request.kind} --template > session.toml), or --rehearse"
         )
-    session_sets = tuple(text for text in asked.sets if _is_of_the_session(text))
-    rig_sets = tuple(text for text in asked.sets if not _is_of_the_session(text))
-    table_type = session_kind(asked.kind)
-    session = read_session(asked.session, template(asked.kind), table_type, list(session_sets))
-    supersedes = [load_any(path, named_by="--supersedes") for path in asked.supersedes]
+    session_sets = tuple(text for text in request.sets if _is_of_the_session(text))
+    rig_sets = tuple(text for text in request.sets if not _is_of_the_session(text))
+    table_type = session_kind(request.kind)
+    session = read_session(request.session, template(request.kind), table_type, list(session_sets))
+    supersedes = [load_any(path, named_by="--supersedes") for path in request.supersedes]
     today = datetime.now(UTC).date()
-    out = asked.out or _default_out(asked, session, today)
-    if asked.rehearse:
+    out = request.out or _default_out(request, session, today)
+    if request.rehearse:
         remove_rehearsal(out)
     elif session.article.serial == REHEARSAL:
         raise ConfigError(
-            f"{asked.session}: article.serial = '{REHEARSAL}': give the one on its label, "
+            f"{request.session}: article.serial = '{REHEARSAL}': give the one on its label, "
             "or --rehearse"
         )
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
-    act = _Act(asked, session, out, supersedes, today, rig_sets)
-    if asked.kind in TYPED:
-        return [_typed(act, TYPED[asked.kind])]
-    return _on_rig(act, ON_RIG[asked.kind])
+    act = _Act(request, session, out, supersedes, today, rig_sets)
+    if request.kind in TYPED:
+        return [_typed(act, TYPED[request.kind])]
+    return _on_rig(act, ON_RIG[request.kind])
 
 
 @dataclass(frozen=True)
 class _Act:
-    """What is asked for, with the session file as read and the settings of the rig."""
+    """The request, with the session file as read and the settings of the rig."""
 
-    asked: Asked
+    request: CalibrationRequest
     session: AnySession
     out: Path
     supersedes: list[Record]
@@ -129,33 +129,33 @@ def _is_of_the_session(text: str) -> bool:
     )  # fmt: skip
 
 
-def _default_out(asked: Asked, session: AnySession, today: date | None) -> Path:
+def _default_out(request: CalibrationRequest, session: AnySession, today: date | None) -> Path:
     serial = "".join(c if c.isalnum() or c in "-_" else "-" for c in session.article.serial)
-    if asked.rehearse:
-        return Path("runs") / f"rehearsal-{asked.kind}-{asked.seed}.toml"
+    if request.rehearse:
+        return Path("runs") / f"rehearsal-{request.kind}-{request.seed}.toml"
     dated = "" if today is None else f"-{today}"
-    return Path("calibration") / f"{asked.kind}-{serial}{dated}.toml"
+    return Path("calibration") / f"{request.kind}-{serial}{dated}.toml"
 
 
 def _typed(act: _Act, procedure: Typed[Any]) -> Done:
-    asked, session = act.asked, act.session
+    request, session = act.request, act.session
     steps = procedure.steps(session)
     journal = _journal(act, [step.key for step in steps])
     rehearsal: Rehearsal | None = None
-    simulated_reading = asked.rehearse
+    simulated_reading = request.rehearse
     read: Read
-    if asked.rehearse:
-        known = rehearsal = procedure.rehearsal(session, asked.seed)
+    if request.rehearse:
+        known = rehearsal = procedure.rehearsal(session, request.seed)
 
         def read_known(step: Step, i: int) -> float:
-            return float(known.read(step, asked.seed * 100_003 + i))
+            return float(known.read(step, request.seed * 100_003 + i))
 
         read = read_known
     else:
         channel = None
-        if asked.rig is not None:
-            channel = _resting_channel(asked, act.rig_sets)
-            simulated_reading = asked.backend != "bench"
+        if request.rig is not None:
+            channel = _resting_channel(request, act.rig_sets)
+            simulated_reading = request.backend != "bench"
         read = ask(len(steps), channel)
     try:
         readings = gather(steps, journal, read)
@@ -167,7 +167,7 @@ def _typed(act: _Act, procedure: Typed[Any]) -> Done:
     try:
         results = procedure.finish(session, readings)
     except ConfigError as error:
-        if asked.rehearse:
+        if request.rehearse:
             journal.close()
             raise
         raise ConfigError(
@@ -185,31 +185,32 @@ def _journal(act: _Act, keys: list[str]) -> Journal:
     Typed readings stay valid when the session file is corrected. Readings that a program took
     depend on the settings and are refused after a change.
     """
-    asked, session = act.asked, act.session
+    request, session = act.request, act.session
     of: dict[str, object] = {
-        "kind": asked.kind, "serial": session.article.serial, "steps": keys,
-        "how": [asked.rehearse, str(asked.rig), str(asked.run), asked.backend, asked.channel],
+        "kind": request.kind, "serial": session.article.serial, "steps": keys,
+        "how": [request.rehearse, str(request.rig), str(request.run), request.backend,
+                request.channel],
     }  # fmt: skip
-    if asked.rehearse or asked.rig is not None:
-        of |= {"act": session.model_dump(mode="json"), "seed": asked.seed, "sets": asked.sets}
+    if request.rehearse or request.rig is not None:
+        of |= {"act": session.model_dump(mode="json"), "seed": request.seed, "sets": request.sets}
     # Without the date: a procedure may continue on the next day.
-    beside = act.out if asked.out or asked.rehearse else _default_out(asked, session, None)
+    beside = act.out if request.out or request.rehearse else _default_out(request, session, None)
     journal = Journal(beside.with_suffix(".journal"), of)
-    for key in [key for key in keys if key in journal.readings][::-1][: asked.undo]:
+    for key in [key for key in keys if key in journal.readings][::-1][: request.undo]:
         journal.undo(key)
     if journal.readings:
         print(f"{journal.path}: continues after {len(journal.readings)} readings", file=sys.stderr)
     return journal
 
 
-def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], float]:
+def _resting_channel(request: CalibrationRequest, sets: tuple[str, ...]) -> Callable[[str], float]:
     """A function that reads a channel with everything off for READ_S, in the requested unit."""
-    assert asked.rig is not None
-    config = RigUsed(asked.rig, asked.backend, sets).resting()
+    assert request.rig is not None
+    config = RigUsed(request.rig, request.backend, sets).resting()
     places = {place.name: place for place in channels_of(config.tables)}
-    if asked.channel not in places:
-        raise ConfigError(f"--channel {asked.channel}: name the one to read: {', '.join(places)}")
-    place, record = places[asked.channel], config.records.get(asked.channel)
+    if request.channel not in places:
+        raise ConfigError(f"--channel {request.channel}: name the one to read: {', '.join(places)}")
+    place, record = places[request.channel], config.records.get(request.channel)
     table = next(
         card.channels[place.name]
         for card in cards_of(config.tables.devices).values()
@@ -225,7 +226,7 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
 
     def read(unit: str) -> float:
         wanted = place.column("measured") if unit == channel_unit else f"{place.name}.raw_{raw}"
-        value = at_rest(config, asked.backend, asked.seed, [wanted], READ_S)[wanted]
+        value = at_rest(config, request.backend, request.seed, [wanted], READ_S)[wanted]
         if unit in (channel_unit, raw, raw.replace("_per_", "/")):
             return value
         if unit == "mV/V" and record is not None:
@@ -239,37 +240,37 @@ def _resting_channel(asked: Asked, sets: tuple[str, ...]) -> Callable[[str], flo
 
 
 def _on_rig(act: _Act, procedure: OnRig) -> list[Done]:
-    asked, out, settings = act.asked, act.out, act.session.procedure
-    if (asked.rig is None) == (asked.run is None):
+    request, out, settings = act.request, act.out, act.session.procedure
+    if (request.rig is None) == (request.run is None):
         raise ConfigError(
-            f"calibrate {asked.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
+            f"calibrate {request.kind}: give either --rig RIG.toml for a new run, or --run RUN.h5"
         )
     truth: dict[str, float] = {}
     journal = _journal(act, ["recording"])
-    if asked.rig is not None:
-        used = RigUsed(asked.rig, asked.backend, act.rig_sets)
+    if request.rig is not None:
+        used = RigUsed(request.rig, request.backend, act.rig_sets)
         config = used.config(*settings.schedule())
         cell = one_cell(config, config.sources) if procedure.cell else None
         recording = out.with_suffix(".h5")
         step = Step("recording", "the rig runs by itself", "")
-        done = gather([step], journal, lambda s, i: str(used.run(config, recording, asked.seed)))
+        done = gather([step], journal, lambda s, i: str(used.run(config, recording, request.seed)))
         path = Path(done["recording"])
         if not path.is_file():
             raise ConfigError(f"{path}: the recording does not exist: remove {journal.path}")
-        truth = plant_truth(asked.kind, config) if asked.backend == "sim" else {}
+        truth = plant_truth(request.kind, config) if request.backend == "sim" else {}
     else:
-        assert asked.run is not None
-        path = asked.run
+        assert request.run is not None
+        path = request.run
         cell = cell_of_recording(path) if procedure.cell else None
     try:
-        results = procedure.finish(path, cell, settings, asked.channel)
+        results = procedure.finish(path, cell, settings, request.channel)
     except ConfigError:
         journal.close()  # keeps the recording for inspection; the rig can run again
         raise
     records = []
     for name, values in results.items():
         values["files"] = {path.name: sha256(path)}
-        table = _table(act, asked.kind, procedure.method, simulated(path), values)
+        table = _table(act, request.kind, procedure.method, simulated(path), values)
         if name and len(results) > 1:
             table["article"]["serial"] += f" {name}"
         target = out if not name or len(results) == 1 else out.with_stem(f"{out.stem}-{name}")

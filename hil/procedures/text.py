@@ -22,7 +22,7 @@ def as_text(done: Done) -> str:
     if fit is not None:
         lines += [f"  {_words(k)} {1e3 * v:.3g} mN" for k, v in fit.model_dump().items()
                   if k.endswith("_N") and isinstance(v, float)]  # fmt: skip
-    lines += [f"  {text}" for text in done.said]
+    lines += [f"  {text}" for text in done.messages]
     if record.record.status != "simulated":
         lines += ["  for the rig's table:", *(f"    {line}" for line in _literals(done))]
     return "\n".join(lines)

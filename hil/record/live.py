@@ -174,15 +174,15 @@ class _Viewer:
     def obey(self, order: str | bytes, n_channels: int) -> None:
         """Change subscriptions; nothing else can be asked."""
         try:
-            asked = json.loads(order)
-            match asked["op"]:
+            request = json.loads(order)
+            match request["op"]:
                 case "subscribe":
-                    ids = {int(s["channelId"]): int(s["id"]) for s in asked["subscriptions"]}
+                    ids = {int(s["channelId"]): int(s["id"]) for s in request["subscriptions"]}
                     if not ids.keys() <= set(range(1, n_channels + 1)):
                         raise ValueError
                     self.subscriptions |= ids
                 case "unsubscribe":
-                    unsubscribed = [int(number) for number in asked["subscriptionIds"]]
+                    unsubscribed = [int(number) for number in request["subscriptionIds"]]
                     kept = {c: n for c, n in self.subscriptions.items() if n not in unsubscribed}
                     self.subscriptions = kept
                 case other:
@@ -281,8 +281,8 @@ async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -
     session = secrets.token_hex(8)
 
     def check(connection: ServerConnection, request: Request) -> Response | None:
-        sent = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
-        why = refusal(address, token, request.path, sent, _is_known)
+        headers = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
+        why = refusal(address, token, request.path, headers, _is_known)
         return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n") if why else None
 
     async def watch(connection: ServerConnection) -> None:
@@ -309,7 +309,7 @@ async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -
         query = "" if address.is_loopback else f"/?token={token}"
         print(f"ws://{address._replace(port=port)}{query}", flush=True)
         parent_lives = parent_watch(parent)
-        said: dict[_Viewer, int] = {}
+        losses: dict[_Viewer, int] = {}
         last = False
         while not last:
             last = tap.closed or not parent_lives()
@@ -317,8 +317,8 @@ async def _serve(tap: taps.Tap, address: Address, facts: Figures, parent: int) -
             for viewer in feed.viewers:
                 now = feed.lost + viewer.lost
                 text = f"{now} messages were not shown: the run is faster than this viewer"
-                if now > said.get(viewer, 0) and viewer.say(WARNING, text, id="lost"):
-                    said[viewer] = now
+                if now > losses.get(viewer, 0) and viewer.say(WARNING, text, id="lost"):
+                    losses[viewer] = now
             await asyncio.sleep(LINGER_S if last else POLL_S)
 
 

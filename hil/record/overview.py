@@ -139,15 +139,15 @@ def _kept(beside: Path, of: Values, blocks: Blocks) -> Rows | None:
 
 def _made(blocks: Blocks, done: Callable[[int], None]) -> Rows:
     long = _long(blocks.n_rows)
-    found: list[Rows] = []
+    parts: list[Rows] = []
     last: Rows = {}
     for first in range(0, blocks.n_rows, step := long * max(1, BLOCK_ROWS // long)):
         rows = blocks.columns_of(first, min(first + step, blocks.n_rows))
         picked = _picked(rows, last, long)
-        found.append({name: values[picked] for name, values in rows.items()})
+        parts.append({name: values[picked] for name, values in rows.items()})
         last = {name: values[-1:] for name, values in rows.items()}
         done(len(rows["t_s"]))
-    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _picked(rows: Rows, last: Rows, long: int) -> NDArray[np.int64]:

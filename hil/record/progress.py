@@ -97,15 +97,15 @@ def say_compiling(wanted: bool) -> Iterator[None]:
     from numba.core import event
 
     class Says(event.Listener):
-        from_s, said = float("inf"), False
+        from_s, is_announced = float("inf"), False
 
         def on_start(self, event: object) -> None:
             now_s = time.monotonic()
             self.from_s = min(self.from_s, now_s + QUIET_S)
-            if now_s >= self.from_s and not self.said:
+            if now_s >= self.from_s and not self.is_announced:
                 print("compiling the models, once on this machine: about ten seconds",
                       file=sys.stderr, flush=True)  # fmt: skip
-                self.said = True
+                self.is_announced = True
 
         def on_end(self, event: object) -> None:
             """Does nothing: the next compilation may print the line."""

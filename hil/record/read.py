@@ -226,8 +226,8 @@ def experiment_in(attributes: Attributes, path: str | Path) -> TomlTable:
             f"{path}: has no attribute 'experiment': made by another program"
         ) from None
     except (ValueError, RecursionError) as error:
-        said = one_line(str(error)) or type(error).__name__
-        raise ConfigError(f"{path}: attribute 'experiment' is not TOML ({said})") from None
+        message = one_line(str(error)) or type(error).__name__
+        raise ConfigError(f"{path}: attribute 'experiment' is not TOML ({message})") from None
 
 
 def plugins_of(path: str | Path) -> dict[str, dict[str, str]]:

@@ -102,7 +102,7 @@ def _fault(value: object, shape: object, where: str, depth: int) -> str:
         if not isinstance(value, list):
             return f"has another shape than a run writes{at} is no list"
         items = (_fault(v, shape.item, f"{where}.{i}", depth + 1) for i, v in enumerate(value))
-        return next((said for said in items if said), "")
+        return next((fault for fault in items if fault), "")
     if shape is None:
         return _fault_of_depth(value, depth)
     return (
@@ -116,8 +116,8 @@ def _fault_of_table(value: dict[str, object], shape: Table, where: str, depth: i
             return f"has another shape than a run writes: '{where}' has no '{key}'"
     for key, item in value.items():
         inside = f"{where}.{key}" if where else key
-        if said := _fault(item, shape.known.get(key, shape.other), inside, depth + 1):
-            return said
+        if fault := _fault(item, shape.known.get(key, shape.other), inside, depth + 1):
+            return fault
     return ""
 
 
@@ -125,7 +125,7 @@ def _fault_of_depth(value: object, depth: int) -> str:
     if depth > DEPTH_MAX:
         return "is nested too deeply"
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((said for item in below if (said := _fault_of_depth(item, depth + 1))), "")
+    return next((fault for item in below if (fault := _fault_of_depth(item, depth + 1))), "")
 
 
 def _is(value: object, shape: str) -> bool:

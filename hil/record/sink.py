@@ -117,7 +117,7 @@ class Sink(RingSink):
         except BaseException:
             self.tap.unlink()
             raise
-        self._said: str | None = None  # by the recorder, known after its end
+        self._output: str | None = None  # by the recorder, known after its end
         self._n = 0
         self._check_every = max(1, min(CHECK_EVERY, int(writing.flush_s / period_s)))
         self.disk_low = self.file_harmed = ""
@@ -207,9 +207,9 @@ class Sink(RingSink):
 
     def _last_words(self) -> str:
         """The last line that the recorder printed; waits until it has ended, and says for what."""
-        while self._said is None:
+        while self._output is None:
             try:
-                self._said = self._process.communicate(timeout=SAY_EVERY_S)[1]
+                self._output = self._process.communicate(timeout=SAY_EVERY_S)[1]
             except subprocess.TimeoutExpired:
                 say(
                     f"recorder: process {self.pid} has not ended, of {self.path.name} "
@@ -217,5 +217,5 @@ class Sink(RingSink):
                     "disk stands still; what was written is kept if it is killed",
                     file=sys.stderr,
                 )
-        lines = self._said.strip().splitlines()
+        lines = self._output.strip().splitlines()
         return lines[-1] if lines else "was killed"

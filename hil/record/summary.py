@@ -180,11 +180,11 @@ def _of_parts(recorded: Recorded, clocking: _Clocking) -> dict[str, object]:
         worst = max(worst, worst_here)
         for signal, sums in signals.items():
             curves = [ticks[name][rows] for name in (signal.measured, signal.model)]
-            given = signal.reference
+            reference = signal.reference
             sums.add(
                 curves[0],
                 curves[1],
-                np.full(len(t_s), nan) if given is None else ticks[given][rows],
+                np.full(len(t_s), nan) if reference is None else ticks[reference][rows],
             )
         for name, sums_of_clock in clocks.items():
             sums_of_clock.add(t_s - ticks[f"{name}_age_s"][rows], ticks[f"{name}_t_s"][rows])
@@ -233,7 +233,7 @@ def _first_responses(
         and np.isfinite(ticks[force.reference][: min(n, ROWS_MAX)]).any()
     ):
         by = ticks[force.reference]
-    found: list[dict[str, object]] = []
+    responses: list[dict[str, object]] = []
     begin = 0 if by.ndim == 2 and by[0].any() else None
     width = _width(ticks["t_s"][: min(n, ROWS_MAX)])
     for a in range(0, n, ROWS_MAX):
@@ -246,11 +246,11 @@ def _first_responses(
                     "model": ticks[force.model][rows],
                 }
                 on = int(np.sum(ticks["cells_commanded"][begin] == 1))
-                found += _response(ticks["t_s"][rows], curves, on, width)
-            if len(found) == RESPONSES_MAX:
-                return found
+                responses += _response(ticks["t_s"][rows], curves, on, width)
+            if len(responses) == RESPONSES_MAX:
+                return responses
             begin = edge
-    return found
+    return responses
 
 
 def _clocks(ticks: Iterable[str]) -> list[str]:

@@ -92,9 +92,9 @@ def best_of(path: Path, code: Mapping[str, str] | None = None) -> Figures:
     columns = {str(name): run[name].values for name in run.data_vars}
     try:
         track = _Track(path, experiment_of(run), done, np.flatnonzero(failed))
-        own, course = track.course(columns, with_the_rest=True)
-        best = best_sequence(track.arrays, course, own, modulated=track.config.modulates)
-        ran = track.arrays.run(own)
+        sequence, course = track.course(columns, with_the_rest=True)
+        best = best_sequence(track.arrays, course, sequence, modulated=track.config.modulates)
+        ran = track.arrays.run(sequence)
         swapped = {name: track.simulated(name, int(run.attrs["seed"])) for name in SWAPS}
     except ModelError as error:
         raise ConfigError(f"{path}: {error}") from None
@@ -170,7 +170,7 @@ class _Track:
         changes = np.flatnonzero((np.diff(powers, axis=0) != 0.0).any(axis=1)) + 1
         first = int(np.bincount(changes % self._ticks).argmax()) if len(changes) else 0
         n = (len(powers) - first) // every
-        own = powers[first : first + n * every].reshape(n, every, -1).mean(axis=1)
+        sequence = powers[first : first + n * every].reshape(n, every, -1).mean(axis=1)
         at = first + every * np.arange(1, n + 1)
         wanted_N = columns["force_reference_N"][at]
         counts = np.isfinite(wanted_N) & (self._period_s * at >= FROM_S)
@@ -178,12 +178,12 @@ class _Track:
             raise ConfigError(f"{self._path}: no set point after {FROM_S:g} s: give a longer run")
         per_block = self._ticks // every
         if with_the_rest:
-            rest_N = columns["force_measured_N"][at] - self.arrays.run(own).force_N
+            rest_N = columns["force_measured_N"][at] - self.arrays.run(sequence).force_N
             wanted_N = wanted_N - _smooth(rest_N, per_block)
         ends = np.append(np.arange(0, n, per_block), n)
         reach = round(REACH * self._planner.horizon_s / (every * self._period_s))
         wanted_N = np.where(counts, wanted_N, 0.0)
-        return own, Course(wanted_N, counts.astype(float), ends, reach, self._live)
+        return sequence, Course(wanted_N, counts.astype(float), ends, reach, self._live)
 
     def simulated(self, swap: str, seed: int) -> Figures:
         """What the same planner does on the array as learned, with one thing swapped."""
@@ -205,8 +205,8 @@ class _Track:
         outcome, _, columns = simulated(Plan(self._changed(change), seed=seed), names)
         if outcome != "complete":
             return {"outcome": outcome}
-        own, course = self.course(columns)
-        return _figures(self.arrays.run(own), course)
+        sequence, course = self.course(columns)
+        return _figures(self.arrays.run(sequence), course)
 
     def _changed(self, change: TomlTable) -> Experiment:
         """The run's configuration, with these tables changed."""

@@ -274,13 +274,13 @@ class _Crate:
         files = {entity.id: entity for entity in self._crate.data_entities}
         for run in self._runs:
             where = run["where"]
-            own = [file for name, file in files.items() if name.startswith(where)]
+            parts = [file for name, file in files.items() if name.startswith(where)]
             entry = self._crate.add_dataset(dest_path=where, properties={
                 "name": run["title"], "text": run["text"], "genre": "experiment",
                 "author": {"@id": self._person(Author(run["operator"]))},
                 "dateCreated": run["created"], "dateModified": run["created"],
             })  # fmt: skip
-            entry["hasPart"] = own
+            entry["hasPart"] = parts
         publisher = self._entity("#hil-arrays", "Organization", name="hil-arrays")
         self._crate.metadata["sdPublisher"] = publisher
         self._crate.metadata["version"] = "1.0"

@@ -57,25 +57,25 @@ def difference(a: Path, b: Path, figure: str = "", *, progress: bool = False) ->
         A file is no recording, or there is no such figure.
     """
     runs = open_run(a), open_run(b)
-    found = Difference(runs, (a, b), list(stated(*runs)), shown(*runs))
+    comparison = Difference(runs, (a, b), list(stated(*runs)), shown(*runs))
     try:
         setups: tuple[Setup, Setup] = setup_of(a), setup_of(b)
     except ConfigError as error:
-        found.unexplained = str(error).split("\n")[0]
-        return found
-    found.twin_stands_in = not all(setup.simulated for setup in setups)
-    found.explained = explain(*setups, figure, progress=progress)
-    return found
+        comparison.unexplained = str(error).split("\n")[0]
+        return comparison
+    comparison.twin_stands_in = not all(setup.simulated for setup in setups)
+    comparison.explained = explain(*setups, figure, progress=progress)
+    return comparison
 
 
-def as_dict(found: Difference) -> Figures:
+def as_dict(comparison: Difference) -> Figures:
     """All of it as values for JSON."""
-    e = found.explained
+    e = comparison.explained
     return {
-        "runs": list(map(str, found.paths)),
-        "stated": [{"what": what, "a": a, "b": b} for what, a, b in found.stated],
-        "shown": [vars(condition) for condition in found.shown],
-        "unexplained": found.unexplained,
+        "runs": list(map(str, comparison.paths)),
+        "stated": [{"what": what, "a": a, "b": b} for what, a, b in comparison.stated],
+        "shown": [vars(condition) for condition in comparison.shown],
+        "unexplained": comparison.unexplained,
         "explained": e and {
             "figure": e.figure, "a": e.recorded[0], "b": e.recorded[1],
             "again_a": e.again[0], "again_b": e.again[1], "chance": e.chance,
@@ -86,19 +86,19 @@ def as_dict(found: Difference) -> Figures:
     }  # fmt: skip
 
 
-def lines(found: Difference) -> Iterator[str]:
+def lines(comparison: Difference) -> Iterator[str]:
     """A few lines for the terminal."""
-    yield f"a: {found.paths[0]}"
-    yield f"b: {found.paths[1]}"
-    for what, a, b in found.stated:
+    yield f"a: {comparison.paths[0]}"
+    yield f"b: {comparison.paths[1]}"
+    for what, a, b in comparison.stated:
         yield f"  {what}: {a} -> {b}"
-    noticed = [condition for condition in found.shown if condition.score >= NOTICEABLE]
+    noticed = [condition for condition in comparison.shown if condition.score >= NOTICEABLE]
     if noticed:
         yield "the rows show, largest difference first"
         yield from (f"  {condition.text()}" for condition in noticed[:SHOWN_MAX])
-    e = found.explained
+    e = comparison.explained
     if e is None:
-        yield f"why: not known: {found.unexplained}"
+        yield f"why: not known: {comparison.unexplained}"
         return
     values = [f"{of[e.figure]:.4g}" for of in e.recorded]
     if not e.causes and not e.difference:
@@ -108,11 +108,11 @@ def lines(found: Difference) -> Iterator[str]:
     for effect, share, text in _rows(e):
         yield f"  {effect:>10}  {share:>6}  {text}"
     yield f"  another seed changes it by {e.chance.get(e.figure, 0.0):.2g}"
-    yield _how(found)
+    yield _how(comparison)
 
 
-def _how(found: Difference) -> str:
-    if found.twin_stands_in:
+def _how(comparison: Difference) -> str:
+    if comparison.twin_stands_in:
         return ("the plant was not run again: the twin stands for it, with the recorded difference "
                 "of measured and simulated as disturbance")  # fmt: skip
     return "both runs were simulated again, and each with one part of the other at a time"
@@ -144,12 +144,12 @@ def _brief(name: str) -> str:
     return f"{title}: {last}" if last else title[:40]
 
 
-def write_page(found: Difference, path: Path) -> None:
+def write_page(comparison: Difference, path: Path) -> None:
     """Write the page as one HTML file; ConfigError if it cannot be written."""
     from hil.errors import writing
 
-    e = found.explained
-    simulated = any(run.attrs.get("simulated") for run in found.runs)
+    e = comparison.explained
+    simulated = any(run.attrs.get("simulated") for run in comparison.runs)
     others = [] if e is None else [
         (name, *(f"{of[name]:.4g}" for of in e.recorded),
          f"{e.recorded[1][name] - e.recorded[0][name]:+.3g}",
@@ -158,13 +158,13 @@ def write_page(found: Difference, path: Path) -> None:
     ]  # fmt: skip
     text = rendered(
         "diff.html",
-        title=f"{found.paths[0].stem} and {found.paths[1].stem}",
+        title=f"{comparison.paths[0].stem} and {comparison.paths[1].stem}",
         simulated=simulated,
-        paths=list(map(str, found.paths)),
-        stated=found.stated,
+        paths=list(map(str, comparison.paths)),
+        stated=comparison.stated,
         shown=[(s.name, f"{s.was:.4g}", f"{s.now:.4g}", s.units, f"{s.score:.1f}")
-               for s in found.shown[:SHOWN_MAX]],
-        unexplained=found.unexplained,
+               for s in comparison.shown[:SHOWN_MAX]],
+        unexplained=comparison.unexplained,
         figure="" if e is None else e.figure,
         values=() if e is None else [f"{of[e.figure]:.4g}" for of in e.recorded],
         difference="" if e is None else f"{e.difference:+.4g}",
@@ -172,18 +172,18 @@ def write_page(found: Difference, path: Path) -> None:
         causes=[] if e is None else list(_rows(e)),
         names=[] if e is None else [_brief(cause.name) for cause in e.causes[:4]],
         others=others,
-        how=_how(found),
-        png=embedded(draw(found, simulated=simulated), dpi=130),
+        how=_how(comparison),
+        png=embedded(draw(comparison, simulated=simulated), dpi=130),
     )  # fmt: skip
     with writing(path):
         write_whole(path, text)
 
 
-def draw(found: Difference, *, simulated: bool) -> Figure:
+def draw(comparison: Difference, *, simulated: bool) -> Figure:
     """Both measured curves of the first common signal, their difference, and the effects."""
-    a, b = found.runs
+    a, b = comparison.runs
     common = [s for s in signals_in(map(str, a.data_vars)) if s.measured in b]
-    e = found.explained
+    e = comparison.explained
     n = (2 if common else 0) + (e is not None)
     with styled_figure(10.0, 0.6 + 2.3 * max(n, 1)) as figure:
         axes = figure.subplots(max(n, 1), 1, squeeze=False)[:, 0]

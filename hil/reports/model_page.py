@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, ModelError
-from hil.experiment.kind import Description, ModelAsked
+from hil.experiment.kind import Description, ModelRequest
 from hil.experiment.load import load_model, load_rig
 from hil.experiment.registry import loaded
 
@@ -52,14 +52,14 @@ def described(
             f"{path}: --board: the rig has no driver board: leave --board out, or add "
             '[devices.board] with kind = "cell_board"'
         )
-    asked = ModelAsked(
+    request = ModelRequest(
         model, kind.activation(table), file.period_s, w.order, w.out, w.fmi, boards, w.bode,
         w.measured,
     )  # fmt: skip
     description = Description({}, [])
     if kind.description is not None:
         try:
-            description = loaded(kind.description)(asked)
+            description = loaded(kind.description)(request)
         except ModelError as error:
             raise ConfigError(f"{path}: {error}") from None
     if description.whole:

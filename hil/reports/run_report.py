@@ -548,8 +548,8 @@ def _timing_rows(timing: Figures) -> list[tuple[str, str]]:
             rows.append((key.replace("_", " "), str(value)))
     for key, value in timing.get("kernel", {}).items():
         in_s = key.endswith("_s")
-        said = _duration(value) if in_s else _number(value)
-        rows.append((f"kernel: {key.removesuffix('_s').replace('_', ' ')}", said))
+        text = _duration(value) if in_s else _number(value)
+        rows.append((f"kernel: {key.removesuffix('_s').replace('_', ' ')}", text))
     return rows
 
 

@@ -8,7 +8,7 @@ from hil.devices.board.bundled_firmware import shipped_hash
 from hil.devices.board.cells import BoardPlace
 from hil.devices.board.driver import BoardSpec, CellBoard
 from hil.devices.board.emulated import EmulatedBoard, check_tools
-from hil.devices.board.identity import Meant
+from hil.devices.board.identity import RigBoard
 from hil.devices.board.link import Link
 from hil.devices.board.native import NativeBoard
 from hil.devices.board.port import Port, SerialPort
@@ -48,8 +48,10 @@ def build(inputs: DeviceInputs[CellBoardTable]) -> Built:
         first_gate=layout.gate_of[cells.index(board.cells[0])],
     )
     limits = protocol.default_limits() | board.limits
-    named = Meant(inputs.config.path, name, board.port, board.serial, inputs.backend == "bench")
-    number = inputs.number + 1 if named.simulated_number is None else named.simulated_number
+    rig_board = RigBoard(
+        inputs.config.path, name, board.port, board.serial, inputs.backend == "bench"
+    )
+    number = inputs.number + 1 if rig_board.simulated_number is None else rig_board.simulated_number
     connect: Callable[[], Port]
     operator: Operator
     if inputs.backend == "bench":
@@ -81,7 +83,7 @@ def build(inputs: DeviceInputs[CellBoardTable]) -> Built:
     spec = BoardSpec(
         limits,
         estop=board.estop == "proved",
-        meant=named,
+        board=rig_board,
         firmware_hash=_firmware_hash(board) if on_bench else None,
         power=_power_of(inputs.config.tables),
         at_rest_C=inputs.config.clamps_at_rest_C(name),

@@ -549,12 +549,12 @@ def parse_backend(text: str, tables: RigTables) -> dict[str, str]:
 
 def left_out(tables: RigTables) -> dict[str, str]:
     """What this computer lacks for the drivers of some devices, by the device's name."""
-    found = {}
+    reasons = {}
     for name, table in tables.devices.items():
         kind = device_kind(table)
         if missing := loaded(kind.missing)(kind.driver_on):
-            found[name] = missing
-    return found
+            reasons[name] = missing
+    return reasons
 
 
 def _check_plant_card(text: str, tables: RigTables, kinds: set[str]) -> None:

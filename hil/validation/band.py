@@ -74,8 +74,8 @@ class Band:
         rows = np.searchsorted(run.t_s.values, self.t_s - 1e-9)
         model = self.column.replace("_measured_", "_model_")
         residual = run[self.column].values[rows] - run[model].values[rows]
-        there = np.isfinite(residual)
-        return float(np.mean(np.abs(residual[there]) <= self.half_width[there]))
+        is_known = np.isfinite(residual)
+        return float(np.mean(np.abs(residual[is_known]) <= self.half_width[is_known]))
 
 
 def band_of(path: Path, run: xr.Dataset) -> Band:

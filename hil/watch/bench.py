@@ -431,8 +431,8 @@ class Bench:
         """The recording of the last run, or the newest one in the folder; None without one."""
         if self.run is not None and self.run.recording is not None:
             return self.run.recording if self.run.recording.is_file() else None
-        found = [*self.folder.glob("*.h5"), *self.folder.glob("trials/*.h5")]
-        return max(found, key=lambda path: path.stat().st_mtime, default=None)
+        recordings = [*self.folder.glob("*.h5"), *self.folder.glob("trials/*.h5")]
+        return max(recordings, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def _attached(pid: int, path: Path) -> Run | None:
@@ -476,14 +476,14 @@ def _campaign(folder: Path) -> Figures | None:
     return {
         "name": p.head["name"], "complete": p.n_complete, "settled": len(p.settled),
         "count": p.n_trials, "left_s": p.left_s(), "now": next(iter(p.open), None),
-        "why": p.why, "asked": p.asked,
+        "why": p.why, "asked": p.question,
     }  # fmt: skip
 
 
 def _fatigue(book: Book, folder: Path) -> Figures:
     shown = book.summaries.thinned(HISTORY // 2)
     return {
-        "cycles": book.summaries.n, "of": book.asked, "unit": book.unit,
+        "cycles": book.summaries.n, "of": book.n_cycles, "unit": book.unit,
         "cycle": shown["cycle"].tolist(),
         "stroke": [_number(value) for value in shown["stroke"].tolist()],
         "forecast": [one.text for one in forecasts(book, list(siblings_of(folder)))],

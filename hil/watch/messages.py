@@ -238,7 +238,7 @@ class Watch:
 
     what: str
     table: NotifyTable
-    _asked: str = ""
+    _question: str = ""
     _tripped: str = ""
     _stalled: str = ""
     _disk_is_low: bool = False
@@ -250,10 +250,10 @@ class Watch:
         if run is not None and run.facts is not None:
             yield from self._of_run(run)
         campaign = bench.state().get("campaign")
-        asked = campaign["asked"] if campaign else ""
-        if asked and asked != self._asked:
-            yield self._message("waiting", "waits for its operator", asked)
-        self._asked = asked
+        question = campaign["asked"] if campaign else ""
+        if question and question != self._question:
+            yield self._message("waiting", "waits for its operator", question)
+        self._question = question
         free_MB = _free_MB(bench.folder)
         if free_MB < self.table.disk_free_min_MB and not self._disk_is_low:
             text = f"{free_MB:.0f} MB free in {bench.folder}, "
@@ -356,7 +356,7 @@ def cut_off() -> list[Message]:
 
     Their markers are removed: each is told once.
     """
-    found = []
+    messages = []
     for path in sorted(marker_folder().glob("*.json")):
         with writing(path):
             try:
@@ -365,13 +365,13 @@ def cut_off() -> list[Message]:
                 if here and is_running(facts["pid"], facts["since"]):
                     continue
                 for event, title, body, *to in facts["pending"]:
-                    found.append(Message(event, title, body, tuple(*to)))
+                    messages.append(Message(event, title, body, tuple(*to)))
                 if not facts.get("is_over"):
-                    found.append(_back(facts, here))
+                    messages.append(_back(facts, here))
             except (ValueError, KeyError, TypeError):
                 pass  # cut off while it was written
             path.unlink(missing_ok=True)
-    return found
+    return messages
 
 
 def _back(facts: Mapping[str, str], here: bool) -> Message:

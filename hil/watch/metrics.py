@@ -42,8 +42,8 @@ def _families(bench: Bench) -> "Iterator[Metric]":
     if campaign := state.get("campaign"):
         yield gauge("trials", "trials of the campaign", campaign["count"])
         yield gauge("trials_complete", "trials that are complete", campaign["complete"])
-        asked = float(bool(campaign["asked"]))
-        yield gauge("waits_for_operator", "1 while the campaign waits for its operator", asked)
+        waits = float(bool(campaign["asked"]))
+        yield gauge("waits_for_operator", "1 while the campaign waits for its operator", waits)
     if fatigue := state.get("fatigue"):
         yield CounterMetricFamily("hil_cycles", "cycles of the fatigue test", fatigue["cycles"])
     if bench.folder.is_dir():

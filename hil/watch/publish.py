@@ -133,7 +133,7 @@ class Mqtt:
         from paho.mqtt.enums import CallbackAPIVersion
 
         self._broker, self._has_failed = broker, False
-        self._sent: dict[str, str] = {}
+        self._states: dict[str, str] = {}
         self._run, self._n_events = "", 0
         self._end: Figures | None = None
         self._client = Client(CallbackAPIVersion.VERSION2)
@@ -154,7 +154,7 @@ class Mqtt:
             self._failed(str(reason).lower())
             return
         self._has_failed = False
-        self._sent = {}  # a broker that was restarted has forgotten
+        self._states = {}  # a broker that was restarted has forgotten
 
     def _failed(self, why: str) -> None:
         if not self._has_failed:
@@ -164,9 +164,9 @@ class Mqtt:
     def _put(self, topic: str, content: Figures | bool | None, *, retain: bool = False) -> None:
         """Publish; what is retained only if it has changed."""
         text = as_json(content)
-        if retain and self._sent.get(topic) == text:
+        if retain and self._states.get(topic) == text:
             return
-        self._sent[topic] = text
+        self._states[topic] = text
         self._client.publish(f"{self._broker.topic}/{topic}", text, qos=int(retain), retain=retain)
 
     def take(self, bench: Bench) -> None:

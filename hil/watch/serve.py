@@ -115,8 +115,8 @@ class Ending:
     def _read(self) -> None:
         line = sys.stdin.readline()
         if line:
-            said = json.loads(line)
-            self.code, self.text = said["code"], said["text"]
+            ending = json.loads(line)
+            self.code, self.text = ending["code"], ending["text"]
         self.is_over = True
 
 
@@ -149,14 +149,14 @@ class StopCode:
         self.text = "".join(letters[:4]) + "-" + "".join(letters[4:])
         self._wrong, self._from_s = 0, 0.0
 
-    def refusal(self, said: str) -> str:
+    def refusal(self, text: str) -> str:
         """Why a code does not count; empty if it does."""
         now_s = time.monotonic()
         if now_s - self._from_s > CODES_S:
             self._wrong, self._from_s = 0, now_s
         if self._wrong >= CODES_MAX:
             return f"too many wrong codes: wait {CODES_S:.0f} s"
-        plain = "".join(c for c in said.upper() if c.isalnum())
+        plain = "".join(c for c in text.upper() if c.isalnum())
         if hmac.compare_digest(plain.encode(), self.text.replace("-", "").encode()):
             return ""
         self._wrong += 1
@@ -271,11 +271,11 @@ class Page:
     def obey(self, order: str | bytes) -> Figures:
         """Answer an order of a reader: to end the run is the only one."""
         try:
-            said = json.loads(order)["stop"]
-            assert isinstance(said, str)
+            code = json.loads(order)["stop"]
+            assert isinstance(code, str)
         except (ValueError, LookupError, TypeError, AssertionError, RecursionError):
             return {"kind": "said", "text": "not understood: this page is for watching"}
-        if why := self.code.refusal(said):
+        if why := self.code.refusal(code):
             return {"kind": "said", "text": why}
         run = self.bench.run
         if run is None or run.is_over:
@@ -386,9 +386,9 @@ async def served(page: Page, address: Address) -> AsyncIterator[str]:
         )
 
     def check(connection: ServerConnection, request: Request) -> Response | None:
-        sent = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
-        own = [f"{scheme}://{host}" for host in sent["Host"]]
-        if why := refusal(address, token, request.path, sent, own.__contains__):
+        headers = {name: request.headers.get_all(name) for name in ("Origin", "Host")}
+        origins = [f"{scheme}://{host}" for host in headers["Host"]]
+        if why := refusal(address, token, request.path, headers, origins.__contains__):
             return refuse(HTTPStatus.FORBIDDEN, why)
         if getattr(request, "method", "GET") != "GET":  # websockets before 17 takes no other
             return refuse(HTTPStatus.METHOD_NOT_ALLOWED, "this page is for watching")
@@ -485,8 +485,8 @@ def take_over(port: int) -> bool:
 def machine_file() -> Path | None:
     """The file of this machine; None if it has none."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
-    own = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"
-    places = (own / "hil" / "machine.toml", Path("/etc/hil/machine.toml"))
+    user_folder = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"
+    places = (user_folder / "hil" / "machine.toml", Path("/etc/hil/machine.toml"))
     return next((path for path in places if path.exists()), None)
 
 

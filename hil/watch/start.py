@@ -27,8 +27,8 @@ CODES = {ConfigError: 2, DeviceError: 4, KeyboardInterrupt: INTERRUPTED, StopErr
 _GOING_ON: list[subprocess.Popen[str]] = []  # processes that outlive their command
 
 
-class Asked(NamedTuple):
-    """The page that is asked for.
+class PageOptions(NamedTuple):
+    """Address and encryption of the page.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     certificate: Path | None = None
 
 
-def job_of(asked: Asked, folder: Path, what: str, parent: int) -> Job:
+def job_of(page: PageOptions, folder: Path, what: str, parent: int) -> Job:
     """The job of the process.
 
     Raises
@@ -49,19 +49,19 @@ def job_of(asked: Asked, folder: Path, what: str, parent: int) -> Job:
         A package is missing, or there is a certificate without a page.
     """
     has_messages = parent != 0 and machine_file() is not None
-    if asked.address is None:
-        if asked.certificate is not None:
+    if page.address is None:
+        if page.certificate is not None:
             raise ConfigError("--page-certificate: there is no page: give --page too")
         return Job(str(folder), parent, what, has_messages=has_messages)
     if find_spec("websockets") is None:
         raise ConfigError("the page needs an extra: pip install 'hil-arrays[page]'")
-    certificate = "" if asked.certificate is None else str(asked.certificate.resolve())
-    host, port = asked.address
+    certificate = "" if page.certificate is None else str(page.certificate.resolve())
+    host, port = page.address
     return Job(str(folder), parent, what, host or LOOPBACK, port, certificate, has_messages)
 
 
 @contextlib.contextmanager
-def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
+def watched(page: PageOptions, folder: Path, what: str) -> Iterator[Ending]:
     """Watch the runs of this process in the block; the block notes how it ended.
 
     The process goes on after the block, as long as somebody may want to see the end.
@@ -72,7 +72,7 @@ def watched(asked: Asked, folder: Path, what: str) -> Iterator[Ending]:
         The page cannot be served; nothing has begun.
     """
     ending = Ending()
-    job = job_of(asked, folder, what, os.getpid())
+    job = job_of(page, folder, what, os.getpid())
     if job.address is None and not job.has_messages:
         yield ending
         return

@@ -11,7 +11,7 @@ from hil.identification import adequacy
 from hil.identification.adequacy import FALSE_ALARM, Sampling, judge
 from hil.identification.fit import Fit
 from hil.identification.growth import Growth, growth_of
-from hil.identification.identify import Asked, identify
+from hil.identification.identify import Options, identify
 from hil.identification.lines import FITTED, find_lines, lines_in
 from hil.identification.noise import Noise, noise_at_rest
 from hil.identification.page import as_text
@@ -212,7 +212,7 @@ def test_a_rig_with_hum_and_growing_noise_is_identified_without_an_alarm():
     at, sigma = rig.data.measured - rig.data.measured[:1000].mean(), rig.noise.total_rms_N
     hum = 2.0 * sigma * np.sin(2.0 * np.pi * 50.03 * rig.data.t_s)
     noisy = rig.data.measured + hum + sigma * at * rng.standard_normal(len(at))
-    found = identify(TABLES, [replace(rig.data, measured=noisy)], Asked(bootstrap=0))
+    found = identify(TABLES, [replace(rig.data, measured=noisy)], Options(bootstrap=0))
     assert found.adequacy.adequate
     assert found.noise.lines_Hz == pytest.approx([50.03], abs=0.1)
     assert found.noise.lines_rms_N == pytest.approx(np.sqrt(2.0) * sigma, rel=0.2)

@@ -15,7 +15,7 @@ from hil.errors import ConfigError
 from hil.identification import identifiability, parameters
 from hil.identification.fit import fit
 from hil.identification.grey_box import GreyBox
-from hil.identification.identify import Asked, identify
+from hil.identification.identify import Options, identify
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData, cells_between
 from hil.loop.frame import CELL_UNKNOWN
@@ -60,7 +60,7 @@ def run_of(tables, true, seed=0, noise_N=NOISE_N, n_cells=1):
 @pytest.fixture(scope="module")
 def found(tables):
     run = run_of(tables, TRUE)
-    return identify(tables, [run], Asked(free=FITTED, bootstrap=0))
+    return identify(tables, [run], Options(free=FITTED, bootstrap=0))
 
 
 def test_heats_and_branch_of_another_wire_are_within_their_intervals(found):
@@ -82,7 +82,7 @@ def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
     run = run_of(tables, TRUE)
     fix = ("convection_W_per_m2_K", "shoulder_ratio", "core_share", "core_K", "cell", "force_on_N",
            "C_A_MPa_per_K", "C_M_MPa_per_K")  # fmt: skip
-    made = identify(tables, [run], Asked(fix=fix, bootstrap=0))
+    made = identify(tables, [run], Options(fix=fix, bootstrap=0))
     fitted = {p.key.removeprefix(OWN) for p in made.parameters}
     assert fitted == {*FITTED[1:], "austenite_Ohm_per_m"}
     others = {OWN + key for key in ("heating.middle_C", "ambient_C", "martensite_Ohm_per_m")}
@@ -128,7 +128,7 @@ def test_measured_air_is_that_of_the_wires_and_no_parameter(tables):
     [configured] = GreyBox(changed, (), (replace(run, ambient_C=np.nan),)).readings(np.zeros(0))
     np.testing.assert_allclose(measured, configured, rtol=0.0, atol=1e-12)
     with pytest.raises(ConfigError, match="no such parameter"):
-        identify(tables, [run], Asked(free=("ambient_C",), bootstrap=0))
+        identify(tables, [run], Options(free=("ambient_C",), bootstrap=0))
 
 
 @pytest.mark.slow

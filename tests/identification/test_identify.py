@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from hil.identification.adequacy import FALSE_ALARM, UNSEEN, Sampling, judge
-from hil.identification.identify import Asked, identify
+from hil.identification.identify import Options, identify
 from hil.identification.noise import Noise, noise_of
 from hil.identification.page import as_text
 from hil.identification.runs import Reading
@@ -83,7 +83,7 @@ def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
     """What the report states as not visible: the model's force is proportional to force_on_N."""
     rig = make_rig(21, 1)
     wrong = replace(rig.data, measured=1.1 * rig.data.measured)
-    right, found = (identify(TABLES, [d], Asked(bootstrap=0)) for d in (rig.data, wrong))
+    right, found = (identify(TABLES, [d], Options(bootstrap=0)) for d in (rig.data, wrong))
     of, off = (
         {p.key: p.value for p in f.parameters}["arrays.muscle.force_on_N"] for f in (right, found)
     )
@@ -96,7 +96,7 @@ def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
 @pytest.mark.slow
 def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
     rig = make_rig(12, 0, "unlike masses")
-    found = identify(TABLES, [rig.data], Asked(each=("mass_kg",), bootstrap=0))
+    found = identify(TABLES, [rig.data], Options(each=("mass_kg",), bootstrap=0))
     assert found.adequacy.adequate
     mass = {key: value for key, value in found.held.items() if "mass_kg" in key}
     mass |= {p.key: p.value for p in found.parameters if "mass_kg" in p.key}
@@ -109,13 +109,13 @@ def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
 @pytest.mark.slow
 def test_two_runs_say_more_than_one():
     rig = make_rig(21, 3)
-    one = identify(TABLES, [rig.data], Asked(bootstrap=0))
+    one = identify(TABLES, [rig.data], Options(bootstrap=0))
     # The same array, other noise: twice the information.
     again = np.random.default_rng(5).permutation(one.fit.residual_N[0])
     other = type(rig.data)(
         **(vars(rig.data) | {"measured": rig.data.measured - one.fit.residual_N[0] + again})
     )
-    two = identify(TABLES, [rig.data, other], Asked(bootstrap=0))
+    two = identify(TABLES, [rig.data, other], Options(bootstrap=0))
     for a, b in zip(one.parameters, two.parameters, strict=True):
         assert b.relative / a.relative == pytest.approx(np.sqrt(0.5), rel=0.05)
 

@@ -10,7 +10,7 @@ from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.experiment.load import check_rig, load
 from hil.experiment.wire_catalogue import shipped, usual_Ohm_per_m, wire
-from hil.procedures.new_rig import Answers, asked, choices, make
+from hil.procedures.new_rig import Answers, answers_of, choices, make
 from hil.procedures.questions import QUESTIONS
 from hil.systems.array.drawing import drawing
 
@@ -155,7 +155,7 @@ def test_a_rig_that_is_there_is_not_overwritten(tmp_path, capsys):
 
 def test_a_missing_answer_names_its_option_and_what_it_may_be():
     with pytest.raises(ConfigError) as error:
-        asked({"wire": "flexinol_100_HT"}, None, input)
+        answers_of({"wire": "flexinol_100_HT"}, None, input)
     lines = str(error.value).splitlines()
     assert lines[0] == (
         "hil new rig: --switches: missing: what switches the cells: board (hil's), arduino, card "
@@ -163,7 +163,7 @@ def test_a_missing_answer_names_its_option_and_what_it_may_be():
     )
     assert [line.split(": ")[1] for line in lines] == ["--switches", "--measures", "--cut"]
     with pytest.raises(ConfigError, match="--cells: 'four': must be"):
-        asked({"cells": "four"}, None, input)
+        answers_of({"cells": "four"}, None, input)
 
 
 def test_a_wire_of_one_s_own_goes_by_name(tmp_path, monkeypatch):

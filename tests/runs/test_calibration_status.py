@@ -98,7 +98,7 @@ SERIAL = 42  # of the board behind the pty
 def bring_up_board(rigs, serial):
     """A record of a sound board, made at a simulated bench, that the rig names from now on."""
     rig, out = rigs / "miga6/rig.toml", rigs.parent / f"calibration/board{serial}.toml"
-    asked = first_power.Asked(rig=rig, by="A. Tester", meter="M 1", load_Ohm=25.0,
+    asked = first_power.BringUpRequest(rig=rig, by="A. Tester", meter="M 1", load_Ohm=25.0,
                                supply_V=2.0, out=out)  # fmt: skip
     setup = first_power._setup(asked)
     board = NativeBoard(serial, dict(setup.table), np.random.default_rng(0))

@@ -158,9 +158,9 @@ def test_only_runs_whose_recording_is_in_the_folder_belong_to_a_bench(shown, tmp
 
 def test_a_question_stands_in_the_journal_until_it_is_answered():
     entries = [{"kind": "asked", "text": "Is it mounted?"}, {"kind": "asked", "text": ""}]
-    assert progress_of(entries[:1]).asked == "Is it mounted?"
-    assert progress_of(entries).asked == ""
-    assert progress_of([entries[0], {"kind": "stop", "why": "interrupted"}]).asked == ""
+    assert progress_of(entries[:1]).question == "Is it mounted?"
+    assert progress_of(entries).question == ""
+    assert progress_of([entries[0], {"kind": "stop", "why": "interrupted"}]).question == ""
 
 
 def test_metrics_are_what_prometheus_reads_and_what_the_page_shows(shown, all_on):

@@ -276,7 +276,7 @@ def test_ctrl_c_before_the_page_is_there_is_told_to_its_process(tmp_path, monkey
     monkeypatch.setattr(start, "_tell", lambda process, words: told.append(words))
     with (
         pytest.raises(KeyboardInterrupt),
-        start.watched(start.Asked(Address()), tmp_path, "run"),
+        start.watched(start.PageOptions(Address()), tmp_path, "run"),
     ):
         pass
     process = start._GOING_ON.pop()

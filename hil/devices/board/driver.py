@@ -17,7 +17,7 @@ from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
 from hil.devices.board.arming import SUPPLY_S, Heat, armed_once_ready, no_supply
 from hil.devices.board.cells import BoardCells, BoardPlace
-from hil.devices.board.identity import Meant
+from hil.devices.board.identity import RigBoard
 from hil.devices.board.link import Link
 from hil.devices.board.resistance import Resistances
 from hil.devices.board.self_test import (
@@ -68,6 +68,7 @@ class BoardSpec:
     ----------
     limits : the expected table of the board; arming is refused on a mismatch
     estop : it has an e-stop, which the self-test must see open
+    board : that of the rig's file; None: any board
     firmware_hash : hash of the required firmware; None: any firmware with this protocol
     power : the path of its cells' power, for error messages
     at_rest_C : lowest and highest temperature of each cell's clamp before a run; empty: any
@@ -77,7 +78,7 @@ class BoardSpec:
 
     limits: Mapping[str, int]
     estop: bool = True
-    meant: Meant | None = None
+    board: RigBoard | None = None
     firmware_hash: int | None = None
     power: Sequence[str] = ()
     at_rest_C: Sequence[tuple[float, float]] = ()
@@ -170,8 +171,8 @@ class CellBoard:
         self.identity = identity = self._identify()
         if identity["wire_hash"] != protocol.WIRE_HASH:
             raise DeviceError(self._link.other_wire())
-        if spec.meant is not None:
-            spec.meant.check(identity["serial"])
+        if spec.board is not None:
+            spec.board.check(identity["serial"])
         if spec.firmware_hash not in (None, identity["firmware_hash"]):
             raise DeviceError(
                 f"{self.name}: runs firmware {identity['firmware_hash']:08x}, not "

@@ -111,20 +111,20 @@ def flashed(address: str, writing: Writing) -> protocol.Fields:
     if new is None:  # where a reset begins depends on what is in the chip
         boots = fuses.BOOTSZ1 | fuses.BOOTSZ0 | fuses.BOOTRST
         high = high & ~boots | _read_fuses(address, at)[1] & boots
-    asked = (fuses.LOW, high, fuses.EXTENDED)
+    goal = (fuses.LOW, high, fuses.EXTENDED)
     images = [] if new is None else [*_flash_words(new.path), *_flash_words(writing.boot_loader)]
     # -e: the chip is erased first, since only ones can become zeros; fuses first, for EESAVE
-    set_fuses = [word for n, value in zip(NAMES, asked, strict=True)
+    set_fuses = [word for n, value in zip(NAMES, goal, strict=True)
                  for word in ("-U", f"{n}:w:0x{value:02X}:m")]  # fmt: skip
     _avrdude(address, [*at, *set_fuses])
     if images:
         _avrdude(address, [*at, "-e", *images])
     readback = _read_fuses(address, at)
     say(f"fuses read back: {fuses.as_text(readback)}")
-    if (*readback[:2], readback[2] & fuses.BODLEVEL) != (*asked[:2], asked[2] & fuses.BODLEVEL):
+    if (*readback[:2], readback[2] & fuses.BODLEVEL) != (*goal[:2], goal[2] & fuses.BODLEVEL):
         raise DeviceError(
             f"board: {address}: its fuses are {fuses.as_text(readback)} after "
-            f"{fuses.as_text(asked)} was written: they did not take"
+            f"{fuses.as_text(goal)} was written: they did not take"
         )
     return _confirm(address, new)
 
@@ -149,10 +149,10 @@ def _avrdude(address: str, arguments: list[str]) -> str:
 
 def _read_fuses(address: str, at: list[str]) -> tuple[int, int, int]:
     reading = [word for name in NAMES for word in ("-U", f"{name}:r:-:h")]
-    said = re.findall(r"^0x([0-9a-fA-F]{1,2})$", _avrdude(address, [*at, *reading]), re.MULTILINE)
-    if len(said) != len(NAMES):
+    texts = re.findall(r"^0x([0-9a-fA-F]{1,2})$", _avrdude(address, [*at, *reading]), re.MULTILINE)
+    if len(texts) != len(NAMES):
         raise DeviceError(f"board: {address}: avrdude read no fuses")
-    low, high, extended = (int(byte, 16) for byte in said)
+    low, high, extended = (int(byte, 16) for byte in texts)
     return low, high, extended
 
 
@@ -174,9 +174,9 @@ def _confirm(address: str, new: Image | None) -> protocol.Fields:
     return identity
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Avrdude's own first complaint."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line or "not in sync" in line]
     first = (wrong or lines or ["no message"])[0].removeprefix("avrdude: ")
     return f"{first}: is the board powered, and its flashing jumper closed?"

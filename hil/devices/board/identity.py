@@ -48,12 +48,12 @@ def tells_apart(address: str, serial: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Meant:
-    """The board that a rig's file means.
+class RigBoard:
+    """A board as a rig's file names it.
 
     Attributes
     ----------
-    file : names the board
+    file : the rig's file
     device, address, serial : its name, port and serial number there
     on_bench : whether it is a real one, which the file must tell from others
     """

@@ -78,8 +78,8 @@ def describe(card: "Device") -> str:
 
 
 def _terminals(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
-    asked = plan.physicals()
-    for what, names in asked.items():
+    channels = plan.physicals()
+    for what, names in channels.items():
         for device_name, device in devices.items():
             terminals = [n for n in names if device_of(n) == device_name]
             offer = _names(device, what)
@@ -94,7 +94,7 @@ def _terminals(name: str, plan: CardPlan, devices: "dict[str, Device]") -> None:
                     raise DeviceError(
                         f"{name}: {describe(device)} has no {what} '{physical}': it has {listed}"
                     )
-    taken = Counter(physical for names in asked.values() for physical in names)
+    taken = Counter(physical for names in channels.values() for physical in names)
     twice = [physical for physical, count in taken.items() if count > 1]
     if twice:
         raise DeviceError(f"{name}: '{twice[0]}' is requested twice")

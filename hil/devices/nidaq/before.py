@@ -56,13 +56,13 @@ def _refuse_troubles(
         for bit, trouble in TROUBLES.items():
             if inputs.filter.troubles[i] & bit:
                 raise DeviceError(
-                    f"{name}: '{channel.name}' on {channel.terminal} is {said(trouble)} "
+                    f"{name}: '{channel.name}' on {channel.terminal} is {in_words(trouble)} "
                     f"({samples[i, -1]:.4g} {channel.unit}): is a wire open, the conditioner off, "
                     "the force beyond its range?"
                 )
 
 
-def said(trouble: str) -> str:
+def in_words(trouble: str) -> str:
     """A trouble's name in words."""
     return {"at_rail": "at its rail"}.get(trouble, trouble.replace("_", " "))
 

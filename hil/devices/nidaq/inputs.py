@@ -124,10 +124,10 @@ class Inputs:
     ) -> NDArray[np.float64] | None:
         """Read n samples; the first ones as they arrive, to determine the size of a packet."""
         blocks: list[NDArray[np.float64]] = []
-        came: list[int] = []
+        sizes: list[int] = []
         missing = n
         while missing:
-            first = reader.block(1 if len(came) < PACKETS_LOOKED_AT else missing, timeout_s)
+            first = reader.block(1 if len(sizes) < PACKETS_LOOKED_AT else missing, timeout_s)
             if first is None:
                 return None
             blocks.append(first.copy())
@@ -139,8 +139,8 @@ class Inputs:
                     return None
                 blocks.append(more.copy())
                 missing -= more.shape[1]
-            came.append(first.shape[1] + n_waiting - (not came))  # one is of the start itself
-        self.packet_s = packet_s(came[:PACKETS_LOOKED_AT], self._acquisition)
+            sizes.append(first.shape[1] + n_waiting - (not sizes))  # one is of the start itself
+        self.packet_s = packet_s(sizes[:PACKETS_LOOKED_AT], self._acquisition)
         return np.hstack(blocks)
 
     def read(self, n_periods: int) -> bool:

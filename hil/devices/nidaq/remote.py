@@ -59,7 +59,7 @@ class RemoteCard(LatestReading[RemoteNidaqTable]):
                 "in the firewall there"
             ) from None
         options = GrpcSessionOptions(_with_deadline(self._channel), "")
-        with _said():
+        with _as_device_errors():
             if Device(self._table.card, grpc_options=options).is_simulated:
                 raise DeviceError(
                     "is a simulated device, whose readings could be mistaken for measured ones"
@@ -78,7 +78,7 @@ class RemoteCard(LatestReading[RemoteNidaqTable]):
     def _poll(self) -> None:
         assert self._reader is not None
         asked_s = now_s()
-        with _said():
+        with _as_device_errors():
             self._reader.read_one_sample(self._volts, timeout=ANSWER_S)
         self.take(self._volts.tolist(), asked_s)
 
@@ -94,7 +94,7 @@ class RemoteCard(LatestReading[RemoteNidaqTable]):
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def _as_device_errors() -> Iterator[None]:
     """Convert errors of the card and of the connection to DeviceError."""
     from nidaqmx.errors import DaqError, Error
 

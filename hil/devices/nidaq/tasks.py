@@ -194,8 +194,8 @@ class _Buffer(Generic[Sample]):
         except DaqError as error:
             if error.error_code != SAMPLES_NOT_YET_AVAILABLE:
                 raise
-            got = getattr(error, "samps_per_chan_read", 0)
-            self._waiting = np.hstack((self._waiting, block[:, :got]))
+            n_read = getattr(error, "samps_per_chan_read", 0)
+            self._waiting = np.hstack((self._waiting, block[:, :n_read]))
             return None
         if missing < n:
             block = np.hstack((self._waiting, block))

@@ -96,14 +96,14 @@ class Watchdogs:
         for owner, (lines, voltages) in self._owners().items():
             made: list[WatchdogTask] = []
             try:
-                said = self._make(owner, lines, voltages, made)
+                warnings = self._make(owner, lines, voltages, made)
                 made[0].start()
                 if made[0].expired:
                     made[0].clear_expiration()
                     text = "the watchdog had expired in an earlier run: cleared"
-                    said.append(Message("warning", text))
+                    warnings.append(Message("warning", text))
                 self._running[owner] = made[0]
-                messages += said
+                messages += warnings
             except DaqError as error:
                 close_all(made)
                 if plan.watchdog == "required":

@@ -134,12 +134,12 @@ class Scpi:
     def number(self, template: str) -> float:
         """Send a query and return the answer as a number."""
         answer = self.ask(template)
-        found = NUMBER.fullmatch(answer.split(",")[0].strip())
-        if found is None:
+        match = NUMBER.fullmatch(answer.split(",")[0].strip())
+        if match is None:
             raise SupplyError(
                 f"answers '{one_line(answer)}' to {self._text(template)}: wrong dialect?"
             )
-        return float(found[1])
+        return float(match[1])
 
     def set(self, voltage_V: float, current_A: float) -> None:
         """Switch the output off, set voltage and current, and read them back."""

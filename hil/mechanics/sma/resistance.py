@@ -64,8 +64,8 @@ class Resistivity:
     @property
     def constants(self) -> tuple[float, ...]:
         """As `ohm_per_m` takes them."""
-        own = vars(self)
-        return tuple(own[name] for name in CONSTANTS)
+        values = vars(self)
+        return tuple(values[name] for name in CONSTANTS)
 
     @property
     def varies(self) -> bool:

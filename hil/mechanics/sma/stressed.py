@@ -100,8 +100,8 @@ def places(c, s, slope):  # type: ignore[no-untyped-def]
     `slope` is the stroke's at this stress, as `stroke` gives it.
     """
     k, softer = c[RATE_AT], c[SOFTER_AT]
-    gone = (slope - softer) / k
-    work = c[H_MAX_AT] * s + (gone - c[MORE_AT]) / k + 0.5 * softer * s * s
+    remainder = (slope - softer) / k
+    work = c[H_MAX_AT] * s + (remainder - c[MORE_AT]) / k + 0.5 * softer * s * s
     moved = c[PHI_AT] * work
     A, M = 0, OF_BRANCH
     hot = ((1.0 - c[A + SHARE_AT]) * s + c[A + SHARE_AT] * moved) * c[A + PER_PA_AT]

@@ -242,7 +242,9 @@ class SmaWires:
         self.cells = wires
         self._force_on = force_on_N
         self._where = np.array([n for n, w in enumerate(wires) if w is not None], dtype=np.int64)
-        self._own = np.array([k for k, n in enumerate(self._where) if n not in loaded], dtype=int)
+        self._unloaded = np.array(
+            [k for k, n in enumerate(self._where) if n not in loaded], dtype=int
+        )
         self._laws = wire_laws([w for w in wires if w is not None])
         self.state = np.full((4, len(wires)), np.nan)
         self.T_C, self.xi, self.current_A, self.resistance_Ohm = self.state
@@ -311,13 +313,13 @@ class SmaWires:
         F: NDArray[np.float64],
     ) -> None:
         """Advance by one period at constant duties (clipped to 0..1, NaN is 0)."""
-        if len(self._own):
+        if len(self._unloaded):
             step_wires(drive, period_s, self.arrays, F_before, F)
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Arguments of `step_wires` for the cells that it steps."""
-        parts = (self._own, self._where, self._laws, self._force_on)
+        parts = (self._unloaded, self._where, self._laws, self._force_on)
         return (*parts, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
 
 

@@ -55,7 +55,7 @@ TABLE = "limits"  # key of the board's own table in the journal
 
 
 @dataclass(frozen=True)
-class Asked:
+class BringUpRequest:
     """Arguments of the command line.
 
     Attributes
@@ -107,7 +107,7 @@ class _FailedError(Exception):
         self.step, self.cause = step, cause
 
 
-def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | Failed:
+def bring_up(request: BringUpRequest, played: tuple[Port, Guided] | None = None) -> Done | Failed:
     """Guide through every step that the journal lacks; the record, or the step that failed.
 
     Parameters
@@ -122,17 +122,17 @@ def bring_up(asked: Asked, played: tuple[Port, Guided] | None = None) -> Done | 
     DeviceError
         The board is missing, is unplugged, or is another one.
     """
-    setup = _setup(asked)
+    setup = _setup(request)
     truth: dict[str, float] = {}
-    if played is None and asked.rehearse:
-        port, bench = _simulated(asked, setup)
+    if played is None and request.rehearse:
+        port, bench = _simulated(request, setup)
         played = port, Rehearsing(bench)
         truth = {f"{RATIO}.{i}": 1.0 / float(gain) for i, gain in enumerate(bench.gain, start=1)}
     elif played is None:
         played = SerialPort(setup.name, setup.address), Person()
     line = Line(setup.name, *played)
     with interrupted_by_signals(), _left_alone(line) as limits:
-        return _guide(asked, setup, line, played[1], limits, truth)
+        return _guide(request, setup, line, played[1], limits, truth)
 
 
 @contextlib.contextmanager
@@ -150,55 +150,55 @@ def _left_alone(line: Line) -> Iterator[dict[str, int]]:
             line.leave(limits)
 
 
-def _setup(asked: Asked) -> Setup:
-    if (asked.rig is None) == (asked.port is None):
+def _setup(request: BringUpRequest) -> Setup:
+    if (request.rig is None) == (request.port is None):
         raise ConfigError("hil board bring-up: give either RIG.toml, or --port PORT without a rig")
-    if asked.faults and not asked.rehearse:
+    if request.faults and not request.rehearse:
         raise ConfigError("--fault belongs to --rehearse")
-    if not asked.rehearse and not asked.by.strip():
+    if not request.rehearse and not request.by.strip():
         raise ConfigError('hil board bring-up: give --by "NAME", who signs the record')
-    if not asked.rehearse and not asked.meter.strip():
+    if not request.rehearse and not request.meter.strip():
         raise ConfigError('hil board bring-up: give --meter "MAKE AND NUMBER", for the record')
-    for option, text in (("--by", asked.by), ("--meter", asked.meter)):
+    for option, text in (("--by", request.by), ("--meter", request.meter)):
         if not text.isprintable():
             raise ConfigError(f"{option} {text!r}: give one line of plain text")
-    if asked.out is not None and asked.out.suffix == ".journal":
-        raise ConfigError(f"--out {asked.out}: is the journal's name: choose another, FILE.toml")
-    check_faults(asked.faults)
-    for option, value in (("--load", asked.load_Ohm), ("--supply", asked.supply_V)):
+    if request.out is not None and request.out.suffix == ".journal":
+        raise ConfigError(f"--out {request.out}: is the journal's name: choose another, FILE.toml")
+    check_faults(request.faults)
+    for option, value in (("--load", request.load_Ohm), ("--supply", request.supply_V)):
         if value is not None and not 0.0 < value < math.inf:
             raise ConfigError(f"{option} {value:g}: give a number above 0")
-    if asked.seed < 0:
-        raise ConfigError(f"--seed {asked.seed}: give a number from 0 on")
-    if asked.undo < 0:
-        raise ConfigError(f"--undo {asked.undo}: give a number from 0 on")
-    if asked.rig is not None:
-        setup = of_rig(asked.rig, asked.sets, asked.board, asked.load_Ohm, asked.supply_V)
-        return replace(setup, firmware_hash=None, serial=None) if asked.rehearse else setup
-    assert asked.port is not None
-    if asked.rehearse:
+    if request.seed < 0:
+        raise ConfigError(f"--seed {request.seed}: give a number from 0 on")
+    if request.undo < 0:
+        raise ConfigError(f"--undo {request.undo}: give a number from 0 on")
+    if request.rig is not None:
+        setup = of_rig(request.rig, request.sets, request.board, request.load_Ohm, request.supply_V)
+        return replace(setup, firmware_hash=None, serial=None) if request.rehearse else setup
+    assert request.port is not None
+    if request.rehearse:
         raise ConfigError("--rehearse: needs a RIG.toml, whose board it plays")
-    if asked.board is not None:
+    if request.board is not None:
         raise ConfigError("--board chooses a board of a RIG.toml")
-    return of_port(asked.port, asked.load_Ohm, asked.supply_V)
+    return of_port(request.port, request.load_Ohm, request.supply_V)
 
 
-def _simulated(asked: Asked, setup: Setup) -> tuple[Port, SimulatedBench]:
+def _simulated(request: BringUpRequest, setup: Setup) -> tuple[Port, SimulatedBench]:
     limits = dict(setup.table)
     chip: Chip
-    if asked.backend == "emulated":
+    if request.backend == "emulated":
         emulated = EmulatedBoard(REHEARSED_SERIAL, limits, "board" if setup.measures else ARDUINO)
         port: Port = SerialPort(setup.name, emulated.url, emulated.sent_s, emulated.arrived_s)
         chip = emulated
     else:
-        rng = np.random.default_rng(asked.seed)
+        rng = np.random.default_rng(request.seed)
         native = NativeBoard(REHEARSED_SERIAL, limits, rng, measures=setup.measures)
         port = chip = native
-    return port, SimulatedBench(chip, setup, asked.faults, asked.seed)
+    return port, SimulatedBench(chip, setup, request.faults, request.seed)
 
 
 def _guide(
-    asked: Asked,
+    request: BringUpRequest,
     setup: Setup,
     line: Line,
     guided: Guided,
@@ -208,7 +208,7 @@ def _guide(
     """Guide through the steps of the board; `limits` gets its table once that is known."""
     identity = line.open()
     serial = serial_of(identity["serial"], setup.address)
-    out = _out(asked, serial)
+    out = _out(request, serial)
     _earlier(out, serial)  # one that cannot be read is refused before anything is done
     if not setup.cells:
         setup = replace(setup, cells=("",) * identity["n_cells"])
@@ -220,7 +220,7 @@ def _guide(
         if mismatch is not None:
             return Failed("identity", mismatch, None)
         setup.check_load()
-    journal = _journal(asked, setup, serial, out, identity)
+    journal = _journal(request, setup, serial, out, identity)
     setup = replace(setup, limits=_kept_table(journal, identity["limits"]))
     mismatch = _changed_limits(setup, identity["limits"])
     if mismatch is not None:
@@ -229,29 +229,29 @@ def _guide(
     limits |= setup.table
     line.use(limits)
     try:
-        steps = _gathered(setup, line, guided, journal, asked)
+        steps = _gathered(setup, line, guided, journal, request)
     except _FailedError as failed:
-        return _ended(failed, setup, journal, asked)
+        return _ended(failed, setup, journal, request)
     except KeyboardInterrupt:
-        if asked.rehearse:
+        if request.rehearse:
             journal.close()
         else:
             tell(f"{journal.path} keeps the readings: run the same command to continue")
         raise
-    done = _record(asked, setup, Article(serial, identity, out), journal, steps, truth)
+    done = _record(request, setup, Article(serial, identity, out), journal, steps, truth)
     journal.close()
     return done
 
 
-def _out(asked: Asked, serial: str) -> Path:
+def _out(request: BringUpRequest, serial: str) -> Path:
     """The record's path; refused if it exists."""
-    if asked.out is not None:
-        out = asked.out
-    elif asked.rehearse:
-        out = Path("runs") / f"rehearsal-{KIND}-{asked.seed}.toml"
+    if request.out is not None:
+        out = request.out
+    elif request.rehearse:
+        out = Path("runs") / f"rehearsal-{KIND}-{request.seed}.toml"
     else:
         out = Path("calibration") / f"{KIND}-{_plain(serial)}-{_today()}.toml"
-    if asked.rehearse:
+    if request.rehearse:
         remove_rehearsal(out)
     if out.exists():
         raise ConfigError(f"{out}: exists already: a record is never changed: choose another --out")
@@ -312,21 +312,23 @@ def _changed_limits(setup: Setup, limits: dict[str, int]) -> Failure | None:
 
 
 def _journal(
-    asked: Asked, setup: Setup, serial: str, out: Path, identity: protocol.Message
+    request: BringUpRequest, setup: Setup, serial: str, out: Path, identity: protocol.Message
 ) -> Journal:
     """The journal of this board on this bench, with the board's own table."""
-    beside = out if asked.out or asked.rehearse else out.with_name(f"{KIND}-{_plain(serial)}.toml")
+    beside = (
+        out if request.out or request.rehearse else out.with_name(f"{KIND}-{_plain(serial)}.toml")
+    )
     path = beside.with_suffix(".journal")
-    if asked.rehearse:
+    if request.rehearse:
         path.unlink(missing_ok=True)
     of: dict[str, object] = {
         "kind": KIND, "serial": serial, "firmware": identity["firmware_hash"],
-        "rehearse": asked.rehearse, "cells": setup.cells, "limits": setup.limits,
+        "rehearse": request.rehearse, "cells": setup.cells, "limits": setup.limits,
         "load_Ohm": setup.load_Ohm, "supply_V": setup.supply_V, "estop": setup.estop,
     }  # fmt: skip
     journal = Journal(path, of)
     taken = [key for key in journal.readings if key != TABLE]
-    for key in taken[::-1][: asked.undo]:
+    for key in taken[::-1][: request.undo]:
         journal.undo(key)
     n = len(journal.readings.keys() - {TABLE})
     if not n:  # a board's own table may have been changed since
@@ -351,7 +353,7 @@ def _plain(serial: str) -> str:
 
 
 def _gathered(
-    setup: Setup, line: Line, guided: Guided, journal: Journal, asked: Asked
+    setup: Setup, line: Line, guided: Guided, journal: Journal, request: BringUpRequest
 ) -> list[Act]:
     """Take every step that the journal lacks; all of them, with nothing that failed."""
     steps = steps_of(setup)
@@ -417,10 +419,10 @@ def _looked(step: Act, setup: Setup, line: Line, guided: Guided) -> dict[str, ob
     return step.look(line, setup, guided)
 
 
-def _ended(failed: _FailedError, setup: Setup, journal: Journal, asked: Asked) -> Failed:
+def _ended(failed: _FailedError, setup: Setup, journal: Journal, request: BringUpRequest) -> Failed:
     """The stage of the failure is forgotten: whoever repairs a board changes it."""
     step, cause = failed.step, failed.cause
-    if asked.rehearse:
+    if request.rehearse:
         journal.close()
         return Failed(step.key, cause, None)
     for other in steps_of(setup):
@@ -438,7 +440,7 @@ class Article(NamedTuple):
 
 
 def _record(
-    asked: Asked,
+    request: BringUpRequest,
     setup: Setup,
     article: Article,
     journal: Journal,
@@ -448,7 +450,7 @@ def _record(
     """Write the record, which replaces every earlier one of this board in its folder."""
     serial, identity, out = article
     readings = journal.readings
-    status = "simulated" if asked.rehearse else "measured"
+    status = "simulated" if request.rehearse else "measured"
     values, covariance = _values(setup, readings)
     today = _today()
     table = {
@@ -456,13 +458,13 @@ def _record(
         "status": status,
         "article": {"name": "driver board", "serial": serial},
         "act": {
-            "by": asked.by or "rehearsal",
+            "by": request.by or "rehearsal",
             "date": today,
             "valid_until": today + timedelta(days=VALID_DAYS),
             "method": METHOD,
-            "standard": asked.meter,
+            "standard": request.meter,
             "software": software_used(),
-            "supersedes": [] if asked.rehearse else _earlier(out, serial),
+            "supersedes": [] if request.rehearse else _earlier(out, serial),
         },
         "model": values_table(
             "one reading a gate", values, covariance, equation=EQUATIONS[setup.measures],

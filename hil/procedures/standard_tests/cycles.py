@@ -91,13 +91,13 @@ class Book(NamedTuple):
 
     Attributes
     ----------
-    asked : cycles asked for
+    n_cycles : cycles after which it is complete
     unit : of the stroke
     block : cycles after which the rules are looked at
     """
 
     summaries: Summaries
-    asked: int
+    n_cycles: int
     unit: str
     reference_cycles: int
     stroke_lost_max: float
@@ -141,9 +141,9 @@ def book_in(folder: Path) -> Book | None:
     """The fatigue test of a folder; None if there is none, or it is not readable now."""
     try:
         _, settings, state = (folder / SETTINGS).read_text(encoding="utf-8").splitlines()
-        values, asked = json.loads(settings), json.loads(state)
+        values, test = json.loads(settings), json.loads(state)
         return Book(
-            Summaries(folder / FILE), asked["cycles"], asked["unit"], values["reference_cycles"],
+            Summaries(folder / FILE), test["cycles"], test["unit"], values["reference_cycles"],
             values["stroke_lost_max"], values["resistance_drift_max"],
             values["block"],
         )  # fmt: skip

@@ -152,12 +152,12 @@ def _resistance(run: xr.Dataset, columns: Columns) -> NDArray[np.float64]:
 
 def verdict(reference: NDArray[np.void], latest: NDArray[np.void], values: Values) -> str:
     """Why the test stops; empty if it goes on."""
-    found = rules(reference, latest, values.stroke_lost_max, values.resistance_drift_max)
-    return next((rule.text for rule in found if rule.is_met), "")
+    criteria = rules(reference, latest, values.stroke_lost_max, values.resistance_drift_max)
+    return next((rule.text for rule in criteria if rule.is_met), "")
 
 
 def run(
-    values: Values, subject: Subject, out: Path, asked: Options, say: Say
+    values: Values, subject: Subject, out: Path, options: Options, say: Say
 ) -> tuple[int, Results]:
     """Run the remaining cycles; returns the exit code and the results so far.
 
@@ -170,7 +170,7 @@ def run(
     columns, book = _columns(subject), Summaries(out / FILE)
     if book.n:
         say(f"continues after {book.n} cycles")
-    plant = None if asked.backend != "sim" else subject.config.system(plant=True)
+    plant = None if options.backend != "sim" else subject.config.system(plant=True)
     n, code, why = values.reference_cycles, DONE, ""
     for span in spans(book.n, values):
         if book.n >= 2 * n:
@@ -183,9 +183,9 @@ def run(
         path = out / "whole" / f"cycle-{span.first:07d}.h5" if span.whole else out / "block.h5"
         path.parent.mkdir(exist_ok=True)
         result = session.run(
-            Plan(config, asked.backend, asked.clock or "", seed=span.first, plant=plant),
+            Plan(config, options.backend, options.clock or "", seed=span.first, plant=plant),
             Output(path, force=True, attributes={"fatigue_cycle": span.first}),
-            View(asked.progress, label=f"cycle {span.first}"),
+            View(options.progress, label=f"cycle {span.first}"),
         )
         if result.outcome != "complete":
             code = TRIPPED if result.outcome == "tripped" else INTERRUPTED
@@ -213,9 +213,9 @@ def _refuse_other(values: Values, subject: Subject, out: Path) -> None:
             f"{out}: holds a fatigue test of another rig or with other settings: choose another "
             "--out"
         )
-    asked = {"cycles": values.cycles, "unit": "m" if subject.displacement else "N"}
+    test = {"cycles": values.cycles, "unit": "m" if subject.displacement else "N"}
     with writing(path):
-        write_whole(path, f"{text}{json.dumps(asked)}\n")
+        write_whole(path, f"{text}{json.dumps(test)}\n")
 
 
 def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experiment:
@@ -234,8 +234,8 @@ def _block(subject: Subject, out: Path, n_cycles: int, values: Values) -> Experi
 def _forecast_notes(out: Path) -> list[str]:
     """How many cycles remain to each rule, from this specimen and its siblings beside it."""
     test = book_in(out)
-    found = [] if test is None else forecasts(test, list(siblings_of(out)))
-    return [f"Forecast: {one.text}." for one in found]
+    items = [] if test is None else forecasts(test, list(siblings_of(out)))
+    return [f"Forecast: {one.text}." for one in items]
 
 
 def _results(values: Values, subject: Subject, book: Summaries, why: str, out: Path) -> Results:

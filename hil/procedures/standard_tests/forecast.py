@@ -83,7 +83,7 @@ class Changes(NamedTuple):
 
 def forecasts(book: Book, siblings: Sequence[Book] = ()) -> list[Forecast]:
     """Forecasts of the rules of a test whose level has noticeably changed, the earliest first."""
-    found = []
+    items = []
     for rule in book.rules():
         changes = changes_of(book, rule.name)
         if changes is None or rule.is_met:
@@ -92,8 +92,8 @@ def forecasts(book: Book, siblings: Sequence[Book] = ()) -> list[Forecast]:
         n_now = float(book.summaries.n)
         ends = remaining(changes, rule.limit, n_now, book.block, lives)
         used = len(lives) if len(lives) >= SIBLINGS_MIN else 0
-        found.append(Forecast(rule.name, ends[1], ends[0], ends[2], used))
-    return sorted(found, key=lambda forecast: forecast.remaining)
+        items.append(Forecast(rule.name, ends[1], ends[0], ends[2], used))
+    return sorted(items, key=lambda forecast: forecast.remaining)
 
 
 def changes_of(book: Book, rule: str) -> Changes | None:
@@ -154,8 +154,8 @@ def _exponents() -> Array:
 
 def _around(grid: Array, weight: Array) -> Array:
     """As many points where the weight is, and one step more on either side."""
-    there = np.flatnonzero(weight > WEIGHT_MIN)
-    first, last = max(0, there[0] - 1), min(len(grid) - 1, there[-1] + 1)
+    points = np.flatnonzero(weight > WEIGHT_MIN)
+    first, last = max(0, points[0] - 1), min(len(grid) - 1, points[-1] + 1)
     return np.linspace(grid[first], grid[last], len(grid))
 
 
@@ -208,9 +208,9 @@ def life_of(book: Book, rule: str) -> Life | None:
 def siblings_of(folder: Path) -> Iterator[Book]:
     """Other tests beside this one, of the same rig with the same settings."""
     try:
-        own = (folder / SETTINGS).read_text(encoding="utf-8").splitlines()[:2]
+        settings = (folder / SETTINGS).read_text(encoding="utf-8").splitlines()[:2]
         for path in sorted(folder.resolve().parent.glob(f"*/{SETTINGS}")):
-            same = path.read_text(encoding="utf-8").splitlines()[:2] == own
+            same = path.read_text(encoding="utf-8").splitlines()[:2] == settings
             book = book_in(path.parent) if same and path.parent != folder.resolve() else None
             if book is not None:
                 yield book

@@ -38,7 +38,7 @@ DONE = 0
 
 
 def run_test(
-    name: str, rig: Path, sets: Iterable[str], out: Path, asked: Options, say: Say
+    name: str, rig: Path, sets: Iterable[str], out: Path, options: Options, say: Say
 ) -> tuple[int, Results]:
     """Run a test, or continue it in its folder; returns the exit code and the results.
 
@@ -53,9 +53,9 @@ def run_test(
     values = _values(name, table_of, sets)
     subject = subject_of(rig, out)
     if name == "fatigue":
-        code, results = fatigue.run(values, subject, out, asked, say)
+        code, results = fatigue.run(values, subject, out, options, say)
     else:
-        code, trials = _campaign(name, values, subject, out, asked, say)
+        code, trials = _campaign(name, values, subject, out, options, say)
         if code != DONE:
             return code, {}
         try:
@@ -79,11 +79,11 @@ def _values(name: str, table: Any, sets: Iterable[str]) -> Any:
 
 
 def _campaign(
-    name: str, values: object, subject: Subject, out: Path, asked: Options, say: Say
+    name: str, values: object, subject: Subject, out: Path, options: Options, say: Say
 ) -> tuple[int, list[Trial]]:
     plan = CAMPAIGNS[name].plan(values, subject)
     experiment = write_experiment(subject.rig, out, name, plan.duration_s, plan.steps, plan.outputs)
-    on_bench = Plan(subject.config, asked.backend, asked.clock or "").on_bench
+    on_bench = Plan(subject.config, options.backend, options.clock or "").on_bench
     factors = {
         key: {k: v for k, v in factor.items() if k != "tell" or on_bench}
         for key, factor in plan.factors.items()
@@ -97,7 +97,7 @@ def _campaign(
         "factors": factors,
     }  # fmt: skip
     path = write_toml(out / "campaign.toml", table)
-    started = launch(path, asked, out=out / "campaign", say=say)
+    started = launch(path, options, out=out / "campaign", say=say)
     try:
         code = started.runner.run()
     finally:

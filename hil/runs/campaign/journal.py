@@ -25,7 +25,7 @@ class Progress:
     tried : settings that were tried of the controllers
     commissioned : what was fitted to plants
     why : reason of the last stop
-    asked : what the campaign waits for its operator to answer or do; empty if it does not wait
+    question : what the campaign waits for its operator to answer or do; empty if it does not wait
     """
 
     head: Entry = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Progress:
     commissioned: list[Entry] = field(default_factory=list)
     notes: list[Entry] = field(default_factory=list)
     why: str = ""
-    asked: str = ""
+    question: str = ""
 
     @property
     def n_trials(self) -> int:
@@ -100,11 +100,11 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
             case "skip":
                 p.settled[trial] = entry["why"]
             case "stop":
-                p.why, p.asked = entry["why"], ""
+                p.why, p.question = entry["why"], ""
             case "asked":
-                p.asked = entry["text"]
+                p.question = entry["text"]
             case "session":
-                p.why = p.asked = ""
+                p.why = p.question = ""
         if entry["kind"] in ("skip", "stop") or entry.get("outcome", "complete") != "complete":
             p.notes.append(entry)
     return p

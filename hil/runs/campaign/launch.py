@@ -43,7 +43,7 @@ class Launch:
 
 def launch(
     source: Path | Mapping[str, object],
-    asked: Options,
+    options: Options,
     *,
     out: Path | None = None,
     answers: Path | None = None,
@@ -64,25 +64,25 @@ def launch(
         The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
     path, contents = (source, None) if isinstance(source, Path) else (PROGRAM, source)
-    campaign, clock = load_campaign(path, contents), asked.clock
-    tables, rehearsal = campaign.tables, asked.rehearsal
-    if rehearsal and (asked.backend != "sim" or clock == "real"):
+    campaign, clock = load_campaign(path, contents), options.clock
+    tables, rehearsal = campaign.tables, options.rehearsal
+    if rehearsal and (options.backend != "sim" or clock == "real"):
         raise ConfigError("--rehearse: uses the simulated rig and the virtual clock: leave "
         "--backend and --clock out")  # fmt: skip
-    if asked.jobs is not None and asked.scheduler is not None:
+    if options.jobs is not None and options.scheduler is not None:
         raise ConfigError("--jobs: a cluster has its own number of workers: leave it out")
-    if asked.jobs is not None and asked.jobs < 1:
-        raise ConfigError(f"--jobs {asked.jobs}: give 1 or more")
+    if options.jobs is not None and options.jobs < 1:
+        raise ConfigError(f"--jobs {options.jobs}: give 1 or more")
     on_bench = False
     for config in campaign.configs.values():
-        plan = Plan(config, asked.backend, clock or "", strict=asked.strict)
+        plan = Plan(config, options.backend, clock or "", strict=options.strict)
         on_bench, clock = on_bench or plan.on_bench, plan.clock
     need_rows, row_B = _check_rows(campaign)
     options = replace(
-        asked,
+        options,
         clock=clock,
         carries_on=rehearsal or tables.wait is not None,
-        apart=_may_run_parallel(campaign, replace(asked, clock=clock)),
+        apart=_may_run_parallel(campaign, replace(options, clock=clock)),
     )
     operator = operator_for(path, tables, answers, rehearsal)
     _rehearse_all(campaign, on_bench)
@@ -138,19 +138,19 @@ def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:
             raise ConfigError(f"{campaign.path}: trial {trial.number}: {error}") from None
 
 
-def _may_run_parallel(campaign: Campaign, asked: Options) -> bool:
+def _may_run_parallel(campaign: Campaign, options: Options) -> bool:
     """Whether the trials may run in parallel; ConfigError if not and something needs that."""
     path, tables = campaign.path, campaign.tables
     if tables.in_memory:
         needs = "[tune]" if tables.tune else "[spread]" if tables.spread else "campaign.keep"
-        check_apart(path, tables, asked.backend, asked.clock, needs)
-        return not asked.rehearsal
-    if asked.rehearsal and asked.scheduler is None:
+        check_apart(path, tables, options.backend, options.clock, needs)
+        return not options.rehearsal
+    if options.rehearsal and options.scheduler is None:
         return False
     try:
-        check_apart(path, tables, asked.backend, asked.clock)
+        check_apart(path, tables, options.backend, options.clock)
     except ConfigError:
-        if asked.scheduler is not None:
+        if options.scheduler is not None:
             raise
         return False
     return True

@@ -43,7 +43,7 @@ BATCHES = 4  # for each worker at least, so that none waits long for the last
 
 
 def check_apart(
-    path: Path, tables: CampaignTables, backend: str, clock: str | None, asked: str = "--scheduler"
+    path: Path, tables: CampaignTables, backend: str, clock: str | None, option: str = "--scheduler"
 ) -> None:
     """Refuse a campaign whose trials depend on each other, though what is `asked` needs that.
 
@@ -64,7 +64,7 @@ def check_apart(
     for key, tied in ties.items():
         if tied:
             raise ConfigError(
-                f"{path}: {key}: its trials come one after the other: leave {asked} out"
+                f"{path}: {key}: its trials come one after the other: leave {option} out"
             )
 
 

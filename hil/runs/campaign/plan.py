@@ -176,19 +176,19 @@ class Campaign:
         return hashlib.sha256("\n".join(what).encode()).hexdigest()
 
 
-def load_campaign(path: Path, given: Mapping[str, object] | None = None) -> Campaign:
+def load_campaign(path: Path, contents: Mapping[str, object] | None = None) -> Campaign:
     """Read a campaign and validate every trial.
 
     Parameters
     ----------
-    given : the tables of a campaign that is in no file; `path` names it in messages
+    contents : the tables of a campaign that is in no file; `path` names it in messages
 
     Raises
     ------
     ConfigError
         The campaign or a trial is invalid; one line an error.
     """
-    contents = read_toml(path) if given is None else dict(given)
+    contents = read_toml(path) if contents is None else dict(contents)
     if "campaign" not in contents:
         raise ConfigError(
             f"{path}: no [campaign]: give the file of a campaign; hil run runs experiments"

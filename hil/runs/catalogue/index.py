@@ -192,10 +192,8 @@ def _load(connection: DuckDBPyConnection, folder: Path) -> dict[Key, str]:
         text = name.replace("'", "''")
         connection.execute(f"CREATE VIEW rows AS SELECT * FROM read_parquet('{text}')")
         keys = "path::VARCHAR, size_B::BIGINT, modified_ns::BIGINT, identity::VARCHAR"
-        found = connection.execute(f"SELECT {keys} FROM rows").fetchall()
-        return {
-            (path, size_B, changed_ns): identity for path, size_B, changed_ns, identity in found
-        }
+        rows = connection.execute(f"SELECT {keys} FROM rows").fetchall()
+        return {(path, size_B, changed_ns): identity for path, size_B, changed_ns, identity in rows}
     except duckdb.Error:
         connection.execute("DROP VIEW IF EXISTS rows")
         return {}
@@ -293,7 +291,7 @@ def _compared(
     current: Mapping[str, str], stale: Mapping[str, str], new: Sequence[Figures], *, first: bool
 ) -> Noticed:
     noticed = Noticed()
-    gone = {identity: path for path, identity in stale.items()}
+    stale_paths = {identity: path for path, identity in stale.items()}
     at: dict[str, str] = {}
     for path, identity in (*current.items(), *((str(r["path"]), str(r["identity"])) for r in new)):
         if (other := at.setdefault(identity, path)) != path:
@@ -304,8 +302,8 @@ def _compared(
             noticed.unreadable += 1
         if path in stale:
             noticed.edited.append(path)
-        elif identity in gone:
-            noticed.moved.append((gone[identity], path))
+        elif identity in stale_paths:
+            noticed.moved.append((stale_paths[identity], path))
         elif not first:
             noticed.added.append(path)
     paths = {str(row["path"]) for row in new}

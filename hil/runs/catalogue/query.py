@@ -134,9 +134,9 @@ class Catalogue:
         run("CREATE TABLE remarks (identity VARCHAR, note VARCHAR, star BOOLEAN, tags VARCHAR)")
         values = [
             value
-            for identity, said in remarks_in(self.folder).items()
-            for value in (identity, "; ".join(said.notes) or None, said.star or None,
-                          ", ".join(said.tags) or None)
+            for identity, remarks in remarks_in(self.folder).items()
+            for value in (identity, "; ".join(remarks.notes) or None, remarks.star or None,
+                          ", ".join(remarks.tags) or None)
         ]  # fmt: skip
         if values:
             run(
@@ -163,7 +163,7 @@ class Catalogue:
 
     def frame(self, wanted: Filter) -> Any:
         """The same as a pandas DataFrame."""
-        return self._asked(*self._query(wanted), "where").df()
+        return self._cursor(*self._query(wanted), "where").df()
 
     def sql(self, text: str) -> Answer:
         """Any one SELECT.
@@ -188,23 +188,23 @@ class Catalogue:
         with_path = inside.relative_to(self.folder.resolve()).as_posix() if (
             inside.is_relative_to(self.folder.resolve())
         ) else name  # fmt: skip
-        found = self.connection.execute(
+        rows = self.connection.execute(
             "SELECT identity, path FROM runs WHERE path IN (?, ?) "
             "OR (length(?) >= 4 AND starts_with(identity, ?)) "
             "OR parse_filename(path) IN (?, ? || '.h5')",
             [name, with_path, name, name.lower(), name, name],
         ).fetchall()
-        if not found:
+        if not rows:
             raise ConfigError(
                 one_line(
                     f"{name}: no such run in {self.folder}: give a path, or its 'run' of hil runs"
                 )
             )
-        if len({identity for identity, _ in found}) > 1:
+        if len({identity for identity, _ in rows}) > 1:
             raise ConfigError(
-                one_line(f"{name}: several runs: {', '.join(path for _, path in found[:3])}")
+                one_line(f"{name}: several runs: {', '.join(path for _, path in rows[:3])}")
             )
-        return {"identity": found[0][0], "path": found[0][1]}
+        return {"identity": rows[0][0], "path": rows[0][1]}
 
     def names(self, column: str) -> list[str]:
         """Every value of a column of texts."""
@@ -242,10 +242,10 @@ class Catalogue:
         """The expression; what has double quotes and is no column is a text."""
         known = {column.casefold() for column in self.columns}
 
-        def literal(found: re.Match[str]) -> str:
-            word = found[1]
+        def literal(match: re.Match[str]) -> str:
+            word = match[1]
             if word is None or word.casefold() in known:
-                return found[0]
+                return match[0]
             return "'" + word.replace("'", "''") + "'"
 
         expression = re.sub(r"'(?:[^']|'')*'|\"([^\"]*)\"", literal, text)
@@ -261,8 +261,8 @@ class Catalogue:
             )
 
     def _answer(self, query: str, values: Sequence[object], option: str) -> Answer:
-        asked = self._asked(query, values, option)
-        return Answer([about[0] for about in asked.description or ()], asked.fetchall())
+        cursor = self._cursor(query, values, option)
+        return Answer([about[0] for about in cursor.description or ()], cursor.fetchall())
 
     def _statement(self, query: str, option: str) -> Statement:
         """A query that is one SELECT."""
@@ -271,14 +271,14 @@ class Catalogue:
         try:
             statements = self.connection.extract_statements(query)
         except duckdb.Error as error:
-            raise ConfigError(f"{option}: {_said(error)}") from None
+            raise ConfigError(f"{option}: {_message(error)}") from None
         except TypeError:  # of letters that no UTF-8 text has
             raise ConfigError(f"{option}: not UTF-8 text: write it with other letters") from None
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise ConfigError(f"{option}: give one expression, or with --sql one SELECT")
         return statements[0]
 
-    def _asked(self, query: str, values: Sequence[object], option: str) -> DuckDBPyConnection:
+    def _cursor(self, query: str, values: Sequence[object], option: str) -> DuckDBPyConnection:
         """The connection, which has executed a SELECT."""
         import duckdb
 
@@ -288,13 +288,13 @@ class Catalogue:
         except duckdb.BinderException as error:
             if unknown := re.search(r'column "([^"]+)" not found', str(error)):
                 self.refuse_unknown(unknown[1], option)
-            raise ConfigError(f"{option}: {_said(error)}") from None
+            raise ConfigError(f"{option}: {_message(error)}") from None
         except duckdb.PermissionException:
             raise ConfigError(
                 f"{option}: reads the table 'runs' and no other file: leave the file out"
             ) from None
         except duckdb.Error as error:
-            raise ConfigError(f"{option}: {_said(error)}") from None
+            raise ConfigError(f"{option}: {_message(error)}") from None
 
 
 def of_words(text: str) -> str:
@@ -312,11 +312,11 @@ def _near(column: str, columns: Iterable[str]) -> str:
     ends = [known for known in columns if known.casefold().endswith(f"_{column.casefold()}")]
     if ends:
         return f": did you mean '{min(ends, key=len)}'?"
-    meant = remedy(column, columns)
-    return meant if "did you mean" in meant else ": hil runs --columns ? lists all"
+    hint = remedy(column, columns)
+    return hint if "did you mean" in hint else ": hil runs --columns ? lists all"
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What DuckDB says, in one line."""
     text = str(error).split("\n\n")[0].split("\nLINE")[0]
     return one_line(re.sub(r"^[A-Z]\w+ Error: ", "", text).replace("\n", "; "))

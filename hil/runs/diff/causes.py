@@ -135,11 +135,11 @@ def _measure(
     cause: Cause, a: Setup, b: Setup, again: tuple[dict[str, float], dict[str, float]]
 ) -> None:
     """Run `a` with the part of `b`, and `b` with that of `a`."""
-    found: list[dict[str, float]] = []
-    for own, other, sign, base in ((a, b, 1.0, again[0]), (b, a, -1.0, again[1])):
+    sides: list[dict[str, float]] = []
+    for setup, other, sign, base in ((a, b, 1.0, again[0]), (b, a, -1.0, again[1])):
         try:
-            figures = figures_of(cause.swap(own, other).again())
-            found.append(
+            figures = figures_of(cause.swap(setup, other).again())
+            sides.append(
                 {
                     name: sign * (figures[name] - value)
                     for name, value in base.items()
@@ -148,10 +148,10 @@ def _measure(
             )
         except ConfigError as error:
             cause.refused = one_line(str(error).split("\n")[0])[:REFUSED_MAX]
-    if found:
+    if sides:
         cause.refused = ""
-        names = set.intersection(*(set(effects) for effects in found))
-        cause.effects = {name: sum(e[name] for e in found) / len(found) for name in sorted(names)}
+        names = set.intersection(*(set(effects) for effects in sides))
+        cause.effects = {name: sum(e[name] for e in sides) / len(sides) for name in sorted(names)}
 
 
 def _most_different(
@@ -237,10 +237,10 @@ def _faults_text(setup: Setup) -> str:
 
 def _configured(a: Setup, b: Setup) -> list[Cause]:
     """One cause for each differing key; the same change of twin and plant is one."""
-    found = {p: (x, y) for p, x, y in _differing(a.tables, b.tables) if not _left_out(p, a, b)}
+    pairs = {p: (x, y) for p, x, y in _differing(a.tables, b.tables) if not _left_out(p, a, b)}
     paths: dict[Path, list[Path]] = {}
-    for path, values in found.items():
-        if path[0] == "plant" and found.get(("model", *path[1:])) == values:
+    for path, values in pairs.items():
+        if path[0] == "plant" and pairs.get(("model", *path[1:])) == values:
             paths[("model", *path[1:])] = [("model", *path[1:]), path]
         elif path not in paths:
             paths[path] = [path]
@@ -256,7 +256,7 @@ def _configured(a: Setup, b: Setup) -> list[Cause]:
         ]
     return [
         Cause(
-            _name(path, several), _swap(several), (_short(found[path][0]), _short(found[path][1]))
+            _name(path, several), _swap(several), (_short(pairs[path][0]), _short(pairs[path][1]))
         )
         for path, several in paths.items()
     ]

@@ -70,18 +70,18 @@ def shown(a: xr.Dataset, b: xr.Dataset) -> list[Shown]:
     The largest difference is first, in multiples of what two runs of one rig may differ in.
     """
     one, other = _conditions(a), _conditions(b)
-    found = []
+    differences = []
     for name, (was, scatter, units) in one.items():
         now, scatter_now, _ = other.get(name, (np.nan, 0.0, ""))
         if isfinite(was) and isfinite(now) and was != now:
             score = abs(now - was) / max(scatter, scatter_now, 1e-12)
-            found.append(Shown(name, was, now, units, score))
-    return sorted(found, key=lambda condition: -condition.score)
+            differences.append(Shown(name, was, now, units, score))
+    return sorted(differences, key=lambda condition: -condition.score)
 
 
 def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
     """Value, scatter and units of every condition by name."""
-    found: dict[str, tuple[float, float, str]] = {}
+    facts: dict[str, tuple[float, float, str]] = {}
     t_s = run.t_s.values
     period_s = float(experiment_of(run)["loop"]["period_s"])
     names = [str(name) for name in run.data_vars]
@@ -94,31 +94,31 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
         y, model = (np.interp(every_s, t_s[known], curve[known]) for curve in (y, model))
         units = str(run[signal.measured].attrs["units"])
         noise = metrics.noise_rms(y)
-        found[f"noise of {signal.name}"] = noise, SCATTER["noise"] * noise, units
+        facts[f"noise of {signal.name}"] = noise, SCATTER["noise"] * noise, units
         if np.ptp(model) > 10.0 * noise:
             lag_s = _lag_s(y, model, period_s)
-            found[f"delay of {signal.name} behind the twin"] = lag_s, period_s, "s"
+            facts[f"delay of {signal.name} behind the twin"] = lag_s, period_s, "s"
             shifted, of_model = _aligned(y, model, round(lag_s / period_s))
             gain = float(np.polyfit(of_model, shifted, 1)[0])
-            found[f"gain of {signal.name} over the twin"] = gain, SCATTER["gain"], ""
+            facts[f"gain of {signal.name} over the twin"] = gain, SCATTER["gain"], ""
     lost = round(t_s[-1] / period_s) + 1 - len(t_s)
-    found["lost ticks"] = lost, SCATTER_LOST * len(t_s), ""
+    facts["lost ticks"] = lost, SCATTER_LOST * len(t_s), ""
     on = run.cells_reported.values == 1 if "cells_reported" in run else None
     for i, cell in enumerate(run.cell.values if on is not None and "cell" in run.coords else ()):
         column = f"{cell}.current_A"
         if on is not None and column in run and on[:, i].any():
             current_A = float(np.nanmean(run[column].values[on[:, i]]))
-            found[f"current of {cell} while on"] = current_A, SCATTER["current"] * current_A, "A"
+            facts[f"current of {cell} while on"] = current_A, SCATTER["current"] * current_A, "A"
     for name in names:
         values = run[name].values
         if name.endswith("_voltage_V") and np.isfinite(values).any():
             volts = float(np.nanmean(values))
-            found[name] = volts, SCATTER["supply"] * abs(volts), "V"
+            facts[name] = volts, SCATTER["supply"] * abs(volts), "V"
         elif name.endswith(".temperature_C") and np.isfinite(values).any():
-            found[f"{name} at the start"] = float(values[np.isfinite(values)][0]), SCATTER_C, "degC"
+            facts[f"{name} at the start"] = float(values[np.isfinite(values)][0]), SCATTER_C, "degC"
     if "ambient_C" in run.attrs:
-        found["room"] = float(run.attrs["ambient_C"]), SCATTER_C, "degC"
-    return found
+        facts["room"] = float(run.attrs["ambient_C"]), SCATTER_C, "degC"
+    return facts
 
 
 def _lag_s(y: np.ndarray, model: np.ndarray, period_s: float) -> float:

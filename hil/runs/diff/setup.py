@@ -248,13 +248,13 @@ def figures_of(run: xr.Dataset) -> dict[str, float]:
             else run[signal.reference].values
         )
         known = measured[np.isfinite(measured)]
-        found = signal_figures(measured, model, reference)
-        found |= {
+        values = signal_figures(measured, model, reference)
+        values |= {
             "noise": metrics.noise_rms(known),
             "mean": float(np.mean(known)) if len(known) else np.nan,
         }
         for key in (*SHOWN, "mean", "noise"):
-            value = found.get(key)
+            value = values.get(key)
             if isinstance(value, float | int | np.floating) and np.isfinite(value):
                 figures[f"{signal.name}_{key}{signal.suffix}"] = float(value)
     period_s = float(np.median(np.diff(run.t_s.values))) if run.sizes["tick"] > 1 else 0.0

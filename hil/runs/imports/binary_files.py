@@ -111,15 +111,15 @@ def read_mdf(path: Path, table: TextTable) -> Content:
     asammdf = package("asammdf", f"{path}: MDF")
     # asammdf raises again in the destructor of what it could not open: read from memory, and let
     # that happen here, where it is not printed.
-    said = ""
+    message = ""
     left: list[str] = []
     with _quiet_destructors():
         try:
             columns = _mdf(asammdf, path.read_bytes(), left)
         except Exception as error:
-            said = one_line(str(error) or type(error).__name__)[:120]
-    if said:
-        raise ConfigError(f"{path}: cannot be read as MDF ({said}): export it again")
+            message = one_line(str(error) or type(error).__name__)[:120]
+    if message:
+        raise ConfigError(f"{path}: cannot be read as MDF ({message}): export it again")
     return Content("MDF", by_full_name(columns), left)
 
 

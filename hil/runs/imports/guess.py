@@ -133,8 +133,8 @@ def time_columns(source: Source) -> list[str]:
     named = [n for n in columns if TIME.match(split_header(n.rpartition("/")[2])[0].strip())]
     in_units = [n for n, s in columns.items() if s.unit and fits(s.unit, "s")]
     dated = [n for n in columns if "time" in n.lower() and n.lower().startswith("start")]
-    own = any(s.t_s is not None for s in columns.values())
-    return [] if own else [*named, *in_units, *dated][:1]
+    has_times = any(s.t_s is not None for s in columns.values())
+    return [] if has_times else [*named, *in_units, *dated][:1]
 
 
 def _channels(sources: Mapping[str, Source], layout: RigLayout | None) -> Iterator[str]:

@@ -184,15 +184,15 @@ def _check_sizes(path: Path) -> None:
         for name in parts.namelist():
             if name.startswith("xl/worksheets/") and name.endswith(".xml"):
                 with parts.open(name) as part:
-                    found = DIMENSION.search(part.read(4096))
-                if found is None:
+                    match = DIMENSION.search(part.read(4096))
+                if match is None:
                     continue
                 columns = 0
-                for letter in found[2]:
+                for letter in match[2]:
                     columns = 26 * columns + letter - 64  # "A" is 65
-                if columns * int(found[3]) > CELLS_MAX:
+                if columns * int(match[3]) > CELLS_MAX:
                     raise ConfigError(
-                        f"{path}: {name}: its last cell is {found[1].decode()}: delete the cells "
+                        f"{path}: {name}: its last cell is {match[1].decode()}: delete the cells "
                         "far from the table, or export it as CSV"
                     )
 

@@ -185,9 +185,9 @@ def read_source(path: Path, table: TextTable) -> Source:
     except ConfigError:
         raise
     except Exception as error:  # readers of binary formats raise anything on a damaged file
-        said = one_line(str(error) or type(error).__name__)[:160]
+        message = one_line(str(error) or type(error).__name__)[:160]
         raise ConfigError(
-            f"{path}: cannot be read as {kind.upper()} ({said}): export it again, or as CSV"
+            f"{path}: cannot be read as {kind.upper()} ({message}): export it again, or as CSV"
         ) from None
     if not content.columns:
         rest = f"; it holds {'; '.join(content.left)}"[:200] if content.left else ""

@@ -129,8 +129,8 @@ def cell_wires(
     """Return the wires of the cells that have one, by name of the cell."""
     kinds = [kind for array in table.arrays.values() for kind in activation_tables(array)]
     return {
-        name: CellWire(name, one.wire, kind.temperature_max_C, own)
-        for name, kind, one, own in zip(
+        name: CellWire(name, one.wire, kind.temperature_max_C, branch)
+        for name, kind, one, branch in zip(
             cell_names, kinds, build_activation(table), branches, strict=True
         )
         if isinstance(kind, WireTable)

@@ -377,8 +377,8 @@ def _plan(table: OptimalTable, nominal: NominalArray) -> Faults:
         unfit += [(key, "is for switched power: a change of duty is free") for key in ONLY_SWITCHED]
     for key, why in unfit:
         # recordings contain every key, so a key equal to its default is accepted
-        own, default = getattr(table, key), type(table).model_fields[key].default
-        if own != default and (own or key not in ONLY_SWITCHED):
+        setting, default = getattr(table, key), type(table).model_fields[key].default
+        if setting != default and (setting or key not in ONLY_SWITCHED):
             yield f"controller.{key}", f"{why}: leave it out"
             return
     for key, value, unit_key, unit in (

@@ -7,7 +7,7 @@ import scipy.io
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, writing
-from hil.experiment.kind import Description, ModelAsked
+from hil.experiment.kind import Description, ModelRequest
 from hil.platform.whole_files import whole
 from hil.systems.array import bode
 from hil.systems.array.fmu import build_boards
@@ -20,43 +20,48 @@ from hil.systems.array.model.reduction import Reduced, reduce
 GAINS_SHOWN_MAX = 20
 
 
-def describe(asked: ModelAsked) -> Description:
+def describe(request: ModelRequest) -> Description:
     """Return order, poles and statics; reduce the model and write its matrices on request."""
-    model = asked.model
-    facts, reduced = analysis.describe(model, asked.forces_on_N), None
-    if asked.order is not None:
+    model = request.model
+    facts, reduced = analysis.describe(model, request.forces_on_N), None
+    if request.order is not None:
         forces = [name for name in model.outputs if name.endswith(("left_N", "right_N"))]
-        reduced = reduce(model, asked.order, forces)
+        reduced = reduce(model, request.order, forces)
         facts["reduction"] = describe_reduced(reduced, forces)
     lines = [as_text(facts)]
-    if asked.bode is not None:
-        measured = None if asked.measured is None else bode.read_measured(asked.measured)
-        facts["bode"] = bode.draw(model, asked.forces_on_N, asked.bode, measured)
-        lines += bode.as_text(facts["bode"], asked.bode)
-    if asked.out is not None and asked.out.suffix == ".fmu":
+    if request.bode is not None:
+        measured = None if request.measured is None else bode.read_measured(request.measured)
+        facts["bode"] = bode.draw(model, request.forces_on_N, request.bode, measured)
+        lines += bode.as_text(facts["bode"], request.bode)
+    if request.out is not None and request.out.suffix == ".fmu":
         if reduced is not None:
             raise ConfigError("--reduce: an FMU has the whole model: leave it out")
         platforms = export_fmu(
-            model, asked.activation, asked.period_s, asked.out, asked.fmi, boards_of(asked)
+            model,
+            request.activation,
+            request.period_s,
+            request.out,
+            request.fmi,
+            boards_of(request),
         )
-        lines.append(f"FMI {asked.fmi}.0 unit for {', '.join(platforms)}: {asked.out}")
-        if asked.boards:
-            lines.append(f"with the firmware of {', '.join(asked.boards)}: co-simulation only")
-        elif any(cell.has_wire for cell in asked.activation):
+        lines.append(f"FMI {request.fmi}.0 unit for {', '.join(platforms)}: {request.out}")
+        if request.boards:
+            lines.append(f"with the firmware of {', '.join(request.boards)}: co-simulation only")
+        elif any(cell.has_wire for cell in request.activation):
             lines.append("with wires, which have hysteresis: co-simulation only")
-    elif asked.out is not None:
-        export(model, asked.out, reduced)
-        lines.append(f"matrices and names are in {asked.out}")
+    elif request.out is not None:
+        export(model, request.out, reduced)
+        lines.append(f"matrices and names are in {request.out}")
     return Description(facts, lines, whole=True)
 
 
-def boards_of(asked: ModelAsked) -> Boards | None:
+def boards_of(request: ModelRequest) -> Boards | None:
     """The driver boards that the unit has; None: it has the model alone."""
-    if not asked.boards:
+    if not request.boards:
         return None
-    names = asked.model.cell_names
-    wires = [name for name, cell in zip(names, asked.activation, strict=True) if cell.has_wire]
-    return build_boards.build(asked.boards, names, wires, asked.period_s)
+    names = request.model.cell_names
+    wires = [name for name, cell in zip(names, request.activation, strict=True) if cell.has_wire]
+    return build_boards.build(request.boards, names, wires, request.period_s)
 
 
 def describe_reduced(reduced: Reduced, outputs: list[str]) -> Figures:

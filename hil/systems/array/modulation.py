@@ -205,14 +205,14 @@ class Modulation(CellStage):
         )
         self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
         able = (self._usable != 0) & self._sharing.pulls
-        asked = bool(able.any()) and not isnan(reference_N)
+        has_demand = bool(able.any()) and not isnan(reference_N)
         self._demand_N = 0.0
-        if asked:
+        if has_demand:
             for_s = n_commands * self._every * self._period_s
             self._demand_N = self._force_law.demand_N(reference_N, force_N, for_s)
         surplus_N = 0.0 if missing else surplus_N
         wanted, measured = self._sharing.fractions(self._demand_N, surplus_N, able)
-        runs = able & ~self._breaks.due(self._duty > 0.0, n_commands) & asked
+        runs = able & ~self._breaks.due(self._duty > 0.0, n_commands) & has_demand
         self._duty[:] = self._duties.step(wanted, measured, runs, self._twin, n_commands)
         high, low = self._sharing.at_ends(self._duties, able)
         self._force_law.saturated(high=high, low=low)

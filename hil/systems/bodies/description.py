@@ -3,13 +3,13 @@
 import numpy as np
 
 from hil.config.values import Figures
-from hil.experiment.kind import Description, ModelAsked
+from hil.experiment.kind import Description, ModelRequest
 from hil.systems.bodies.system import BodySystem
 
 
-def describe(asked: ModelAsked) -> Description:
+def describe(request: ModelRequest) -> Description:
     """Return links and joints of a skeleton."""
-    facts = _skeleton(asked.model)
+    facts = _skeleton(request.model)
     return Description(facts, _skeleton_lines(facts))
 
 

@@ -166,9 +166,9 @@ class Skeleton:
         nowhere = (0.0, 0.0, 0.0)
         todo = [(1, -1, nowhere, nowhere)]
         while todo:  # depth first: every branch is contiguous
-            at, parent, own, there = todo.pop()
+            at, parent, r_link, r_parent = todo.pop()
             link = self.links[at]
-            carried.append(Carried(parent, link.mass_kg, link.inertia_kg_m2, own, there))
+            carried.append(Carried(parent, link.mass_kg, link.inertia_kg_m2, r_link, r_parent))
             order.append(at)
             came_from = order[parent] if parent >= 0 else -1
             for joint in self.joints:
@@ -231,10 +231,10 @@ class Skeleton:
         for module in reached:
             for joint in outer:
                 ends = joint.lower // LINKS, joint.upper // LINKS
-                for here, there in (ends, ends[::-1]):
-                    if here == module and there not in reached:
-                        ways[there] = joint
-                        reached.append(there)
+                for near, far in (ends, ends[::-1]):
+                    if near == module and far not in reached:
+                        ways[far] = joint
+                        reached.append(far)
         return ways
 
     def _reaches(self, outer: Sequence[Joint]) -> Array:

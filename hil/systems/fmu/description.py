@@ -161,17 +161,17 @@ def _read(file: Path) -> "tuple[archive.Archive, ModelDescription]":
     return content, description
 
 
-def _interface(description: "ModelDescription", asked: str | None, period_s: float) -> bool:
+def _interface(description: "ModelDescription", choice: str | None, period_s: float) -> bool:
     """Whether to use model exchange; checks the step of co-simulation."""
     has = {
         "co_simulation": description.coSimulation is not None,
         "model_exchange": description.modelExchange is not None,
     }
-    if asked is None:
-        asked = "co_simulation" if has["co_simulation"] else "model_exchange"
-    if not has[asked]:
-        raise ModelError(f"interface: the unit does not have '{asked}'")
-    if asked == "model_exchange":
+    if choice is None:
+        choice = "co_simulation" if has["co_simulation"] else "model_exchange"
+    if not has[choice]:
+        raise ModelError(f"interface: the unit does not have '{choice}'")
+    if choice == "model_exchange":
         return True
     step = description.coSimulation
     fixed = step.fixedInternalStepSize

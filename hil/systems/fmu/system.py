@@ -43,7 +43,7 @@ class UnitSystem:
         self.wires = SmaWires([None] * n, np.zeros(n))
         self._write = _scales(model.written)
         self._read = _scales(model.read)
-        self._given = np.zeros(len(model.written))
+        self._values = np.zeros(len(model.written))
         folder = Scratch(FOLDER)
         self._process = subprocess.Popen(
             [*PYTHON, "-m", "hil.systems.fmu.process", str(os.getpid())],
@@ -70,10 +70,10 @@ class UnitSystem:
     def step(self, drive: Drive, inputs: NDArray[np.float64]) -> None:
         """Advance one period."""
         n = len(self.cell_names)
-        self._given[:n] = drive
-        self._given[n:] = inputs
+        self._values[:n] = drive
+        self._values[n:] = inputs
         factor, offset = self._write
-        self._send(b"s" + ((self._given - offset) / factor).tobytes())
+        self._send(b"s" + ((self._values - offset) / factor).tobytes())
         self._answer(self.model.step_max_s)
 
     def _send(self, order: bytes) -> None:

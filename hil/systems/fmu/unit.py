@@ -124,10 +124,10 @@ class _Solver:
         while end_s - t_s > SMALL_S:
             event, _, t_s = self._solver.step(t_s, min(end_s, self._next_event_s))
             self._fmu.setTime(t_s)
-            asked, terminated = self._fmu.completedIntegratorStep()
+            needs_event_mode, terminated = self._fmu.completedIntegratorStep()
             if terminated:
                 raise RuntimeError("the unit ended its simulation")
-            if event or asked or self._next_event_s - t_s < SMALL_S:
+            if event or needs_event_mode or self._next_event_s - t_s < SMALL_S:
                 self._fmu.enterEventMode()
                 self._handle_events()
                 self._solver.reset(t_s)

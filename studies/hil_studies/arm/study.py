@@ -159,12 +159,12 @@ def _draw_angles(movement: Tracking, actuation: str) -> Figure:
         left, right = figure.subplots(1, 2, sharex=True, sharey=actuation != "gains")
         desired = np.rad2deg(movement.desired.theta)
         actual = desired[:, (1, 2, 4, 7)] + movement.angle_error_deg
-        for name, colour, asked, done in zip(
+        for name, colour, target, done in zip(
             NAMES, COLOURS, desired[:, (1, 2, 4, 7)].T, actual.T, strict=True
         ):
-            left.plot(movement.desired.t_s, asked, color=colour, label=name)
+            left.plot(movement.desired.t_s, target, color=colour, label=name)
             right.plot(movement.desired.t_s, done, color=colour)
-            right.plot(movement.desired.t_s, asked, color=colour, lw=0.8, ls=":")
+            right.plot(movement.desired.t_s, target, color=colour, lw=0.8, ls=":")
         left.set_title("desired")
         right.set_title(f"arm ({actuation}); dotted: desired")
         left.set_ylabel("Bryant angle (deg)")

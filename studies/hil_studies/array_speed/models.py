@@ -72,13 +72,13 @@ def as_text(rows: list[dict[str, Any]]) -> str:
 def _compare_at(text: str, n_steps: int) -> list[dict[str, Any]]:
     model = _assembled(text)
     size = f"{model.n_cells} cells"
-    tools: dict[str, Run] = {"this package": lambda: _own(text, n_steps)}
+    tools: dict[str, Run] = {"this package": lambda: _this_package(text, n_steps)}
     if model.n_cells <= DENSE_CELLS_MAX:
         tools["scipy.signal.lsim"] = lambda: _lsim(text, n_steps)
         if find_spec("control") is not None:
             tools["control.forced_response"] = lambda: _forced_response(text, n_steps)
     tools["solve_ivp, RK45"] = lambda: _rk45(text, n_steps)
-    _own(text, 2)  # compiled before it is timed
+    _this_package(text, 2)  # compiled before it is timed
     exact = _reference(model, n_steps)
     rows = []
     for tool, run in tools.items():
@@ -106,7 +106,7 @@ def _right(model: CellArray) -> int:
     return model.outputs.index("array.right_N")
 
 
-def _own(text: str, n_steps: int) -> tuple[float, float, Array]:
+def _this_package(text: str, n_steps: int) -> tuple[float, float, Array]:
     began = time.perf_counter()
     model = _assembled(text)
     n = model.n_cells

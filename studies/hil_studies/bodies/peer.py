@@ -25,7 +25,9 @@ class Peer:
         self._pin, self.skeleton = pin, skeleton
         self.order, carried = skeleton.tree()
         self._parents = [body.parent for body in carried]
-        self._own = [np.array(body.own_m) if i else np.zeros(3) for i, body in enumerate(carried)]
+        self._on_body = [
+            np.array(body.own_m) if i else np.zeros(3) for i, body in enumerate(carried)
+        ]
         self.model = pin.Model()
         self._ids: list[int] = []
         for i, body in enumerate(carried):
@@ -33,9 +35,9 @@ class Peer:
                 kind, parent, place = pin.JointModelFreeFlyer(), 0, np.zeros(3)
             else:
                 kind, parent = pin.JointModelSpherical(), self._ids[body.parent]
-                place = np.array(body.at_m) - self._own[body.parent]
+                place = np.array(body.at_m) - self._on_body[body.parent]
             joint = self.model.addJoint(parent, kind, pin.SE3(np.eye(3), place), f"joint{i}")
-            inertia = pin.Inertia(body.mass_kg, -self._own[i], skeleton.J[self.order[i]])
+            inertia = pin.Inertia(body.mass_kg, -self._on_body[i], skeleton.J[self.order[i]])
             self.model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
             self._ids.append(joint)
         self.data = self.model.createData()
@@ -78,7 +80,7 @@ class Peer:
         pin.forwardKinematics(model, data, q, v, np.zeros(model.nv))
         for foot in held_supports(self.skeleton, held):
             i = self.order.index(foot.body)
-            r = np.array(foot.at_m) - self._own[i]
+            r = np.array(foot.at_m) - self._on_body[i]
             J = pin.getJointJacobian(model, data, self._ids[i], pin.ReferenceFrame.LOCAL)
             R = data.oMi[self._ids[i]].rotation
             rows.append(R @ (J[:3] + np.cross(np.eye(3), r).T @ J[3:]))
@@ -95,7 +97,7 @@ class Peer:
         self._pin.forwardKinematics(self.model, self.data, q, v, a)
         V_rate, omega_rate = np.empty((2, self.skeleton.n, 3))
         for i, body in enumerate(self.order):
-            V_rate[body] = self._rate_at(i, -self._own[i])
+            V_rate[body] = self._rate_at(i, -self._on_body[i])
             omega_rate[body] = self.data.a[self._ids[i]].angular
         return V_rate, omega_rate
 

@@ -110,10 +110,10 @@ def run(out: Path, values: Values) -> dict[str, Any]:
 
 
 def _row(r: dict[str, Any]) -> list[str]:
-    found = r["board_faults"] if r["where"] == "board" else r["tripped"]
+    causes = r["board_faults"] if r["where"] == "board" else r["tripped"]
     times = [f"{1e3 * r[key]:.0f} ms" for key in ("reaction_s", "due_s", "bound_s")]
     held = ["yes" if r[key] else "NO" for key in ("all_off", "recording_whole")]
-    what = ", ".join(found) or r["ended"]
+    what = ", ".join(causes) or r["ended"]
     return [f"`{r['row']}`", r["where"], r["fault"], what, *times, *held]
 
 
@@ -146,10 +146,10 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
             recover(path)
         if path.is_file() and s.where != "connect":
             tripped, board_faults = _what_tripped(path, boards_of(config.tables.devices))
-            said = _said(path, s)
+            text = _event(path, s)
             whole = not faults_of(path)
         else:
-            tripped, board_faults, said = [], [], ended
+            tripped, board_faults, text = [], [], ended
             whole = not path.is_file() or not faults_of(path)
     if s.where == "connect":
         noticed = SAID_BEFORE.get(s.row, s.row) in ended
@@ -168,7 +168,7 @@ def inject(scenario: Scenario, backend: str) -> dict[str, Any]:
         "tripped": tripped,
         "board_faults": board_faults,
         "ended": ended,
-        "said": said,
+        "said": text,
         "reaction_s": round(reaction_s, 6),
         "due_s": s.due_s,
         "bound_s": round(bound_s, 6),
@@ -184,7 +184,7 @@ def _name(scenario: Scenario) -> str:
     return scenario.kind
 
 
-def _said(path: Path, scenario: Scenario) -> str:
+def _event(path: Path, scenario: Scenario) -> str:
     """The recorded event of this fault: device, value and limit."""
     run = open_run(path)
     texts = map(str, run.event_text.values[run.event_level.values == "fault"])

@@ -45,10 +45,10 @@ def assessed(seed: int, index: int, identifies: bool) -> Array:
         u_N = np.hypot(band.u_val_N, noise_rms_N(data))
         row[0] = np.mean(np.abs(data.measured - band.simulated_N) <= Z_95 * u_N)
         if identifies:
-            found = trial(replace(rig, data=data))
-            by_key = {p.key: p for p in found.parameters}
+            identification = trial(replace(rig, data=data))
+            by_key = {p.key: p for p in identification.parameters}
             row[1] = np.mean([by_key[k].low <= rig.truth[k] <= by_key[k].high for k in DRAWN])
-            row[2] = not found.adequacy.adequate
+            row[2] = not identification.adequacy.adequate
     return rows
 
 

@@ -24,7 +24,7 @@ from hil.config.table import Table
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox, with_zeros
 from hil.identification.identifiability import short
-from hil.identification.identify import Z_95, Asked, Identified, identify
+from hil.identification.identify import Z_95, Identified, Options, identify
 from hil.mechanics.arrays import Array
 from hil.pages.study import as_table, check, saved
 from hil.pages.style import MEASURED, MODEL, mark_simulated, styled_figure
@@ -98,15 +98,15 @@ def coverage_range(n: int, p: float = 0.95, least: float = 0.015) -> tuple[int, 
 
 def trial(rig: Rig, n_bootstrap: int = 0) -> Identified:
     """Identify with the nominal tables only."""
-    return identify(TABLES, [rig.data], Asked(bootstrap=n_bootstrap))
+    return identify(TABLES, [rig.data], Options(bootstrap=n_bootstrap))
 
 
 def assessed(*work: Any) -> Outcome:
     """Make and identify the rig of `Work`, and compare the intervals with the true values."""
     seed, number, effect, ar, n_bootstrap = Work(*work)
     rig = make_rig(seed, number, effect, ar)
-    found, least = trial(rig, n_bootstrap), bound(rig)
-    by_key = {p.key: p for p in found.parameters}
+    identification, least = trial(rig, n_bootstrap), bound(rig)
+    by_key = {p.key: p for p in identification.parameters}
     fitted, truth = [by_key[key] for key in DRAWN], np.array([rig.truth[key] for key in DRAWN])
     low, high = np.transpose([p.fisher for p in fitted])
     boot = np.full(len(DRAWN), np.nan)
@@ -118,7 +118,7 @@ def assessed(*work: Any) -> Outcome:
         np.log(high / low) / (2.0 * Z_95 * least),
         np.log(np.array([p.value for p in fitted]) / truth) / least,
         boot,
-        np.array(not found.adequacy.adequate),
+        np.array(not identification.adequacy.adequate),
     )
 
 
@@ -185,9 +185,9 @@ def _checks(outcome: Outcome, what: str) -> list[dict[str, Any]]:
         widest = float(outcome.ratio[:, j].max())
         made.append(check(f"{short(key)}: widest over Cramer-Rao{what}", widest,
                           f"<= {WIDTH_MAX}", agrees=widest <= WIDTH_MAX))  # fmt: skip
-    there = np.isfinite(outcome.boot[:, 0])
-    for j, key in enumerate(DRAWN if there.any() else ()):
-        held, (low, high) = int(outcome.boot[there, j].sum()), coverage_range(int(there.sum()))
+    mask = np.isfinite(outcome.boot[:, 0])
+    for j, key in enumerate(DRAWN if mask.any() else ()):
+        held, (low, high) = int(outcome.boot[mask, j].sum()), coverage_range(int(mask.sum()))
         made.append(check(f"{short(key)}: bootstrap intervals with the truth{what}", held,
                           f"{low}..{high}", agrees=low <= held <= high))  # fmt: skip
     alarms, most = int(outcome.called.sum()), int(scipy.stats.binom.ppf(0.995, n, 0.01))

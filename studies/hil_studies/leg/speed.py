@@ -47,10 +47,10 @@ def _row(name: str, turns: int) -> Row:
     stepper = LimbStepper(limb)
     u, out = np.full(stepper.n_m, 0.02), np.empty_like(stepper.x)
 
-    def own() -> None:
+    def evaluate() -> None:
         _evaluate(stepper.links, stepper.work, stepper.scratch, stepper.x, u, out, CALLS)
 
-    tools: dict[str, Callable[[], None]] = {"own": own}
+    tools: dict[str, Callable[[], None]] = {"own": evaluate}
     if find_spec("mujoco") is not None:
         tools["mujoco"] = _mujoco(limb)
     least = least_s(tools, turns)

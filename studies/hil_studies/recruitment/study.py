@@ -118,7 +118,7 @@ class Size(NamedTuple):
 def run(out: Path, values: Values) -> dict[str, Any]:
     """Run the campaigns into the folder; the results, as written to results.json."""
     sizes = [_size(out, values, n) for n in values.cells]
-    found = failures(out, values)
+    openings = failures(out, values)
     figures = [
         saved(out, f"errors{one.n_cells}.png", _draw_errors(one), _CAPTION_ERRORS) for one in sizes
     ]
@@ -127,13 +127,13 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     ]
     tables = [
         *(table for one in sizes for table in (errors(one), settings(one))),
-        *([named(found)] if len(found) else []),
+        *([named(openings)] if len(openings) else []),
     ]
     return made(
         "Recruitment: controllers on commissioned plants that differ", figures, tables,
         full_N={str(one.n_cells): one.full_N for one in sizes},
         trials={str(one.n_cells): plain_of(one.trials) for one in sizes},
-        failures=plain_of(found),
+        failures=plain_of(openings),
     )  # fmt: skip
 
 
@@ -307,10 +307,10 @@ def failures(out: Path, values: Values) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def named(found: pd.DataFrame) -> dict[str, Any]:
+def named(openings: pd.DataFrame) -> dict[str, Any]:
     """The table of wires that open."""
     rows = []
-    for name, of in found.groupby("controller", sort=False):
+    for name, of in openings.groupby("controller", sort=False):
         opened = of[of.by != "false alarm"]
         n, soon = len(opened), int((opened.after_s <= WITHIN_S).sum())
         if not n:

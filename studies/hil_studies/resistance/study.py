@@ -109,7 +109,7 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     ModelError
         The file of a real wire, or the wire, is not usable; one line.
     """
-    return _own(out, values) if values.data else _simulated(out, values)
+    return _from_data(out, values) if values.data else _simulated(out, values)
 
 
 def _simulated(out: Path, values: Values) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def scores(told: Array, record: Record, stroke_max: float) -> dict[str, float]:
     }
 
 
-def _own(out: Path, values: Values) -> dict[str, Any]:
+def _from_data(out: Path, values: Values) -> dict[str, Any]:
     path = Path(values.data)
     record = _with_u(read(path, values.cell))
     of, uncertain, how = _ends(values, record)

@@ -35,7 +35,7 @@ class DenseForm:
         self._turn = [np.asarray(b.joint_turn, dtype=float) for b in bodies]
         self._mass = np.array([b.mass_kg for b in bodies])
         self._centre = np.array([b.centre_m for b in bodies], dtype=float)
-        self._own = np.array([b.inertia for b in bodies])
+        self._inertia = np.array([b.inertia for b in bodies])
         # Row i: the bodies that joint i carries.
         self._carries = np.eye(n, dtype=bool)
         for i, body in enumerate(bodies):
@@ -77,7 +77,7 @@ class DenseForm:
         mc = m * np.cross(np.eye(3), c[:, None, :])  # m [c]x
         squares = np.einsum("ki,ki->k", c, c)[:, None, None] * np.eye(3)
         inertia = np.zeros((len(c), 6, 6))
-        inertia[:, :3, :3] = R @ self._own @ R.transpose(0, 2, 1)
+        inertia[:, :3, :3] = R @ self._inertia @ R.transpose(0, 2, 1)
         inertia[:, :3, :3] += m * (squares - np.einsum("ki,kj->kij", c, c))
         inertia[:, :3, 3:], inertia[:, 3:, :3] = mc, -mc
         inertia[:, 3:, 3:] = m * np.eye(3)

@@ -77,13 +77,13 @@ def times(law: StressLaw = FLEXINOL) -> list[dict[str, float]]:
             austenite_Ohm_per_m=113.0 / 126.0 * Ohm_per_m, convection_W_per_m2_K=h,
         )  # fmt: skip
         printed = replace(wire, specific_heat_J_per_kg_K=PRINTED_HEAT_J_per_kg_K)
-        taken, given = law.latent_heat_J_per_kg(wire.density_kg_per_m3)
-        wire = replace(wire, latent_heat_J_per_kg=0.5 * (taken + given))
-        found = contracts_and_cools_s(law, wire, current_A)
+        heats = law.latent_heat_J_per_kg(wire.density_kg_per_m3)
+        wire = replace(wire, latent_heat_J_per_kg=0.5 * sum(heats))
+        times_s = contracts_and_cools_s(law, wire, current_A)
         as_printed = contracts_and_cools_s(law, printed, current_A)
         rows.append({
             "diameter_mm": diameter_mm, "current_A": current_A, "convection_W_per_m2_K": h,
-            "contracts_s": found[0], "cools_s": found[1],
+            "contracts_s": times_s[0], "cools_s": times_s[1],
             "contracts_printed_heat_s": as_printed[0], "cools_printed_heat_s": as_printed[1],
             "makers_cools_s": cools_s,
         })  # fmt: skip

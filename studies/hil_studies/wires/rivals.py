@@ -45,8 +45,8 @@ class Rival:
         starts = [np.array([11.0, 6.6, *self.start(loops, width * span_K)]) for width in WIDTHS]
         n = len(starts[0])
         sd = np.array([EXPANSION[0][1], EXPANSION[1][1], *[np.inf] * (n - 2)])
-        found = best(self.strain, loops, starts, (starts[0], sd), np.full(n, -np.inf))
-        return lambda loop: self.strain(found.theta, loop)
+        fit = best(self.strain, loops, starts, (starts[0], sd), np.full(n, -np.inf))
+        return lambda loop: self.strain(fit.theta, loop)
 
     def strain(self, theta: Array, loop: Loop) -> Array:
         """Along a loop, above its hot end."""

@@ -49,11 +49,11 @@ def run(out: Path, values: Values) -> dict[str, Any]:
     if values.predict and not values.fit:
         raise ModelError("predict: files to predict, but none to fit: give fit=[...]")
     if values.fit:
-        return _own(out, values)
+        return _loops(out, values)
     return _shipped(out)
 
 
-def _own(out: Path, values: Values) -> dict[str, Any]:
+def _loops(out: Path, values: Values) -> dict[str, Any]:
     fitted_to = [read_loop(Path(name), values.strength_MPa) for name in values.fit]
     others = [read_loop(Path(name), values.strength_MPa) for name in values.predict]
     fitted = fit(fitted_to)

@@ -141,15 +141,15 @@ def assumed(rig: str, text: str) -> Iterator[Assumed]:
 
 def rigs_with_wires() -> dict[str, str]:
     """Text of every bundled rig whose cells are wires, by its folder."""
-    found = {}
+    texts = {}
     for path in sorted((root() / "configs").glob("*/rig.toml")):
         table = read_toml(path)
         arrays = table.get("model", {}).get("arrays", {})
         activations = [as_list(array.get("activation", {})) for array in arrays.values()]
         kinds = {one.get("kind") for of_array in activations for one in of_array}
         if table["model"]["kind"] == "cell_array" and kinds & {"thermal", "sma"}:
-            found[path.parent.name] = path.read_text(encoding="utf-8")
-    return found
+            texts[path.parent.name] = path.read_text(encoding="utf-8")
+    return texts
 
 
 @dataclass(frozen=True)

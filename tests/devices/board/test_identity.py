@@ -8,7 +8,7 @@ import pytest
 from serial.tools import list_ports
 
 import hil
-from hil.devices.board.identity import UNMARKED, Meant
+from hil.devices.board.identity import UNMARKED, RigBoard
 from hil.devices.board.port import port_path
 from hil.errors import ConfigError, DeviceError
 from hil.runs import assembly
@@ -19,7 +19,7 @@ TTY = "/dev/ttyUSB0"
 
 
 def meant(address, serial, on_bench=True):
-    return Meant(RIG, "board", address, serial, on_bench)
+    return RigBoard(RIG, "board", address, serial, on_bench)
 
 
 @pytest.mark.parametrize(

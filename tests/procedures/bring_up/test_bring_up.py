@@ -26,7 +26,7 @@ from hil.procedures.bring_up.bench import FAULTS, SimulatedBench
 from hil.procedures.bring_up.judge import failure
 from hil.procedures.bring_up.line import Line
 from hil.procedures.bring_up.people import Person, Rehearsing
-from hil.procedures.bring_up.run import Asked, Failed, bring_up
+from hil.procedures.bring_up.run import BringUpRequest, Failed, bring_up
 from hil.procedures.bring_up.setup import Setup
 from hil.procedures.run import Done
 
@@ -68,7 +68,7 @@ def bench_of(board, *faults, seed=0, setup=SETUP):
 @pytest.fixture
 def asked(configs, tmp_path):
     """A bring-up of wires4, with its record in the test's folder."""
-    return Asked(rig=configs / "wires4/rig.toml", by="A. Tester", meter="M 1",
+    return BringUpRequest(rig=configs / "wires4/rig.toml", by="A. Tester", meter="M 1",
                  out=tmp_path / "record.toml", load_Ohm=50.0)  # fmt: skip
 
 
@@ -790,7 +790,7 @@ def test_a_board_without_a_number_of_its_own_is_known_by_its_usb_bridge(asked, r
 def test_a_board_without_a_rig_is_brought_up_with_the_limits_that_it_has(tmp_path):
     board = board_of()
     bench = bench_of(board, setup=replace(SETUP, cells=("",) * 12))
-    asked = Asked(port="native", by="A. Tester", meter="M 1", load_Ohm=50.0,
+    asked = BringUpRequest(port="native", by="A. Tester", meter="M 1", load_Ohm=50.0,
                   supply_V=8.0, out=tmp_path / "r.toml")  # fmt: skip
     done = bring_up(asked, played(board, bench))
     assert isinstance(done, Done)
@@ -802,7 +802,7 @@ def test_a_board_without_a_rig_is_brought_up_with_the_limits_that_it_has(tmp_pat
 def test_a_board_whose_own_limits_disable_a_protection_is_refused_until_they_are_mended(
     key, value, tmp_path
 ):
-    asked = Asked(port="native", by="A. Tester", meter="M 1", load_Ohm=50.0,
+    asked = BringUpRequest(port="native", by="A. Tester", meter="M 1", load_Ohm=50.0,
                   supply_V=8.0, out=tmp_path / "r.toml")  # fmt: skip
     for limits in (LIMITS | {key: value}, LIMITS):
         board = board_of(limits=limits)
@@ -821,7 +821,7 @@ def test_a_board_whose_own_limits_disable_a_protection_is_refused_until_they_are
 
 @pytest.fixture
 def arduino(tmp_path, configs):
-    return Asked(
+    return BringUpRequest(
         rig=configs / "wires4/rig.toml", rehearse=True, backend="sim", out=tmp_path / "record.toml",
         sets=('devices.board.build="arduino"', 'devices.board.fuses="as_delivered"',
               "devices.board.limits.sense_every_ms=0"),

@@ -47,7 +47,7 @@ def period(drive, end_m, system, path):  # type: ignore[no-untyped-def]
         step_wires(drive, h, unloaded, F_before, F)
         if some_switched:
             switched(drive, switching)
-        if len(loaded.own):
+        if len(loaded.constants):
             step_loaded(drive, x, loaded, F_before, F, moves)
         if len(start_m):
             u0[:n_cells], u0[n_cells:] = F_before, moves[0]

@@ -176,7 +176,7 @@ class ArraySystem:
             self.activation.arrays[0][cell] *= share
             if self.loaded is not None:
                 kernel = self.loaded.kernel
-                kernel.own[kernel.at[0] == cell, FORCE_ON_AT] *= share
+                kernel.constants[kernel.at[0] == cell, FORCE_ON_AT] *= share
             return
         if not isinstance(self.linear, LinearStepper):
             raise ModelError("a cell of an array with so many states cannot break during a run")

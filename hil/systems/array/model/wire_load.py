@@ -128,18 +128,20 @@ class LoadedWires:
             for n in cells:
                 per[n] = stepper.ramp_response(n)[self._at]
         self._own_m_per_N = taken_own(per, cells)
-        own = np.array(
+        cell_constants = np.array(
             [
                 constants(wire, loaded, on_N, gain)
                 for (_, wire, loaded, on_N), gain in zip(wires, self._own_m_per_N, strict=True)
             ]
         )
-        moved_N = per[cells] * own[:, K_AE_AT]
+        moved_N = per[cells] * cell_constants[:, K_AE_AT]
         self.kernel = StressedWires(
             h=period_s,
-            coupled=bool((own[:, IMPLICIT_AT] != 0.0).all() and (abs(moved_N) > UNFELT_N).any()),
+            coupled=bool(
+                (cell_constants[:, IMPLICIT_AT] != 0.0).all() and (abs(moved_N) > UNFELT_N).any()
+            ),
             at=np.stack([cells, bank.rows(cells)]),
-            own=own,
+            constants=cell_constants,
             laws=bank.laws,
             state=bank.state,
             stretch_per=per,
@@ -148,21 +150,21 @@ class LoadedWires:
         )
         self._slacken(model)
         self.tension_N = self.kernel.loads[:, TENSION]
-        self.tension_N[:] = own[:, PULL_AT]
+        self.tension_N[:] = cell_constants[:, PULL_AT]
 
     def feel(self, model: CellArray, stepper: LinearStepper) -> None:
         """Take the stretches of the same wires in an array that has changed."""
         kernel = self.kernel
         per = stretch_per(stepper.discrete, model.n_cells, self._at)
         self._own_m_per_N = taken_own(per, kernel.at[0])
-        kernel.stretch_per[:], kernel.own[:, GAIN_AT] = per, self._own_m_per_N
+        kernel.stretch_per[:], kernel.constants[:, GAIN_AT] = per, self._own_m_per_N
         self._slacken(model)
 
     def _slacken(self, model: CellArray) -> None:
         """Let the wires of broken cells hang: no stretch of the cell loads them."""
         hang = np.isin(self.kernel.at[0], model.broken)
         for constant in (PULL_AT, FORCE_ON_AT, K_AE_AT):
-            self.kernel.own[hang, constant] = 0.0
+            self.kernel.constants[hang, constant] = 0.0
 
     def hold(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """Set the forces of these wires (N,) before a step to those after the last one."""
@@ -259,8 +261,8 @@ def stretch_states(model: CellArray, cells: Sequence[int] | NDArray[np.int64]) -
 
 @njit(cache=True)
 def _branches(fraction, wires, into):  # type: ignore[no-untyped-def]
-    for i in range(len(wires.own)):
-        n, c = wires.at[1, i], wires.own[i]
+    for i in range(len(wires.constants)):
+        n, c = wires.at[1, i], wires.constants[i]
         stress = wires.loads[i, TENSION] / c[AREA_AT]
         _, slope = stroke(c, stress)
         into[0, n], into[1, n] = branches(c, places(c, stress, slope), fraction[n])

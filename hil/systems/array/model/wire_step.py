@@ -78,7 +78,7 @@ class StressedWires(NamedTuple):
     h : step, s
     coupled : whether the force of a wire stretches another one within a step
     at : (2, m) array, index of a wire's cell, and of its row in `laws`
-    own : (m, N_CONSTANTS + 7) array, constants of each (`wire_load.constants`)
+    constants : (m, N_CONSTANTS + 7) array, constants of each (`wire_load.constants`)
     laws, state : of `hil.mechanics.sma.wire.SmaWires`
     stretch_per : (K, m) array
         Stretches after a step per force after it, state, force before, motion of driven points
@@ -93,7 +93,7 @@ class StressedWires(NamedTuple):
     h: float
     coupled: bool
     at: NDArray[np.int64]
-    own: Array
+    constants: Array
     laws: Array
     state: Array
     stretch_per: Array
@@ -128,16 +128,16 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
     F becomes that after the step.
     """
     wires = borrowed(wires)
-    at, own, loads, free, per = wires.at, wires.own, wires.loads, wires.free, wires.stretch_per
-    state, laws = wires.state, wires.laws
-    for i in range(len(own)):
+    at, loads, free, per = wires.at, wires.loads, wires.free, wires.stretch_per
+    constants, laws, state = wires.constants, wires.laws, wires.state
+    for i in range(len(constants)):
         n, load = at[0, i], loads[i]
         load[T_AT], load[XI_AT] = state[0, n], state[1, n]
-        _heat(laws[at[1, i]], own[i], load, _duty(drive[n]), wires.h)
+        _heat(laws[at[1, i]], constants[i], load, _duty(drive[n]), wires.h)
     for _ in range(SWEEPS_MAX if wires.coupled else 1):
         solved = True
-        for i in range(len(own)):
-            n, c = at[0, i], own[i]
+        for i in range(len(constants)):
+            n, c = at[0, i], constants[i]
             force = _force(c, loads[i], free[i])
             change = force - F[n]
             for k in range(len(free)):  # the other wires feel it
@@ -146,10 +146,10 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
             solved = solved and abs(change) <= SOLVED * (c[FORCE_ON_AT] + c[PULL_AT])
         if solved:
             break
-    for i in range(len(own)):
+    for i in range(len(constants)):
         n, law, load = at[0, i], laws[at[1, i]], loads[i]
-        if own[i, MINOR_AT] > 0.0:
-            _keep_parts(own[i], load)
+        if constants[i, MINOR_AT] > 0.0:
+            _keep_parts(constants[i], load)
         T, xi = load[T_AT], load[XI_AT]
         ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(law, T, xi, (1.0 - xi) * load[STRAIN_AT])
         state[0, n], state[1, n] = T, xi

@@ -126,24 +126,24 @@ class Arrays:
         return Sequence(duties, force_N, 0.5 * float(np.mean(turned)))
 
 
-def best_sequence(arrays: Arrays, course: Course, own: Array, *, modulated: bool) -> Sequence:
+def best_sequence(arrays: Arrays, course: Course, sequence: Array, *, modulated: bool) -> Sequence:
     """The best sequence found; the run's own one if none is better.
 
     Parameters
     ----------
-    own : (n, N) array, the run's own sequence
+    sequence : (n, N) array, the run's own sequence
     modulated : duties may lie between off and on
     """
-    found = [arrays.run(own)]
+    candidates = [arrays.run(sequence)]
     if arrays.has_wires:
-        duties = _descended(arrays, course, own)
+        duties = _descended(arrays, course, sequence)
         if modulated:
-            found.append(arrays.run(duties))
+            candidates.append(arrays.run(duties))
         else:
-            found.append(_improved(arrays, course, _rounded(course, duties)))
+            candidates.append(_improved(arrays, course, _rounded(course, duties)))
     if not modulated:
-        found.append(_improved(arrays, course, own))
-    return min(found, key=lambda one: course.rms_N(one.force_N))
+        candidates.append(_improved(arrays, course, sequence))
+    return min(candidates, key=lambda one: course.rms_N(one.force_N))
 
 
 def _blocks(course: Course) -> Iterator[slice]:
@@ -151,15 +151,15 @@ def _blocks(course: Course) -> Iterator[slice]:
         yield slice(first, last)
 
 
-def _descended(arrays: Arrays, course: Course, own: Array) -> Array:
+def _descended(arrays: Arrays, course: Course, sequence: Array) -> Array:
     """The duties of least cost near those of the run, each constant in its block."""
     n_blocks, m = len(course.ends) - 1, len(course.live)
-    means = [own[block][:, course.live].mean(axis=0) for block in _blocks(course)]
+    means = [sequence[block][:, course.live].mean(axis=0) for block in _blocks(course)]
     x0 = np.array(means).reshape(-1)
 
     def duties(x: Array) -> Array:
         lengths = np.diff(course.ends)
-        whole = np.zeros_like(own)
+        whole = np.zeros_like(sequence)
         whole[:, course.live] = np.repeat(x.reshape(n_blocks, m), lengths, axis=0)
         return whole
 
@@ -173,9 +173,9 @@ def _descended(arrays: Arrays, course: Course, own: Array) -> Array:
         rows = course.ends[:-1, None, None] + np.arange(course.reach)[None, None, :]
         columns = np.arange(n_blocks * m).reshape(n_blocks, m)[:, :, None]
         rows, columns = np.broadcast_arrays(rows, columns)
-        within = rows < len(own)
+        within = rows < len(sequence)
         values = by[within] * course.counts[rows[within]]
-        shape = len(own), len(x)
+        shape = len(sequence), len(x)
         return sp.csr_array((values, (rows[within], columns[within])), shape=shape)
 
     fit = least_squares(

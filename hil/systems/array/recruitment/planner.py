@@ -78,20 +78,20 @@ def level_table(static_gains_N: ArrayLike, kinds: Sequence[int] | None = None) -
     """
     gains_N = np.asarray(static_gains_N, dtype=float)
     tiny = SAME * float(np.abs(gains_N).sum())
-    found: dict[tuple[int, int], int] = {}
+    numbers: dict[tuple[int, int], int] = {}
     kind = np.full(len(gains_N), -1, dtype=np.int64)
     for n, gain_N in enumerate(gains_N):
         if abs(gain_N) > tiny:
             key = (round(gain_N / (10.0 * tiny)), 0 if kinds is None else kinds[n])
-            kind[n] = found.setdefault(key, len(found))
-    if not found:
+            kind[n] = numbers.setdefault(key, len(numbers))
+    if not numbers:
         raise ValueError("no cell adds to the force")
-    n_of = [int((kind == c).sum()) for c in range(len(found))]
+    n_of = [int((kind == c).sum()) for c in range(len(numbers))]
     if np.prod([float(n + 1) for n in n_of]) > SETS_MAX:
         raise ValueError(
-            f"{len(found)} kinds of cells make more than {SETS_MAX} sets: too many to plan with"
+            f"{len(numbers)} kinds of cells make more than {SETS_MAX} sets: too many to plan with"
         )
-    gain_N = np.array([gains_N[kind == c].mean() for c in range(len(found))])
+    gain_N = np.array([gains_N[kind == c].mean() for c in range(len(numbers))])
     counts = np.array(list(product(*(range(n + 1) for n in n_of))), dtype=np.int64)
     force = counts @ gain_N
     rising = np.argsort(force, kind="stable")

@@ -136,7 +136,7 @@ class WireDuties:
     def step(
         self,
         fraction: Array,
-        found: Array,
+        measured_fraction: Array,
         able: NDArray[np.bool_],
         system: Branching,
         held: int = 1,
@@ -146,14 +146,14 @@ class WireDuties:
         Parameters
         ----------
         fraction : (N,) array, xi*; beyond 0 to 1 the temperatures of the branches go on
-        found : (N,) array, measured fraction
+        measured_fraction : (N,) array, measured fraction
         able : (N,) array, wires that may be on
         system : the wires, in their present state
         held : for how many commands the last duties have been held
         """
         wires, laws = system.wires, system.wires.laws
         C, L, G, air_C = (laws[:, at] for at in (C_AT, L_AT, G_AT, T_A_AT))
-        xi = np.clip(found, 0.0, 1.0)
+        xi = np.clip(measured_fraction, 0.0, 1.0)
         r = laws[:, R_M_AT] + laws[:, DR_AT] * xi
         full_W_per_m = laws[:, E2_AT] / r
         T_C = self._between(wires.T_C, system.branches_C(xi), xi)
@@ -161,7 +161,7 @@ class WireDuties:
         error = np.clip(fraction, 0.0, 1.0) - xi
         beyond = np.sign(error) * np.maximum(np.abs(error) - self._band, 0.0)
         missing = C * (wanted_C - T_C) + L * beyond
-        asked = (G * (T_C - air_C) + missing / self._response_s) / full_W_per_m
+        demand = (G * (T_C - air_C) + missing / self._response_s) / full_W_per_m
         twin_Ohm_per_m = laws[:, R_M_AT] + laws[:, DR_AT] * wires.xi
         cooler = G * (wires.T_C - air_C) + C * (self._max_C - wires.T_C) / self._margin_s
         least = np.minimum(laws[:, R_M_AT], laws[:, R_M_AT] + laws[:, DR_AT])  # of both phases
@@ -170,9 +170,9 @@ class WireDuties:
         self._count(counted_A2, held)
         most = np.minimum(cooler * twin_Ohm_per_m / laws[:, E2_AT], self._within_budget(counted_A2))
         most = np.where(able, most, 0.0)
-        duty = self._rounded(np.clip(asked, 0.0, 1.0), np.clip(most, 0.0, 1.0))
-        self.limited = (asked > most) & (most < 1.0)
-        self.high, self.low = asked >= np.minimum(most, 1.0), asked <= 0.0
+        duty = self._rounded(np.clip(demand, 0.0, 1.0), np.clip(most, 0.0, 1.0))
+        self.limited = (demand > most) & (most < 1.0)
+        self.high, self.low = demand >= np.minimum(most, 1.0), demand <= 0.0
         self._is_new, self._duty = duty != self._duty, duty
         return duty
 
@@ -208,12 +208,12 @@ class WireDuties:
         changed = np.where(counted >= 1.0, counted, (1.0 + k - root) / (2.0 * k))
         return np.where(self._duty <= counted, np.maximum(changed, self._duty), changed)
 
-    def _rounded(self, asked: Array, most: Array) -> Array:
+    def _rounded(self, demand: Array, most: Array) -> Array:
         """Whole steps, of which the rest is carried on; never above `most`.
 
         A duty that is right to a step stays, since boards count a new one as more heat.
         """
-        wanted = np.minimum(asked, most) + self._carry
+        wanted = np.minimum(demand, most) + self._carry
         last = np.rint(STEPS * self._duty)
         stays = np.abs(STEPS * wanted - last) <= 1.0
         steps = np.where(stays, last, np.rint(STEPS * wanted))

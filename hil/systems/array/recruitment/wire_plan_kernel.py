@@ -83,7 +83,7 @@ def improve(  # type: ignore[no-untyped-def]
     locked, least, n_levels = limits
     rest, work, tried = room
     n_blocks = len(plan)
-    base, found, planned = tried[0], tried[1], tried[2]
+    base, cheapest, planned = tried[0], tried[1], tried[2]
     steps, better = 0, False
     if at[0] == 0:
         best[0] = 0.0
@@ -108,19 +108,19 @@ def improve(  # type: ignore[no-untyped-def]
             whole = work[0, n_blocks, 3]
             if at[2] == n_blocks and whole < best[0] * (1.0 - 1e-12):
                 best[0], better = whole, True
-                found[:] = base
+                cheapest[:] = base
             at[1] = locked * n_levels
         while at[1] < min(at[2] + 1, n_blocks) * n_levels:
             if steps >= n_steps:
                 if better:
-                    _take(cell, state, found, rest, plan, y, error)
+                    _take(cell, state, cheapest, rest, plan, y, error)
                 return steps, better, False
             a = at[1] // n_levels
             level = at[1] % n_levels
             to = hold(cell[0], work[0, a, 0], work[0, a, 1]) if level == HOLD else float(level)
             if to != base[a]:
                 more, cost = _stretch(
-                    cell, on, (to, least, prices), base, rest, work, a, best[0], found
+                    cell, on, (to, least, prices), base, rest, work, a, best[0], cheapest
                 )
                 steps += more
                 if cost < best[0]:
@@ -130,15 +130,15 @@ def improve(  # type: ignore[no-untyped-def]
         at[1] = -1
     at[0] = 0
     if better:
-        _take(cell, state, found, rest, plan, y, error)
+        _take(cell, state, cheapest, rest, plan, y, error)
     return steps, better, True
 
 
 @njit(cache=True)
-def _take(cell, state, found, rest, plan, y, error):  # type: ignore[no-untyped-def]
+def _take(cell, state, sequence, rest, plan, y, error):  # type: ignore[no-untyped-def]
     T, xi, z = state
     for b in range(len(plan)):
-        plan[b] = found[b]
+        plan[b] = sequence[b]
         T, xi, z, y[b] = step(cell, plan[b], T, xi, z)
         error[b] = rest[b] - y[b]
 
@@ -161,7 +161,7 @@ def _prefix(cell, state, on, prices, base, rest, first, best):  # type: ignore[n
 
 
 @njit(cache=True)
-def _stretch(cell, on, change, base, rest, work, a, best, found):  # type: ignore[no-untyped-def]
+def _stretch(cell, on, change, base, rest, work, a, best, cheapest):  # type: ignore[no-untyped-def]
     """Return predicted steps, and the least cost of the base with an interval changed from here.
 
     A sequence that costs less than `best` is written to `found`; without one, `best` is returned.
@@ -198,7 +198,7 @@ def _stretch(cell, on, change, base, rest, work, a, best, found):  # type: ignor
                 break
         if cost < best * (1.0 - 1e-12) and _holds(base, a, c, to, on, least):
             best = cost
-            found[:a], found[a:c], found[c:] = base[:a], to, base[c:]
+            cheapest[:a], cheapest[a:c], cheapest[c:] = base[:a], to, base[c:]
     return steps, best
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from fmu_unit import PERIOD_S, Unit
-from hil.experiment.kind import ModelAsked
+from hil.experiment.kind import ModelRequest
 from hil.experiment.load import load_model, load_rig
 from hil.systems.array.description import boards_of
 from hil.systems.array.fmu import export
@@ -23,7 +23,7 @@ def built(tmp_path_factory):
             loaded = load_model(file, sets)
             model, cells = loaded.model, loaded.activation()
             tables = load_rig(file, sets).boards if with_boards else {}
-            boards = boards_of(ModelAsked(model, cells, period_s, boards=tables))
+            boards = boards_of(ModelRequest(model, cells, period_s, boards=tables))
             path = folder / f"{len(made)}.fmu"
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(export, "TARGETS", export.TARGETS[:1])
