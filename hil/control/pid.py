@@ -101,6 +101,7 @@ class Pid:
         self._usable = b"unknown"
         self._feedforward = feedforward
         self._state = np.zeros(1, dtype=STATE)
+        self._demanded_N: Array = self._state["demand_N"]
         self.restart()
 
     def set_gain(self, key: str, value: float) -> None:
@@ -111,7 +112,7 @@ class Pid:
 
     @property
     def demand_N(self) -> float:
-        return float(self._state["demand_N"][0])
+        return self._demanded_N.item(0)
 
     def restart(self) -> None:
         """Start again from the measured force, with no cell on."""

@@ -89,14 +89,14 @@ class Readings:
 
     def is_valid(self, source: int) -> bool:
         """Whether this channel or board gave a reading at this tick."""
-        return bool(int(self.valid_words[source // WORD_BITS]) >> source % WORD_BITS & 1)
+        return bool(self.valid_words.item(source // WORD_BITS) >> source % WORD_BITS & 1)
 
     def mark_valid(self, sources: int, valid: int) -> None:
         """Replace the bits of `sources` by those of `valid`, which has no other bits."""
         words, i = self.valid_words, 0
         while sources:
             if of_word := sources & _WORD:
-                words[i] = int(words[i]) & ~of_word | valid & _WORD
+                words[i] = words.item(i) & ~of_word | valid & _WORD
             sources, valid, i = sources >> WORD_BITS, valid >> WORD_BITS, i + 1
 
     @property

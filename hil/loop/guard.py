@@ -302,7 +302,7 @@ class Guard:
         if self.states.now not in ENERGISED:
             self._put_to_rest()
         else:
-            self._commands.enabled[:] = True
+            self._commands.enabled.fill(True)
         faults = 0
         if self._modulates:
             self._asked_duty[:] = self._commands.duty

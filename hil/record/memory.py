@@ -34,9 +34,12 @@ class Rows(taps.Ring):
 
     def push(self, row: NDArray[np.void]) -> None:
         """Append the one row of a (1,) array."""
-        if self.written == self._capacity:
+        n = self._written.item(0)
+        if n == self._capacity:
             self._grow(1)
-        super().push(row)
+        at = n * self._size
+        self._memory[at : at + self._size] = row.tobytes()
+        self._written[0] = n + 1
 
     def push_many(self, rows: NDArray[np.void]) -> None:
         """Append rows."""

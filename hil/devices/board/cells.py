@@ -85,7 +85,7 @@ class BoardCells:
 
     def begin(self) -> None:
         """A tick begins, in which no cell has been read yet."""
-        self._wires[:] = math.nan
+        self._wires.fill(math.nan)
 
     def unknown(self) -> None:
         """No answer: nobody knows what is on."""

@@ -150,12 +150,12 @@ class ForceObserver:
         r, observer, estimate, values = self._readings, self._observer, self.estimate, self._values
         n_steps = n_periods if self._started else 0
         self._started = True
-        force_N = float(r.measured[self._force]) if r.is_valid(self._force) else nan
+        force_N = r.measured.item(self._force) if r.is_valid(self._force) else nan
         if isfinite(T_C := room_C(r, self._ambient)):
             self._set_ambient(T_C, settled=not n_steps)
         drive = self._drive.now()
         observer.step(drive, n_steps, force_N, self._motion.now())
-        estimate.force_N, estimate.disturbance_N = float(values[1]), float(values[2])
+        estimate.force_N, estimate.disturbance_N = values.item(1), values.item(2)
         if self._twin is not None:
             self._twin.write()
         if self._wires is not None:
