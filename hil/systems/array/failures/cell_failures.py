@@ -138,7 +138,7 @@ class CellFailures:
         kept = round(OLDEST_S / period_s) + 1
         self._xi, self._ohm = np.zeros((kept, n)), np.ones((kept, n))
         self._residuals_N, self._forces_N = np.zeros(self._every), np.zeros(self._every)
-        self._before = np.zeros(n), 0.0
+        self._before: tuple[Array, float] | None = None
         line = np.arange(self._every) - 0.5 * (self._every - 1)
         self._line = line / max(1.0, float(np.sqrt(line @ line)))
         self.threshold = float(
@@ -193,7 +193,7 @@ class CellFailures:
         """Correct by the mean of a sample's readings; between two samples errors wander."""
         xi = self._xi[(at - np.arange(self._every)) % len(self._xi)].mean(axis=0)
         twin_N = float(self._forces_N.mean())
-        xi_before, before_N = self._before
+        xi_before, before_N = self._before or (xi, twin_N)
         self._before = xi, twin_N
         stirred = (self._rules.stir * (xi - xi_before)) ** 2
         moved_N = self._errors.stir * self._gains_N * (xi - xi_before)
@@ -247,6 +247,7 @@ class CellFailures:
         bank, n = self._bank, len(self._gains_N)
         count = len(self._failures)
         x, P = bank.x[0], bank.P[0]
+        assert self._before is not None
         xi = self._before[0] + x[AUSTENITE * n : OHM * n]
         self._place = (self._place + 1) % self._places
         of = slice(1 + self._place * count, 1 + (self._place + 1) * count)

@@ -55,7 +55,7 @@ def driven(tests, twin, wires, gains_N, rng, *, reads=True):
 
 
 def test_the_odds_are_those_of_two_gaussians_written_out(monkeypatch):
-    """A cell that pulls weakens: its loss, disturbance, delay and noise have covariances."""
+    """A cell that pulls weakens: its loss, disturbance and noise have covariances."""
     monkeypatch.setattr(cell_failures, "LOOSE", 0.0)
     monkeypatch.setattr(cell_failures, "JOLT", 0.0)
     errors = WireErrors(wander_N=0.02, wander_for_s=0.7, stir=0.0, zero_N=1e-9, noise_N=0.05)
@@ -75,9 +75,6 @@ def test_the_odds_are_those_of_two_gaussians_written_out(monkeypatch):
     t_s = 0.1 * np.arange(len(e))
     cov = 0.02**2 * np.exp(-np.abs(t_s[:, None] - t_s) / 0.7)
     cov += 0.05**2 / SAMPLE_TICKS * np.eye(len(e))
-    late = np.zeros(len(e))
-    late[0] = -0.24 / 0.1  # the twin's force began there
-    cov += errors.delay_s**2 * np.outer(late, late)
     pulls_N = GAINS_N[0] * 0.6 * (t_s > t_s[n_before - 1])
     weak = cov + 0.25**2 * np.outer(pulls_N, pulls_N)
     healthy = multivariate_normal(np.zeros(len(e)), cov).logpdf(e)
@@ -213,3 +210,38 @@ def test_a_cell_is_named_once_it_has_been_certain_for_as_long_as_is_asked():
         rules = replace(RULES, confirm_s=confirm_s)
         named_s.append(driven(built(BROKEN_N, rules), twin, twin, gains_N, rng).findings[0].t_s)
     assert named_s[1] >= named_s[0] + 1.35
+
+
+def one_cell(errors):
+    """Tests of one cell whose force errs only as `errors` say."""
+    rules = replace(
+        RULES, share=1e-9, austenite=1e-9, austenite_per_sqrt_s=1e-9, stir=0.0, contrast=1e-9
+    )
+    wires = SensedWires(GAINS_N[:1], np.full((1, 1), np.nan), CONTRAST[:1])
+    return CellFailures(rules, errors, wires, PERIOD_S)
+
+
+def test_a_force_that_is_late_is_told_as_its_delay():
+    """Of a force F' that comes d later the reading is F' - d dF'/dt."""
+    errors = WireErrors(wander_N=1e-4, stir=0.0, zero_N=1e-9, noise_N=1e-3, delay_s=0.05)
+    tests, late_s, xi = one_cell(errors), 0.03, np.array([0.5])
+    for k in range(600):
+        t_s = k * PERIOD_S
+        force_N, was_N = (0.3 - 0.2 * np.cos(2.0 * (t_s - d_s)) for d_s in (0.0, late_s))
+        tests.step(t_s, (was_N - force_N, force_N), (xi, ohms(xi)[:1]), np.full((2, 1), np.nan))
+    assert tests._bank.x[0, -2] == pytest.approx(late_s, rel=0.05)
+
+
+@pytest.mark.parametrize("ring_N", [0.005, 0.05])
+def test_readings_while_the_array_rings_count_as_noisy_as_they_are(ring_N):
+    """The first sample shows the disturbance, of variance V, with the weight V / (V + noise)."""
+    errors = WireErrors(wander_N=0.02, stir=0.0, zero_N=1e-9, noise_N=0.002)
+    tests, xi, k = one_cell(errors), np.zeros(1), np.arange(SAMPLE_TICKS)
+    readings_N = 0.02 + 0.003 * k + ring_N * (-1.0) ** k
+    for at, reading_N in enumerate(readings_N):
+        tests.step(at * PERIOD_S, (reading_N, 0.0), (xi, ohms(xi)[:1]), np.full((2, 1), np.nan))
+    off_N = readings_N - np.polyval(np.polyfit(k, readings_N, 1), k)
+    rings = ring_N > 4.0 * 0.002
+    noise_N2 = off_N @ off_N / (SAMPLE_TICKS - 2) if rings else 0.002**2 / SAMPLE_TICKS
+    expected_N = readings_N.mean() * 0.02**2 / (0.02**2 + noise_N2)
+    assert tests._bank.x[0, -1] == pytest.approx(expected_N, rel=1e-6)
