@@ -96,7 +96,7 @@ class CellFailuresTable(Table):
     share: Annotated[float, Field(ge=1e-4, le=1.0)] = 0.06
     resistance: Annotated[float, Field(ge=1e-5, le=1.0)] = 0.03
     contrast: Annotated[float, Field(ge=1e-3, le=10.0)] = 0.2
-    resolution: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.002
+    resolution: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.0025
     austenite_per_sqrt_s: Annotated[float, Field(ge=1e-6, le=1.0)] = 0.012
     stir: Annotated[float, Field(ge=0.0, le=10.0)] = 0.3
     sure: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.99

@@ -10,7 +10,9 @@ twin's force F', austenite xi_n and resistance R'_n, and the static gains s_n, r
 with the errors of static gain a_n, austenite e_n, resistance r_n and of its contrast
 k_n = (R_A - R_M) / R_M by c_n, the delay d of the force and a disturbance w that grows while cells
 move. A Kalman filter estimates them, linearised at its estimate; austenite and disturbance fade
-with their time constants. A resistance counts at its own age.
+with their time constants. A resistance counts at its own age. One that repeats the last reading
+has its rounding error too, and counts again after `repeat_s` only: a cell that is held would else
+prove an error of its resistance anew with every reading.
 
 A failure is the same filter with other static gains, and more freedom for the austenite of every
 wire whose tension it changes: a wire that lost its load transforms at lower temperatures.
@@ -48,9 +50,11 @@ from hil.systems.array.wires.filter import RINGS, WireErrors
 WEAK, WEAK_WITHIN = -0.5, 0.25  # mean and standard deviation of what a weak cell loses
 LEFT = 0.3  # of the change of every static gain by a break
 LOOSE = 0.4  # standard deviation of the austenite of a wire that has lost its load
+SLACK = 0.1  # the same of a wire that keeps a part
 JOLT = 0.15  # of the force that a failure takes, in its first second
 PULLS = 0.1  # austenite of a cell that is tested
 LOST = -10.0  # log odds at which a hypothesis ends
+ALIKE = 0.2  # readings that differ by less, in units of the resolution, are one that repeats
 OLDEST_S = 0.5  # age of a resistance that still counts
 
 
@@ -65,6 +69,7 @@ class CellRules:
     austenite_per_sqrt_s, stir : what the error gains at rest, and over the change of austenite
     resistance, contrast : of a wire's resistance, and of the change by austenite, relative
     resolution : of a reading of resistance, relative
+    repeat_s : time after which a reading that repeats the last one counts again
     learn_for_s : time before hypotheses begin
     spawn_s, life_s : time between new hypotheses, and their lifetime
     sure, confirm_s : posterior at which a cell is named, and for how long it must hold
@@ -79,9 +84,10 @@ class CellRules:
     stir: float = 0.3
     resistance: float = 0.03
     contrast: float = 0.2
-    resolution: float = 0.002
+    resolution: float = 0.0025
+    repeat_s: float = 2.0
     learn_for_s: float = 5.0
-    spawn_s: float = 0.3
+    spawn_s: float = 0.1
     life_s: float = 4.5
     sure: float = 0.99
     confirm_s: float = 0.5
@@ -137,8 +143,10 @@ class CellFailures:
         self._bank.log[0], self._bank.P[0] = 0.0, np.diag(self._sd**2)
         kept = round(OLDEST_S / period_s) + 1
         self._xi, self._ohm = np.zeros((kept, n)), np.ones((kept, n))
+        self._counted_Ohm, self._counted_at = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
         self._residuals_N, self._forces_N = np.zeros(self._every), np.zeros(self._every)
         self._before: tuple[Array, float] | None = None
+        self._moved_N2 = 0.0  # in the last sample: the reading of it comes in part in the next
         line = np.arange(self._every) - 0.5 * (self._every - 1)
         self._line = line / max(1.0, float(np.sqrt(line @ line)))
         self.threshold = float(
@@ -182,6 +190,9 @@ class CellFailures:
             return
         ticks = np.nan_to_num(ages_s / self._period_s, nan=np.inf)
         counts = ~np.isnan(ohms) & (ticks < min(at + 1, len(self._xi)) - 0.5)
+        near = np.abs(ohms / self._counted_Ohm - 1.0) < ALIKE * self._rules.resolution
+        counts &= ~near | (at - self._counted_at > self._rules.repeat_s / self._period_s)
+        self._counted_Ohm[counts], self._counted_at[counts] = ohms[counts], at
         was = (at - np.where(counts, np.rint(ticks), 0.0).astype(np.int64)) % len(self._xi)
         cells = np.arange(len(ohms))
         ratio = np.where(counts, ohms / self._ohm[was, cells], np.nan)
@@ -197,7 +208,9 @@ class CellFailures:
         self._before = xi, twin_N
         stirred = (self._rules.stir * (xi - xi_before)) ** 2
         moved_N = self._errors.stir * self._gains_N * (xi - xi_before)
-        kernel.predict(self._bank, self._sample_s, stirred, float(moved_N @ moved_N))
+        moved_N2, late_N2 = float(moved_N @ moved_N), self._moved_N2
+        self._moved_N2 = moved_N2
+        kernel.predict(self._bank, self._sample_s, stirred, moved_N2 + late_N2)
         e = self._residuals_N
         if np.isnan(e).any():
             return
@@ -256,7 +269,8 @@ class CellFailures:
         bank.x[of, GAIN * n : AUSTENITE * n] = gains * (1.0 + self._shift) - 1.0
         diagonal = np.einsum("hii->hi", bank.P[of])
         diagonal[:, GAIN * n : AUSTENITE * n] += self._within
-        loose2 = (LOOSE * np.minimum(0.0, self._shift)) ** 2
+        slack = np.array([[SLACK if kind == "weak" else LOOSE] for _, kind in self._failures])
+        loose2 = (slack * np.minimum(0.0, self._shift)) ** 2
         diagonal[:, AUSTENITE * n : OHM * n] += 0.01 * loose2
         bank.Q[of, AUSTENITE * n : OHM * n] += loose2
         diagonal[:, -1] += (JOLT * (np.abs(self._shift * xi) @ self._gains_N)) ** 2
