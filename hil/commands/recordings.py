@@ -153,9 +153,11 @@ def import_(args: argparse.Namespace) -> int:
 
     from hil.record.summary import as_text
     from hil.runs.imports.importing import import_files
+    from hil.runs.recording import Output
 
-    recording = import_files(args.files, args.rig, args.map, args.out, force=args.force,
-                         sets=args.set, progress=not args.json)  # fmt: skip
+    output = Output(args.out, args.force)
+    recording = import_files(args.files, args.rig, args.map, output, sets=args.set,
+                             progress=not args.json)  # fmt: skip
     lines = [text if level == "info" else f"{level}: {text}" for level, text in recording.notes]
     text = "\n".join([*lines, as_text(recording.path, recording.summary)])
     show(args, asdict(recording) | {"path": str(recording.path)}, text)

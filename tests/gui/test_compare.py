@@ -6,6 +6,7 @@ import tomli_w
 
 import hil
 from hil.runs.imports.importing import import_files
+from hil.runs.recording import Output
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def imported_run(pid_run, configs, tmp_path):
     (tmp_path / "map.toml").write_text(tomli_w.dumps(mapped))
     rig = configs / "miga6" / "rig.toml"
     out = tmp_path / "imported.h5"
-    return import_files([tmp_path / "lab.csv"], rig, tmp_path / "map.toml", out).path
+    return import_files([tmp_path / "lab.csv"], rig, tmp_path / "map.toml", Output(out)).path
 
 
 def test_an_imported_recording_is_compared_like_a_run(pid_run, imported_run, opened, qtbot, said):

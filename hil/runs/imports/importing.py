@@ -31,9 +31,8 @@ def import_files(
     files: Sequence[Path],
     rig: Path,
     map_path: Path,
-    out: Path | None,
+    output: Output,
     *,
-    force: bool = False,
     sets: Iterable[str] = (),
     progress: bool = False,
 ) -> Imported:
@@ -57,7 +56,7 @@ def import_files(
     if mapped.period_s is not None:
         changes["loop"] = {"period_s": mapped.period_s}
     config = load_with(rig, changes, str(map_path), sets)
-    path = Output(out, force).path(config)
+    path = output.path(config)
     trust_code(config, "hil import")
     pipeline = build(Plan(config))
     _refuse_unknown(map_path, mapped, pipeline.rig.layout)

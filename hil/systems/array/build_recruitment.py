@@ -41,7 +41,8 @@ from hil.systems.array.recruitment.groups import GroupRules, SizePrinciple
 from hil.systems.array.recruitment.optimal import Optimal, PlanRules
 from hil.systems.array.recruitment.planner import level_table
 from hil.systems.array.recruitment.wire_optimal import WireOptimal
-from hil.systems.array.recruitment.wire_plan import PlanGrid, PlanPrices, WirePlanner
+from hil.systems.array.recruitment.wire_plan import PlanGrid, WirePlanner
+from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices
 from hil.systems.array.tables import ObserverTable, RecruitTable
 from hil.systems.array.tables_recruitment import (
     BroadcastTable,

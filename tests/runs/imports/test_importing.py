@@ -23,6 +23,7 @@ from hil.runs.imports.guess import guess
 from hil.runs.imports.importing import import_files
 from hil.runs.imports.twin import model_columns
 from hil.runs.plan import Plan
+from hil.runs.recording import Output
 from hil.runs.replay import replay
 from hil.validation.validate import _spoilt
 from hil_studies.wires.study import read_loop
@@ -62,11 +63,12 @@ def lab(run, tmp_path):
     return path
 
 
-def imported(lab, mapped=MAP, rig="miga6", **more):
+def imported(lab, mapped=MAP, rig="miga6", force=False, **more):
     map_path = lab.with_name("map.toml")
     map_path.write_text(tomli_w.dumps(mapped), encoding="utf-8")
     rig_path = ROOT / "configs" / rig / "rig.toml"
-    return import_files([lab], rig_path, map_path, lab.with_name("imported.h5"), **more).path
+    output = Output(lab.with_name("imported.h5"), force)
+    return import_files([lab], rig_path, map_path, output, **more).path
 
 
 def changed(path, value, mapped=MAP):
@@ -101,7 +103,7 @@ def test_a_rig_that_only_receives_data_has_no_board_ports_or_limits(lab, tmp_pat
     whole = hil.open_run(imported(lab))
     map_path = lab.with_name("map.toml")
     out = tmp_path / "bare.h5"
-    import_files([lab], tmp_path / "rig.toml", map_path, out)
+    import_files([lab], tmp_path / "rig.toml", map_path, Output(out))
     again = hil.open_run(out)
     for column in ("force_measured_N", "force_model_N", "cells_commanded"):
         np.testing.assert_array_equal(again[column], whole[column])
@@ -181,7 +183,9 @@ def test_criteria_are_older_than_it_only_if_the_time_of_the_measurement_is_known
     past = lab.with_name("past.toml")
     past.write_text("measured = 2020-01-01T00:00:00Z\n" + tomli_w.dumps(MAP))
     rig, out = ROOT / "configs" / "miga6" / "rig.toml", lab.with_name("past.h5")
-    late = _spoilt(read_run(import_files([lab], rig, past, out).path), [], "file", acceptance)
+    late = _spoilt(
+        read_run(import_files([lab], rig, past, Output(out)).path), [], "file", acceptance
+    )
     assert len(late) == 1
     assert "was written" in late[0]
     assert "after the run (2020-01-01 00:00:00 UTC)" in late[0]
@@ -277,7 +281,9 @@ def test_the_guessed_map_of_the_file_imports(lab):
 
 def test_a_load_frame_and_a_thermometer_share_one_time_base(tmp_path):
     files = [FRAME / "mts_3cycle.txt", FRAME / "fluke_3cycle.csv"]
-    found = import_files(files, FRAME / "rig.toml", FRAME / "map.toml", tmp_path / "frame.h5")
+    found = import_files(
+        files, FRAME / "rig.toml", FRAME / "map.toml", Output(tmp_path / "frame.h5")
+    )
     frame, thermometer = (file["clock"] for file in found.facts["files"])
     assert frame["offset_s"] == 0.0
     # 9:27:54.0 in the first row of the one, 09:32:03 in the first line of the other
@@ -299,7 +305,7 @@ def test_an_imported_loop_of_a_wire_is_that_of_the_study(tmp_path):
     (tmp_path / "rig.toml").write_text(WIRE_RIG)
     (tmp_path / "map.toml").write_text(WIRE_MAP)
     out = tmp_path / "wire.h5"
-    import_files([shipped], tmp_path / "rig.toml", tmp_path / "map.toml", out)
+    import_files([shipped], tmp_path / "rig.toml", tmp_path / "map.toml", Output(out))
     direct = next(loop for loop in loops.shipped("NiTiCo") if round(loop.stress_Pa / 1e6) == 150)
     loop = read_loop(out, strength_MPa=1000.0)
     assert loop.stress_Pa == pytest.approx(direct.stress_Pa, rel=1e-4)
@@ -403,10 +409,10 @@ def test_columns_of_two_rates_in_one_file_are_two_sources_of_it(tmp_path):
     map_path = tmp_path / "map.toml"
     map_path.write_text(tomli_w.dumps(mapped), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"has 10 rows .* 100: give the file a second source"):
-        import_files([tmp_path / "lab.h5"], rig, map_path, out)
+        import_files([tmp_path / "lab.h5"], rig, map_path, Output(out))
     slow = {"time": {"column": "slow/t_s"}, "align": {"by": "offset", "offset_s": 0.0}}
     mapped["sources"]["slow"], mapped["channels"]["chamber"]["source"] = slow, "slow"
     map_path.write_text(tomli_w.dumps(mapped), encoding="utf-8")
-    run = hil.open_run(import_files([tmp_path / "lab.h5"], rig, map_path, out).path)
+    run = hil.open_run(import_files([tmp_path / "lab.h5"], rig, map_path, Output(out)).path)
     np.testing.assert_allclose(run.chamber_measured_C[::10], 20.0 + t_s[::10][:10])
     np.testing.assert_allclose(run.deflection_measured_m, 2.0 * t_s)

@@ -21,12 +21,13 @@ Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12), 1251-126
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hil.compiled import njit
+from hil.mechanics.arrays import Array
 
 Law = Literal["dead_beat", "least_mean_square", "error_over_n", "fixed_gain"]
 LAWS: tuple[Law, ...] = ("dead_beat", "least_mean_square", "error_over_n", "fixed_gain")
@@ -44,6 +45,17 @@ class BroadcastLaw:
     period_s: float = 1.0
 
 
+class Draw(NamedTuple):
+    """A law, as its index in `LAWS` and numbers, for these cells; its state by index."""
+
+    law: int
+    gain: float
+    dead_zone_N: float
+    period_s: float
+    gains_N: Array
+    state: Array
+
+
 class Broadcaster:
     """Computes p and q from the force error at every broadcast period.
 
@@ -58,11 +70,13 @@ class Broadcaster:
     """
 
     def __init__(self, law: BroadcastLaw, static_gains_N: ArrayLike) -> None:
-        self._law = LAWS.index(law.law)
-        self._numbers = np.array([law.gain, law.dead_zone_N, law.period_s])
-        self._gains_N = np.array(static_gains_N, dtype=float)
         self._state = np.zeros(5)
         self._state[_DEMAND] = np.nan
+        draw = Draw(
+            LAWS.index(law.law), float(law.gain), float(law.dead_zone_N), float(law.period_s),
+            np.array(static_gains_N, dtype=float), self._state,
+        )  # fmt: skip
+        self._draw = tuple(draw)  # plain, it passes to the kernel sooner
 
     @property
     def p_on(self) -> float:
@@ -92,12 +106,7 @@ class Broadcaster:
             the cells that are on will settle. NaN gives p = q = 0.
         usable : (N,) array, 1 for cells that are not known to have failed
         """
-        return bool(
-            _step(
-                self._law, self._numbers, self._gains_N, self._state, t_s, reference_N, force_N,
-                usable,
-            )
-        )  # fmt: skip
+        return bool(_step(self._draw, t_s, reference_N, force_N, usable))
 
 
 @njit(cache=True)
@@ -119,8 +128,9 @@ def probability(law, gain, error, movable, n_cells):  # type: ignore[no-untyped-
 
 
 @njit(cache=True)
-def _step(law, numbers, gains_N, state, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
-    gain, dead_zone, period_s = numbers
+def _step(draw, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
+    d = Draw(*draw)
+    period_s, gains_N, state = d.period_s, d.gains_N, d.state
     if t_s < state[_NEXT_S] - 1e-9:
         return False
     while state[_NEXT_S] <= t_s + 1e-9:
@@ -134,13 +144,13 @@ def _step(law, numbers, gains_N, state, t_s, reference, force, usable):  # type:
             total += gains_N[n]
             squares += gains_N[n] * gains_N[n]
     error = reference - force
-    if not abs(error) > dead_zone or total <= 0.0:
+    if not abs(error) > d.dead_zone_N or total <= 0.0:
         return True
     cell = squares / total
     on = min(total, max(0.0, force))
     n_cells = total / cell
     if error > 0.0:
-        state[_P_ON] = probability(law, gain, error / cell, (total - on) / cell, n_cells)
+        state[_P_ON] = probability(d.law, d.gain, error / cell, (total - on) / cell, n_cells)
     else:
-        state[_Q_OFF] = probability(law, gain, -error / cell, on / cell, n_cells)
+        state[_Q_OFF] = probability(d.law, d.gain, -error / cell, on / cell, n_cells)
     return True

@@ -4,51 +4,16 @@
 sweeps once over its duties, or predicts its new forces.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.recruitment import wire_descent_kernel as kernel
+from hil.systems.array.recruitment.wire_plan_kernel import Problem
 
 SWEEPS = 6  # for one linearisation
 PRODUCTS_A_STEP = 40  # multiplications that take as long as a predicted cell step
 STEPS_A_DERIVATIVE = 5  # predicted cell steps a block: 4, and the products
 DAMPING_FIRST, DAMPING_LEAST, DAMPING_MOST = 1e-2, 1e-3, 1e2
 GAIN_LEAST = 1e-3  # relative gain below which the descent ends
-
-
-class Problem(NamedTuple):
-    """A plan and what it is for; the search and the descent work on the same one.
-
-    Attributes
-    ----------
-    cells : laws (N, 13), knots (N, K), static gains (N,), direct parts (N,), lag weights (N, 3),
-        length of a block (s)
-    prices : of a switch, a change of austenite from 0 to 1, and a block at full power, N2
-    state : (N, 3) array, temperature, austenite and lag at the first block
-    on : (N,) array, duties before the first block
-    locked : (N,) array, number of blocks for which a cell must not change
-    usable : (N,) array
-    plan, y : (N, M) arrays, duties, and the forces at the ends of the blocks
-    error : (M,) array, set point minus force
-    """
-
-    cells: tuple[Array, Array, Array, Array, Array, float]
-    prices: tuple[float, float, float]
-    state: Array
-    on: Array
-    locked: NDArray[np.int64]
-    usable: Mask
-    plan: Array
-    y: Array
-    error: Array
-
-    def cell(self, n: int) -> tuple[Array, Array, float, float, Array, float]:
-        """What a kernel takes of one cell."""
-        laws, knots_C, gains_N, direct, lag, block_s = self.cells
-        return laws[n], knots_C[n], gains_N[n], direct[n], lag[n], block_s
 
 
 class DutyDescent:
@@ -60,7 +25,7 @@ class DutyDescent:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self._problem, self._prices = problem, tuple(problem.prices)
         self._n_cells, self._n_blocks = n_cells, n_blocks = len(problem.plan), len(problem.error)
         self._by = np.zeros((2, n_cells, n_blocks, n_blocks))  # F, W
         self._rows = np.zeros((2, n_cells, n_blocks))  # v, H
@@ -108,7 +73,7 @@ class DutyDescent:
         H[n] = 0.0
         if p.usable[n]:
             self._cost += kernel.linearise(
-                p.cell(n), p.prices, p.state[n], p.plan[n], p.locked[n],
+                p.cell(n), self._prices, p.state[n], p.plan[n], p.locked[n],
                 (self._by[0, n], self._by[1, n]), (v[n], H[n]),
             )  # fmt: skip
 
@@ -116,14 +81,14 @@ class DutyDescent:
         p, (e, v) = self._problem, self._left
         kernel.sweep(
             (self._by[0, n], self._by[1, n], self._rows[1, n]), (e, v[n]), p.plan[n],
-            self._trial[n], p.locked[n], p.prices[2], self._damping,
+            self._trial[n], p.locked[n], p.prices.power_N2, self._damping,
         )  # fmt: skip
 
     def _predict(self, n: int) -> None:
         p = self._problem
         if p.usable[n]:
             self._trial_cost += kernel.predict(
-                p.cell(n), p.prices, p.state[n], self._trial[n], self._y[n]
+                p.cell(n), self._prices, p.state[n], self._trial[n], self._y[n]
             )
 
     def _take_the_better(self) -> None:

@@ -17,22 +17,23 @@ Source: Nocedal & Wright 2006, ch. 10 (Gauss-Newton, Levenberg-Marquardt); Lawso
 import numpy as np
 
 from hil.compiled import njit
-from hil.systems.array.recruitment.wire_plan_kernel import running, step
+from hil.systems.array.recruitment.wire_plan_kernel import Cell, PlanPrices, running, step
 
 AT_K, AT_XI, AT_DUTY = 1e-3, 1e-5, 1e-3  # steps of the derivatives
 TURN_LEAST = 5e-3  # change of austenite below which its price is quadratic
 
 
 @njit(cache=True)
-def linearise(cell, prices, state, plan, locked, by, rows):  # type: ignore[no-untyped-def]
+def linearise(of_cell, of_power, state, plan, locked, by, rows):  # type: ignore[no-untyped-def]
     """Write a cell's derivatives `by` = F, W (M, M), first index duty, and its `rows` = v, H.
 
     Return its cost beside the error.
     """
+    cell, prices = Cell(*of_cell), PlanPrices(*of_power)
     F, W = by
     v, H = rows
     n_blocks = len(plan)
-    _, _, gain_N, direct, lag, _ = cell
+    gain_N, direct, lag = cell.gain_N, cell.direct, cell.lag
     T, xi, z = state
     cost = 0.0
     tangents = np.zeros((3, n_blocks))
@@ -47,7 +48,7 @@ def linearise(cell, prices, state, plan, locked, by, rows):  # type: ignore[no-u
         powered_T, powered_xi, _, _ = step(cell, duty + up, T, xi, z)
         T_T, x_T = (warmer_T - T1) / AT_K, (warmer_xi - xi1) / AT_K
         T_x, x_x = (more_T - T1) / dxi, (more_xi - xi1) / dxi
-        weight = np.sqrt(0.5 * prices[1] / max(abs(xi1 - xi), TURN_LEAST))
+        weight = np.sqrt(0.5 * prices.turn_N2 / max(abs(xi1 - xi), TURN_LEAST))
         v[j] = weight * (xi1 - xi)
         for b in range(locked, j + 1):
             before = dx[b]
@@ -89,8 +90,9 @@ def sweep(problem, left, plan, trial, locked, power_price, damping):  # type: ig
 
 
 @njit(cache=True)
-def predict(cell, prices, state, duties, y):  # type: ignore[no-untyped-def]
+def predict(of_cell, of_power, state, duties, y):  # type: ignore[no-untyped-def]
     """Write the forces (M,) of a cell with these duties; return its cost beside the error."""
+    cell, prices = Cell(*of_cell), PlanPrices(*of_power)
     cost = 0.0
     T, xi, z = state
     for b in range(len(duties)):

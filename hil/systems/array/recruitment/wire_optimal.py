@@ -61,7 +61,7 @@ class WireOptimal(PlannedCells):
         assert estimate.wires is not None  # the estimator has learned them
         _lock(self._plain, t_s, reported, estimate.usable, self._locked)
         wires = estimate.wires.look()
-        self._static_gains_N[:] = wires[1]
+        _, self._static_gains_N[:], _ = wires
         rules = self._rules
         for j in range(len(self._wanted)):
             after_s = rules.lead_s + (j + 1) * rules.block_s

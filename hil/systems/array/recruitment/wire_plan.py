@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hil.mechanics.arrays import Array, Mask
 from hil.systems.array.recruitment import wire_plan_kernel as kernel
-from hil.systems.array.recruitment.wire_descent import DutyDescent, Problem
+from hil.systems.array.recruitment.wire_descent import DutyDescent
 from hil.systems.array.wires.cells import WireModel
 
 
@@ -53,21 +53,6 @@ class PlanGrid:
     off_blocks: int = 1
 
 
-@dataclass(frozen=True)
-class PlanPrices:
-    """Prices in the unit of the sum of squared errors, N2.
-
-    Attributes
-    ----------
-    switch_N2, turn_N2, power_N2 : of a switch; of a change of austenite from 0 to 1; of a block at
-        full power
-    """
-
-    switch_N2: float = 0.0
-    turn_N2: float = 0.0
-    power_N2: float = 0.0
-
-
 class WirePlanner:
     """The search.
 
@@ -82,14 +67,21 @@ class WirePlanner:
     """
 
     def __init__(
-        self, model: WireModel, grid: PlanGrid, prices: PlanPrices, *, modulated: bool = False
+        self,
+        model: WireModel,
+        grid: PlanGrid,
+        prices: kernel.PlanPrices,
+        *,
+        modulated: bool = False,
     ) -> None:
         n_cells, n_blocks = len(model.static_gains_N), grid.n_blocks
-        lag = kernel.lag_weights(model.rate_per_s, grid.block_s)
-        self._problem = Problem(
-            (model.laws.copy(), model.knots_C, model.static_gains_N.copy(), model.direct, lag,
-             grid.block_s),
-            (prices.switch_N2, prices.turn_N2, prices.power_N2),
+        self._lead = kernel.lag_weights(model.rate_per_s, grid.lead_s), grid.lead_s
+        self._problem = kernel.Problem(
+            kernel.Cells(
+                model.laws.copy(), model.knots_C, model.static_gains_N.copy(), model.direct,
+                kernel.lag_weights(model.rate_per_s, grid.block_s), grid.block_s,
+            ),
+            prices,
             state=np.zeros((n_cells, 3)),
             on=np.zeros(n_cells),
             locked=np.zeros(n_cells, dtype=np.int64),
@@ -98,11 +90,21 @@ class WirePlanner:
             y=np.zeros((n_cells, n_blocks)),
             error=np.zeros(n_blocks),
         )  # fmt: skip
-        self._lead = kernel.lag_weights(model.rate_per_s, grid.lead_s), grid.lead_s
-        self._least = np.array([grid.off_blocks, grid.on_blocks], dtype=np.int64)
         self._n_levels = 3 if modulated else 2
-        self._room = np.zeros(n_blocks), np.zeros((2, n_blocks + 1, 4)), np.zeros((3, n_blocks))
-        self._at, self._best = np.zeros(3, dtype=np.int64), np.zeros(1)
+        self._at = np.zeros(3, dtype=np.int64)
+        self._plain = self._problem.plain()
+        search = kernel.Search(
+            least=np.array([grid.off_blocks, grid.on_blocks], dtype=np.int64),
+            rest=np.zeros(n_blocks),
+            first=np.zeros((n_blocks + 1, 4)),
+            second=np.zeros((n_blocks + 1, 4)),
+            base=np.zeros(n_blocks),
+            cheapest=np.zeros(n_blocks),
+            planned=np.zeros(n_blocks),
+            at=self._at,
+            best_N2=np.zeros(1),
+        )
+        self._search = tuple(search)
         self._better = False
         self._next = 0
         self._since_better = 0
@@ -136,11 +138,9 @@ class WirePlanner:
         wanted_N : (M,) array, set point minus the unknown force, at the end of every block
         """
         p = self._problem
-        p.cells[0][:], p.cells[2][:], p.state[:] = wires
+        p.cells.laws[:], p.cells.gains_N[:], p.state[:] = wires
         p.on[:], p.locked[:], p.usable[:] = on, locked, usable
-        kernel.pose(
-            p.cells, self._lead, p.state, p.on, p.locked, p.usable, wanted_N, p.plan, p.y, p.error
-        )
+        kernel.pose(self._plain, *self._lead, wanted_N)
         if self._at[0]:
             self._turn()  # its search was cut off: another's first, or the rest never have theirs
         self._since_better = 0
@@ -164,12 +164,10 @@ class WirePlanner:
     def _search_cell(self, n_steps: int) -> int:
         p, n = self._problem, self._next
         better, over, steps = False, True, 0
-        if p.usable[n] and p.cells[2][n] != 0.0:
-            limits = p.locked[n], self._least, self._n_levels
+        if p.usable[n] and p.cells.gains_N[n] != 0.0:
             steps, better, over = kernel.improve(
-                p.cell(n), p.state[n], p.on[n], limits, p.prices, p.plan[n], p.y[n], p.error,
-                self._room, self._at, self._best, n_steps,
-            )  # fmt: skip
+                self._plain, n, self._search, self._n_levels, n_steps
+            )
         self._better = self._better or better
         if over:
             self._since_better = 0 if self._better else self._since_better + 1

@@ -1,19 +1,122 @@
 """The arithmetic of `hil.systems.array.recruitment.wire_plan`, which says what it is for.
 
-A `cell` is a wire's law, its branches, static gain, direct part, lag weights and the length of a
-block; `prices` are those of a switch, of a change of austenite from 0 to 1, and of a block at full
-power.
+Kernels take plain tuples, which pass from Python sooner, and name their parts.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.compiled import borrowed, njit
+from hil.mechanics.arrays import Array, Indices, Mask
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import DR_AT, E2_AT, G_AT, R_M_AT, T_A_AT
 
 AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 OFF, ON, HOLD = 0, 1, 2  # levels that an interval may get
+
+
+class Cell(NamedTuple):
+    """A cell, over blocks of one length.
+
+    Attributes
+    ----------
+    law : (13,) array, of its wire
+    knots_C : (K,) array, its branches
+    gain_N, direct : its static gain, and the part of it without a lag
+    lag : (3,) array, `lag_weights`
+    """
+
+    law: Array
+    knots_C: Array
+    gain_N: float
+    direct: float
+    lag: Array
+    block_s: float
+
+
+class Cells(NamedTuple):
+    """The N cells of a plan, each value of `Cell` with the cell as its first index."""
+
+    laws: Array
+    knots_C: Array
+    gains_N: Array
+    direct: Array
+    lags: Array
+    block_s: float
+
+
+class PlanPrices(NamedTuple):
+    """PlanPrices in the unit of the sum of squared errors, N2.
+
+    Attributes
+    ----------
+    switch_N2, turn_N2, power_N2 : of a switch; of a change of austenite from 0 to 1; of a block at
+        full power
+    """
+
+    switch_N2: float = 0.0
+    turn_N2: float = 0.0
+    power_N2: float = 0.0
+
+
+class Problem(NamedTuple):
+    """A plan and what it is for; the search and the descent work on the same one.
+
+    Attributes
+    ----------
+    state : (N, 3) array, temperature, austenite and lag at the first block
+    on : (N,) array, duties before the first block
+    locked : (N,) array, number of blocks for which a cell must not change
+    usable : (N,) array
+    plan, y : (N, M) arrays, duties, and the forces at the ends of the blocks
+    error : (M,) array, set point minus force
+    """
+
+    cells: Cells
+    prices: PlanPrices
+    state: Array
+    on: Array
+    locked: Indices
+    usable: Mask
+    plan: Array
+    y: Array
+    error: Array
+
+    def cell(self, n: int) -> tuple[Array, Array, float, float, Array, float]:
+        """What a kernel takes of one cell."""
+        c = self.cells
+        return c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s
+
+    def plain(self) -> tuple[object, ...]:
+        """What a kernel takes of all cells."""
+        return tuple(self.cells), tuple(self.prices), *self[2:]
+
+
+class Search(NamedTuple):
+    """The search for a cell's best change.
+
+    Attributes
+    ----------
+    least : (2,) array, blocks for which a cell stays off, and on
+    rest : (M,) array, set point minus the force of all other cells
+    first, second : (M + 1, 4) arrays
+        Temperature, austenite, lag and cost before each block: of the base, and of its change.
+    base, cheapest, planned : (M,) arrays
+        The sequence that is changed, the best one so far, and the plan at the start.
+    at : (3,) array, base (0: start), interval, block at which the base's error is too large
+    best_N2 : (1,) array, cost of `cheapest`
+    """
+
+    least: Indices
+    rest: Array
+    first: Array
+    second: Array
+    base: Array
+    cheapest: Array
+    planned: Array
+    at: Indices
+    best_N2: Array
 
 
 def lag_weights(rate_per_s: Array, h: float) -> Array:
@@ -26,17 +129,16 @@ def lag_weights(rate_per_s: Array, h: float) -> Array:
 @njit(cache=True)
 def step(cell, duty, T, xi, z):  # type: ignore[no-untyped-def]
     """Temperature, austenite and lag after a block, and the force of the cell."""
-    law, knots, gain_N, direct, lag, h = cell
-    T_new, xi_new = advance(law, knots, AS_TABULATED, duty, T, xi, h)
-    z_new = lag[0] * z + lag[1] * xi + lag[2] * xi_new
-    return T_new, xi_new, z_new, gain_N * (direct * xi_new + (1.0 - direct) * z_new)
+    T_new, xi_new = advance(cell.law, cell.knots_C, AS_TABULATED, duty, T, xi, cell.block_s)
+    z_new = cell.lag[0] * z + cell.lag[1] * xi + cell.lag[2] * xi_new
+    return T_new, xi_new, z_new, cell.gain_N * (cell.direct * xi_new + (1.0 - cell.direct) * z_new)
 
 
 @njit(cache=True)
 def running(prices, duty, before, turned):  # type: ignore[no-untyped-def]
     """Cost of a block beside its error."""
-    cost = prices[1] * abs(turned) + prices[2] * duty
-    return cost + prices[0] if duty != before else cost
+    cost = prices.turn_N2 * abs(turned) + prices.power_N2 * duty
+    return cost + prices.switch_N2 if duty != before else cost
 
 
 @njit(cache=True)
@@ -47,129 +149,133 @@ def hold(law, T, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def pose(cells, lead, state, on, locked, usable, wanted, plan, y, error):  # type: ignore[no-untyped-def]
-    """Continue the plan by a block, predict every cell, and return the running cost."""
-    laws, knots, gains_N, direct, lags, h = cells
-    lead_lags, lead_s = lead
-    n_cells, n_blocks = plan.shape
-    error[:] = wanted
-    for n in range(n_cells):
-        first = laws[n], knots[n], gains_N[n], direct[n], lead_lags[n], lead_s
-        T, xi, z, _ = step(first, on[n], state[n, 0], state[n, 1], state[n, 2])
-        state[n, 0], state[n, 1], state[n, 2] = T, xi, z
-        for b in range(n_blocks - 1):
-            plan[n, b] = plan[n, b + 1]
-        for b in range(n_blocks):
-            if not usable[n]:
-                plan[n, b] = 0.0
-            elif b < locked[n]:
-                plan[n, b] = on[n]
-        cell = laws[n], knots[n], gains_N[n], direct[n], lags[n], h
-        for b in range(n_blocks):
-            T, xi, z, y[n, b] = step(cell, plan[n, b], T, xi, z)
-            error[b] -= y[n, b]
+def _named(problem):  # type: ignore[no-untyped-def]
+    cells, prices, state, on, locked, usable, plan, y, error = borrowed(problem)
+    return Problem(Cells(*cells), PlanPrices(*prices), state, on, locked, usable, plan, y, error)
 
 
 @njit(cache=True)
-def improve(  # type: ignore[no-untyped-def]
-    cell, state, on, limits, prices, plan, y, error, room, at, best, n_steps
-):
-    """Continue the search for this cell's best change, for about this many steps.
+def pose(problem, lead_lags, lead_s, wanted):  # type: ignore[no-untyped-def]
+    """Continue the plan by a block, and predict every cell; `lead_s` is until the first block."""
+    p = _named(problem)
+    c = p.cells
+    n_cells, n_blocks = p.plan.shape
+    p.error[:] = wanted
+    for n in range(n_cells):
+        state, plan = p.state[n], p.plan[n]
+        law, knots_C, gain_N, direct = c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n]
+        first = Cell(law, knots_C, gain_N, direct, lead_lags[n], lead_s)
+        T, xi, z, _ = step(first, p.on[n], state[0], state[1], state[2])
+        state[0], state[1], state[2] = T, xi, z
+        for b in range(n_blocks - 1):
+            plan[b] = plan[b + 1]
+        for b in range(n_blocks):
+            if not p.usable[n]:
+                plan[b] = 0.0
+            elif b < p.locked[n]:
+                plan[b] = p.on[n]
+        cell = Cell(law, knots_C, gain_N, direct, c.lags[n], c.block_s)
+        for b in range(n_blocks):
+            T, xi, z, p.y[n, b] = step(cell, plan[b], T, xi, z)
+            p.error[b] -= p.y[n, b]
+
+
+@njit(cache=True)
+def improve(problem, n, search, n_levels, n_steps):  # type: ignore[no-untyped-def]
+    """Continue the search for the best change of cell n, for about this many steps.
 
     Returns predicted steps, whether a better sequence was found, and whether the search is
-    complete. `at` holds its state: base (0: start), interval, block at which the base's error is
-    too large.
+    complete.
     """
-    locked, least, n_levels = limits
-    rest, work, tried = room
-    n_blocks = len(plan)
-    base, cheapest, planned = tried[0], tried[1], tried[2]
+    p, s = _named(problem), Search(*borrowed(search))
+    c, start, plan, on = p.cells, p.state[n], p.plan[n], p.on[n]
+    cell = borrowed(Cell(c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s))
+    at, best_N2, n_blocks = s.at, s.best_N2, len(plan)
     steps, better = 0, False
     if at[0] == 0:
-        best[0] = 0.0
-        before, x = on, state[1]
-        T, xi, z = state
+        best_N2[0] = 0.0
+        before, x = on, start[1]
+        T, xi, z = start
         for b in range(n_blocks):
-            rest[b] = error[b] + y[b]
+            s.rest[b] = p.error[b] + p.y[n, b]
             T, xi, z, _ = step(cell, plan[b], T, xi, z)
-            best[0] += error[b] * error[b] + running(prices, plan[b], before, xi - x)
+            best_N2[0] += p.error[b] * p.error[b] + running(p.prices, plan[b], before, xi - x)
             before, x = plan[b], xi
-        planned[:] = plan
+        s.planned[:] = plan
         at[0], at[1] = AS_IT_IS, -1
     while at[0] <= AS_PLANNED:
         if at[1] < 0:
-            base[:] = planned
+            s.base[:] = s.planned
             if at[0] == AS_IT_IS:
-                base[:] = on
-            elif not np.any(planned != on):
+                s.base[:] = on
+            elif not np.any(s.planned != on):
                 break
-            at[2] = _prefix(cell, state, on, prices, base, rest, work[0], best[0])
+            at[2] = _prefix(cell, p.prices, start, on, s)
             steps += at[2]
-            whole = work[0, n_blocks, 3]
-            if at[2] == n_blocks and whole < best[0] * (1.0 - 1e-12):
-                best[0], better = whole, True
-                cheapest[:] = base
-            at[1] = locked * n_levels
+            whole_N2 = s.first[n_blocks, 3]
+            if at[2] == n_blocks and whole_N2 < best_N2[0] * (1.0 - 1e-12):
+                best_N2[0], better = whole_N2, True
+                s.cheapest[:] = s.base
+            at[1] = p.locked[n] * n_levels
         while at[1] < min(at[2] + 1, n_blocks) * n_levels:
             if steps >= n_steps:
                 if better:
-                    _take(cell, state, cheapest, rest, plan, y, error)
+                    _take(p, n, cell, s)
                 return steps, better, False
             a = at[1] // n_levels
             level = at[1] % n_levels
-            to = hold(cell[0], work[0, a, 0], work[0, a, 1]) if level == HOLD else float(level)
-            if to != base[a]:
-                more, cost = _stretch(
-                    cell, on, (to, least, prices), base, rest, work, a, best[0], cheapest
-                )
+            to = hold(cell.law, s.first[a, 0], s.first[a, 1]) if level == HOLD else float(level)
+            if to != s.base[a]:
+                more, is_cheaper = _stretch(cell, p.prices, on, s, (a, to))
                 steps += more
-                if cost < best[0]:
-                    best[0], better = cost, True
+                better = better or is_cheaper
             at[1] += 1
         at[0] += 1
         at[1] = -1
     at[0] = 0
     if better:
-        _take(cell, state, cheapest, rest, plan, y, error)
+        _take(p, n, cell, s)
     return steps, better, True
 
 
 @njit(cache=True)
-def _take(cell, state, sequence, rest, plan, y, error):  # type: ignore[no-untyped-def]
-    T, xi, z = state
-    for b in range(len(plan)):
-        plan[b] = sequence[b]
-        T, xi, z, y[b] = step(cell, plan[b], T, xi, z)
-        error[b] = rest[b] - y[b]
+def _take(p, n, cell, s):  # type: ignore[no-untyped-def]
+    """Make the cheapest sequence the plan of cell n."""
+    T, xi, z = p.state[n]
+    for b in range(len(s.cheapest)):
+        p.plan[n, b] = s.cheapest[b]
+        T, xi, z, p.y[n, b] = step(cell, s.cheapest[b], T, xi, z)
+        p.error[b] = s.rest[b] - p.y[n, b]
 
 
 @njit(cache=True)
-def _prefix(cell, state, on, prices, base, rest, first, best):  # type: ignore[no-untyped-def]
+def _prefix(cell, prices, start, on, s):  # type: ignore[no-untyped-def]
     """Predict the base from its start to its end, or until its error alone is too large."""
-    first[0, 0], first[0, 1], first[0, 2], first[0, 3] = state[0], state[1], state[2], 0.0
+    base, first = s.base, s.first
+    first[0, 0], first[0, 1], first[0, 2], first[0, 3] = start[0], start[1], start[2], 0.0
     before = on
     for b in range(len(base)):
         T, xi, z, force_N = step(cell, base[b], first[b, 0], first[b, 1], first[b, 2])
-        e = rest[b] - force_N
+        e = s.rest[b] - force_N
         first[b + 1, 0], first[b + 1, 1], first[b + 1, 2] = T, xi, z
         first[b + 1, 3] = first[b, 3] + e * e
         first[b + 1, 3] += running(prices, base[b], before, xi - first[b, 1])
         before = base[b]
-        if first[b + 1, 3] >= best:
+        if first[b + 1, 3] >= s.best_N2[0]:
             return b
     return len(base)
 
 
 @njit(cache=True)
-def _stretch(cell, on, change, base, rest, work, a, best, cheapest):  # type: ignore[no-untyped-def]
-    """Return predicted steps, and the least cost of the base with an interval changed from here.
+def _stretch(cell, prices, on, s, change):  # type: ignore[no-untyped-def]
+    """Look for a cheaper sequence: the base with a duty in an interval from block a on.
 
-    A sequence that costs less than `best` is written to `found`; without one, `best` is returned.
+    Returns predicted steps, and whether there is one.
     """
-    to, least, prices = change
+    a, to = change
+    base, rest, first, second = s.base, s.rest, s.first, s.second
     n_blocks = len(base)
-    first, second = work[0], work[1]
-    steps = 0
+    steps, best_N2, is_cheaper = 0, s.best_N2[0], False
     second[a] = first[a]
     before = base[a - 1] if a else on
     for c in range(a + 1, n_blocks + 1):
@@ -181,30 +287,32 @@ def _stretch(cell, on, change, base, rest, work, a, best, cheapest):  # type: ig
         second[c, 3] = second[b, 3] + e * e + running(prices, to, before, xi - x)
         before = to
         steps += 1
-        if second[c, 3] >= best:
+        if second[c, 3] >= best_N2:
             break
         if c < n_blocks and base[c] == to:
             continue
-        cost = second[c, 3]
+        cost_N2 = second[c, 3]
         was = to
         for b in range(c, n_blocks):
             x = xi
             T, xi, z, force_N = step(cell, base[b], T, xi, z)
             e = rest[b] - force_N
-            cost += e * e + running(prices, base[b], was, xi - x)
+            cost_N2 += e * e + running(prices, base[b], was, xi - x)
             was = base[b]
             steps += 1
-            if cost >= best:
+            if cost_N2 >= best_N2:
                 break
-        if cost < best * (1.0 - 1e-12) and _holds(base, a, c, to, on, least):
-            best = cost
-            cheapest[:a], cheapest[a:c], cheapest[c:] = base[:a], to, base[c:]
-    return steps, best
+        if cost_N2 < best_N2 * (1.0 - 1e-12) and _holds(base, (a, c, to), on, s.least):
+            best_N2, is_cheaper = cost_N2, True
+            s.cheapest[:a], s.cheapest[a:c], s.cheapest[c:] = base[:a], to, base[c:]
+    s.best_N2[0] = best_N2
+    return steps, is_cheaper
 
 
 @njit(cache=True)
-def _holds(base, a, c, to, on, least):  # type: ignore[no-untyped-def]
+def _holds(base, interval, on, least):  # type: ignore[no-untyped-def]
     """Whether no cell is switched twice within its minimum time on or off."""
+    a, c, to = interval
     if least[0] <= 1 and least[1] <= 1:
         return True
     since, was = -len(base), on

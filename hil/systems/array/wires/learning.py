@@ -20,7 +20,7 @@ import numpy as np
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
-from hil.systems.array.wires.bank import COOLING, HEATING, ROOM, STEPS
+from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import FilteredWires, WireErrors
 
@@ -42,8 +42,8 @@ class LearnedWires(FilteredWires):
         super().__init__(errors, cells, period_s, averages=True)
         self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
         self._fold_at_s = FOLD_S
-        self._laws, self._gains_N = cells.laws.copy(), cells.static_gains_N.copy()
-        self._state = np.zeros((len(self._gains_N), 3))
+        state = np.zeros((len(cells.laws), 3))
+        self._present = cells.laws.copy(), cells.static_gains_N.copy(), state
         self.unknown_N = 0.0
         self.surprise = 1.0
 
@@ -64,7 +64,7 @@ class LearnedWires(FilteredWires):
         if squares > JUMP**2:
             kalman.widen_disturbance(kalman.nu**2)
         kalman.correct()
-        n = len(self._gains_N)
+        n = len(kalman.static_gains_N)
         self.unknown_N = float(kalman.x[-2] + kalman.x[-1])
         self.surprise += self._fades * (squares - self.surprise)
         if self.surprise > SURPRISED:
@@ -77,15 +77,14 @@ class LearnedWires(FilteredWires):
     def look(self) -> tuple[Array, Array, Array]:
         """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
         kalman = self._filter
-        _look(
-            kalman.bank.laws[0], kalman.static_gains_N, kalman.bank.wires, STEPS[:, 0], kalman.x,
-            self._laws, self._gains_N, self._state,
-        )  # fmt: skip
-        return self._laws, self._gains_N, self._state
+        bank = kalman.bank
+        _look(bank.laws[0], kalman.static_gains_N, bank.wires, kalman.x, self._present)
+        return self._present
 
 
 @njit(cache=True)
-def _look(nominal, nominal_N, wires, steps, x, laws, gains_N, state):  # type: ignore[no-untyped-def]
+def _look(nominal, nominal_N, wires, x, present):  # type: ignore[no-untyped-def]
+    laws, gains_N, state = present
     n = len(gains_N)
     laws[:] = nominal
     for i in range(n):
@@ -98,9 +97,9 @@ def _look(nominal, nominal_N, wires, steps, x, laws, gains_N, state):  # type: i
             at = wires[0, i, k]
             state[i, k] = (
                 at
-                + heating / steps[0] * (wires[1, i, k] - at)
-                + cooling / steps[1] * (wires[2, i, k] - at)
-                + warmer / steps[2] * (wires[3, i, k] - at)
+                + heating / OFF * (wires[1, i, k] - at)
+                + cooling / OFF * (wires[2, i, k] - at)
+                + warmer / OFF_K * (wires[3, i, k] - at)
             )
         state[i, 1] = min(max(state[i, 1], 0.0), 1.0)
         state[i, 2] = min(max(state[i, 2], 0.0), 1.0)

@@ -16,7 +16,8 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules
-from hil.systems.array.recruitment.wire_plan import PlanGrid, PlanPrices, WirePlanner
+from hil.systems.array.recruitment.wire_plan import PlanGrid, WirePlanner
+from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices
 from hil.systems.array.wires.cells import wire_model
 
 LEAD_S, BLOCK_S, N_BLOCKS = 1e-3, 0.1, 10
