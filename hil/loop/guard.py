@@ -75,7 +75,7 @@ CHANNEL = np.dtype(
         "unread_periods_max",
         # what is kept from tick to tick
         "last", "slope_per_s", "unread_periods", "same_periods", "change", "model")]
-    + [("is_force", bool), ("model_column", np.int64), ("found", np.int64)], align=True
+    + [("is_force", bool), ("model_column", np.int64), ("faults", np.int64)], align=True
 )  # fmt: skip
 CELL = np.dtype(
     [("settles_K", float), ("share", float), ("rise_max_K", float), ("rise_K", float),
@@ -479,10 +479,10 @@ def _in_channels(
         if valid[0] >> i & 1:
             at = channel["model_column"]
             channel["model"] = values[at] if at != NO_MODEL else np.nan
-            channel["found"] = _in_channel(channel, measured[i], n_periods, period_s)
+            channel["faults"] = _in_channel(channel, measured[i], n_periods, period_s)
         else:
             channel["unread_periods"] += n_periods
-        faults |= channel["found"]
+        faults |= channel["faults"]
         if channel["unread_periods"] > channel["unread_periods_max"]:
             faults |= _READING_STALE
     return faults

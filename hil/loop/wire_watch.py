@@ -33,7 +33,7 @@ WATCHED = np.dtype(
         # readings of the clamp, and expectations, since it moved
         "low_C", "high_C", "most_K", "least_K")]
     + [(name, np.int64) for name in (
-        "ohms_column", "clamp_column", "streak", "found", "settles_periods")]
+        "ohms_column", "clamp_column", "streak", "faults", "settles_periods")]
 )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ class WireWatch:
         for i, one in enumerate(self._wires):
             cell, watched = one.cell.cell, self._watched[i]
             ohms, clamp_C = watched["ohms"], watched["clamp_C"]
-            if watched["found"] & CURRENT:
+            if watched["faults"] & CURRENT:
                 why = (
                     "read too low, or one of its wires in parallel is broken"
                     if watched["streak"] > 0
@@ -123,7 +123,7 @@ class WireWatch:
                     f"to {self._kept[i, 1]:.4g} within {100 * one.around.tolerance:.3g} % "
                     f"(devices.{one.board}.resistance.tolerance): its current is {why}"
                 )
-            if watched["found"] & CLAMP:
+            if watched["faults"] & CLAMP:
                 lines.setdefault("clamp_untrue", []).append(
                     f"{cell}'s clamp stays at {clamp_C:.4g} C, and its wire must have moved it by "
                     f"{FOLLOWS_K:g} K: its sensor is stuck; without one, name the cell in "
@@ -145,7 +145,7 @@ def _step(passed, values, reports, watched, constants, kept):  # type: ignore[no
     _follow(values, watched, kept[1], periods)
     flags = 0
     for i in range(len(watched)):
-        flags |= watched[i]["found"]
+        flags |= watched[i]["faults"]
     return flags
 
 
@@ -186,7 +186,7 @@ def _compare(
             streak = 0
         wire["streak"] = streak
         untrue = CURRENT if abs(streak) >= PERSISTENCE else 0
-        wire["found"] = wire["found"] & ~CURRENT | untrue
+        wire["faults"] = wire["faults"] & ~CURRENT | untrue
 
 
 @njit(cache=True)
@@ -206,4 +206,4 @@ def _follow(values: Array, watched: NDArray[np.void], expected_K: Array, periods
             wire["low_C"] = wire["high_C"] = T
             wire["most_K"] = wire["least_K"] = K
         stuck = max(wire["most_K"] - K, K - wire["least_K"]) > FOLLOWS_K
-        wire["found"] = wire["found"] & ~CLAMP | (CLAMP if stuck else 0)
+        wire["faults"] = wire["faults"] & ~CLAMP | (CLAMP if stuck else 0)

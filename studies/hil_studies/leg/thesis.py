@@ -12,6 +12,7 @@ Source: Makkonen 2021, section 2.3, Table 3.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,6 +67,30 @@ class Sensing:
     seed: int = 0
 
 
+class Law(NamedTuple):
+    """A PID as a kernel follows it.
+
+    Attributes
+    ----------
+    target, slope : (N, 2) arrays
+        What TA and SOL follow at every millisecond, and its rate to the next one.
+    gains : (2, 3) array, Kp, Ki, Kd of TA and SOL
+    near_m, near_share, lengths, ideal : of `Reading` and `Sensing`
+    per_ms, every, late : steps in a millisecond, in a sampling period, and in the delay
+    """
+
+    target: Array
+    slope: Array
+    gains: Array
+    near_m: float
+    near_share: float
+    lengths: bool
+    ideal: bool
+    per_ms: int
+    every: int
+    late: int
+
+
 @dataclass(frozen=True)
 class Trace:
     """Motion of the leg, one row per millisecond."""
@@ -105,11 +130,11 @@ def simulate(
     noise = sensing.noise_m * np.random.default_rng(sensing.seed).standard_normal(n * per_ms)
     late = round(sensing.delay_s / min(sensing.period_s, 1e-3))
     rows = np.empty((n, 5))
-    least = _run(
-        s.links, s.work, s.scratch, s.x, link, at, wanted, slope, gains,
-        np.array([reading.near_m, reading.near_share, sensing.ideal, reading.lengths]),
-        per_ms, every, late, noise, rows,
+    law = Law(
+        wanted, slope, gains, reading.near_m, reading.near_share, reading.lengths, sensing.ideal,
+        per_ms, every, late,
     )  # fmt: skip
+    least = _run((s.links, s.work, s.scratch, s.x), (link, at), law, noise, rows)
     if np.isnan(least):
         raise ModelError("model: the leg under the thesis's PID cannot be stepped")
     t_s: Array = np.array([1e-3 * k for k in range(n)])
@@ -129,12 +154,12 @@ def _lengths(stepper: LimbStepper, place: PathPoint, height_m: Array) -> Array:
 
 
 @njit(cache=True, error_model="numpy")
-def _run(  # type: ignore[no-untyped-def]
-    p, k, r, x, link, at, target, slope, gains, how, per_ms, every, late, noise, rows
-):
-    near_m, near_share, ideal, lengths = how
+def _run(leg, point, law, noise, rows):  # type: ignore[no-untyped-def]
+    p, k, r, x = leg
+    link, at = point
+    target, slope, gains, per_ms = law.target, law.slope, law.gains, law.per_ms
     h = 1e-3 / per_ms
-    control_s = h * every
+    control_s = h * law.every
     u, integral, before = np.full(2, ACTIVATION_MIN), np.zeros(2), np.full(2, np.nan)
     # a muscle shortens what is too long: its length, or for SOL the height, for TA minus the height
     seen, rate = np.empty((len(noise), 2)), np.empty(2)
@@ -149,19 +174,19 @@ def _run(  # type: ignore[no-untyped-def]
         rise += w[0] * turned[1] - w[1] * turned[0]
         for i in range(2):
             sign = 2.0 * i - 1.0
-            seen[n, i] = (k.length[i] if lengths else sign * z) + sign * noise[n]
-            rate[i] = k.rate[i] if lengths else sign * rise
+            seen[n, i] = (k.length[i] if law.lengths else sign * z) + sign * noise[n]
+            rate[i] = k.rate[i] if law.lengths else sign * rise
         if n % per_ms == 0:
             rows[ms, 0] = z
-        if n % every == 0:
+        if n % law.every == 0:
             for i in range(2):
-                e = seen[max(n - late, 0), i] - (target[ms, i] + slope[ms, i] * part)
-                if ideal:
+                e = seen[max(n - law.late, 0), i] - (target[ms, i] + slope[ms, i] * part)
+                if law.ideal:
                     e_dot = rate[i] - slope[ms, i]
                 else:
                     e_dot = 0.0 if np.isnan(before[i]) else (e - before[i]) / control_s
                 before[i] = e
-                k_p = gains[i, 0] * (near_share if abs(e) < near_m else 1.0)
+                k_p = gains[i, 0] * (law.near_share if abs(e) < law.near_m else 1.0)
                 q = k_p * e + gains[i, 1] * integral[i] + gains[i, 2] * e_dot
                 u[i] = min(max(q, ACTIVATION_MIN), 1.0)
                 integral[i] += e * control_s

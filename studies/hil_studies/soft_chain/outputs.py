@@ -1,6 +1,7 @@
 """Outputs of a soft tree's motion: positions, element torques, energies."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -22,6 +23,14 @@ def trace_m(stepper: SoftStepper, place: Place, q: Array) -> Array:
     _trace(stepper.ints, stepper.floats, np.ascontiguousarray(q), np.array([place.body]),
            np.array([place.at_m], dtype=float), x)  # fmt: skip
     return x
+
+
+class Bodies(NamedTuple):
+    """Mass (B,), centre (B, 3) and inertia (B, 3, 3) of every body, in its frame."""
+
+    mass_kg: Array
+    centre_m: Array
+    inertia: Array
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,12 @@ def energies(stepper: SoftStepper, history: History, u: Array) -> Energies:
     motor = k[at] * stretch[:, at] + c[at] * slip[:, at]
     power = (driven[:, :, 2] * h.v[:, at] - motor * rest_rate[:, at]).sum(axis=1)
     moving = np.empty((len(u), 3))
-    inertia = np.array([body.inertia for body in tree.bodies])
-    mass = np.array([body.mass_kg for body in tree.bodies])
-    centre = np.array([body.centre_m for body in tree.bodies], dtype=float)
-    _moving(stepper.ints, stepper.floats, h.q, h.v, u, mass, centre, inertia, moving)
+    bodies = Bodies(
+        mass_kg=np.array([body.mass_kg for body in tree.bodies]),
+        centre_m=np.array([body.centre_m for body in tree.bodies], dtype=float),
+        inertia=np.array([body.inertia for body in tree.bodies]),
+    )
+    _moving((stepper.ints, stepper.floats), (h.q, h.v, u), bodies, moving)
     step_s = float(h.t_s[1] - h.t_s[0])
     return Energies(
         kinetic=moving[:, 0],
@@ -108,9 +119,11 @@ def _trace(ints, floats, q, body, at, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _moving(ints, floats, q, v, u, mass, centre, inertia, out):  # type: ignore[no-untyped-def]
+def _moving(parts, motion, bodies, out):  # type: ignore[no-untyped-def]
     """Compute kinetic and gravitational energy, and the power of external forces."""
-    p = carve(ints, floats)
+    p = carve(*parts)
+    q, v, u = motion
+    mass, centre, inertia = bodies.mass_kg, bodies.centre_m, bodies.inertia
     turned, x, x_dot = np.empty(3), np.empty((1, 3)), np.empty((1, 3))
     for k in range(len(q)):
         kinematics(p, q[k], v[k])

@@ -61,7 +61,7 @@ class CellArray:
         self._discrete: dict[float, Discrete] = {}
 
     @classmethod
-    def from_fingerprint(
+    def from_fingerprint(  # noqa: PLR0913 - users write its keywords
         cls,
         text: str,
         *,

@@ -114,7 +114,7 @@ def two_damper(
     )
 
 
-def custom(
+def custom(  # noqa: PLR0913 - users write its keywords
     *,
     Ke: float = 0.0,
     Kv: float = 0.0,

@@ -47,7 +47,7 @@ class Cells(NamedTuple):
 
 
 class PlanPrices(NamedTuple):
-    """PlanPrices in the unit of the sum of squared errors, N2.
+    """Prices in the unit of the sum of squared errors, N2.
 
     Attributes
     ----------
