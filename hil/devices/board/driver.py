@@ -567,8 +567,8 @@ def _trouble(
 ) -> int:
     """Link faults of an armed board's answer; it names other faults itself.
 
-    `meant` is the state that it should have. `host_silent` latches only in an armed board: a board
-    with that fault was not reset, however long the host was silent.
+    `expected` is the state that it should have. `host_silent` latches only in an armed board: a
+    board with that fault was not reset, however long the host was silent.
     """
     forgot = state == _DISARMED and expected != _DISARMED
     if forgot or (ran_back and not fault_bits & _HOST_SILENT):

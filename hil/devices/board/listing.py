@@ -139,7 +139,7 @@ def changed_limits(board: protocol.Fields, sets: Iterable[str]) -> dict[str, int
 
     Parameters
     ----------
-    found : the identity of the board, with its limits
+    board : the identity of the board, with its limits
 
     Raises
     ------

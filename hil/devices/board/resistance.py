@@ -204,11 +204,11 @@ class Resistances:
         return fresh
 
     def troubles(self) -> list[str]:
-        """What was found out of range, as text."""
+        """Values out of range, as text."""
         return [text for texts in self._troubles.values() for text in texts]
 
     def reset(self) -> None:
-        """Forget what was found, at arming."""
+        """Forget values out of range, at arming."""
         self._streaks = [0] * len(self._cells)
         for texts in self._troubles.values():
             texts.clear()

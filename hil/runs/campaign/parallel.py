@@ -45,7 +45,7 @@ BATCHES = 4  # for each worker at least, so that none waits long for the last
 def check_apart(
     path: Path, tables: CampaignTables, backend: str, clock: str | None, option: str = "--scheduler"
 ) -> None:
-    """Refuse a campaign whose trials depend on each other, though what is `asked` needs that.
+    """Refuse a campaign whose trials depend on each other, though `option` runs them apart.
 
     Raises
     ------

@@ -307,7 +307,7 @@ def of_words(text: str) -> str:
 
 
 def _near(column: str, columns: Iterable[str]) -> str:
-    """The column that was meant: one that ends so, or looks so."""
+    """A hint for an unknown column: one that ends so, or looks so."""
     columns = list(columns)
     ends = [known for known in columns if known.casefold().endswith(f"_{column.casefold()}")]
     if ends:

@@ -1,8 +1,8 @@
 """Clocks of files: times of their rows, and how one clock stands to another.
 
-    own = offset + (1 + drift) t
+    t_file = offset + (1 + drift) t
 
-where `t` is the recording's clock and `own` that of the file.
+where `t` is the recording's clock and `t_file` that of the file.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ class Curve:
 
 
 def aligned(table: AlignTable, other: Curve, main: Curve, key: str) -> Clock:
-    """Clock of `own` against that of `main`, by events or by correlation.
+    """Clock of `other` against that of `main`, by events or by correlation.
 
     Raises
     ------
@@ -474,7 +474,7 @@ def _smooth(curve: Curve, width_s: float) -> Curve:
 
 
 def _refined(other: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: float) -> float:
-    """The lag near lag_s at which the curve `own` agrees best with main_y at at_s."""
+    """The lag near lag_s at which the curve `other` agrees best with main_y at at_s."""
     from scipy.optimize import minimize_scalar
 
     def disagreement(lag: float) -> float:
@@ -488,9 +488,9 @@ def _refined(other: Curve, at_s: Array, main_y: Array, lag_s: float, reach_s: fl
 
 
 def coarse_lag(other: Curve, main: Curve) -> tuple[float, float]:
-    """Lag of `own` behind `main` that explains most samples, and the correlation coefficient there.
+    """Lag of `other` behind `main` that explains most samples, and the correlation there.
 
-    The coefficient is that of the n samples which overlap at a lag, r = S_xy / sqrt(S_xx S_yy); the
+    The coefficient r = S_xy / sqrt(S_xx S_yy) is that of the n samples which overlap at a lag; the
     lag maximises -n ln(1 - r^2).
     """
     from scipy.signal import correlate

@@ -74,14 +74,14 @@ class DutyDescent:
         if p.usable[n]:
             self._cost += kernel.linearise(
                 p.cell(n), self._prices, p.state[n], p.plan[n], p.locked[n],
-                (self._by[0, n], self._by[1, n]), (v[n], H[n]),
+                (self._by[0, n], self._by[1, n], v[n], H[n]),
             )  # fmt: skip
 
     def _sweep(self, n: int) -> None:
         p, (e, v) = self._problem, self._left
         kernel.sweep(
             (self._by[0, n], self._by[1, n], self._rows[1, n]), (e, v[n]), p.plan[n],
-            self._trial[n], p.locked[n], p.prices.power_N2, self._damping,
+            self._trial[n], p.locked[n], (p.prices.power_N2, self._damping),
         )  # fmt: skip
 
     def _predict(self, n: int) -> None:

@@ -16,7 +16,7 @@ Source: Nocedal & Wright 2006, ch. 10 (Gauss-Newton, Levenberg-Marquardt); Lawso
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import borrowed, njit
 from hil.systems.array.recruitment.wire_plan_kernel import Cell, PlanPrices, running, step
 
 AT_K, AT_XI, AT_DUTY = 1e-3, 1e-5, 1e-3  # steps of the derivatives
@@ -24,14 +24,13 @@ TURN_LEAST = 5e-3  # change of austenite below which its price is quadratic
 
 
 @njit(cache=True)
-def linearise(of_cell, of_power, state, plan, locked, by, rows):  # type: ignore[no-untyped-def]
-    """Write a cell's derivatives `by` = F, W (M, M), first index duty, and its `rows` = v, H.
+def linearise(of_cell, of_power, state, plan, locked, into):  # type: ignore[no-untyped-def]
+    """Write to `into` a cell's derivatives F, W (M, M), first index duty, and its rows v, H.
 
     Return its cost beside the error.
     """
-    cell, prices = Cell(*of_cell), PlanPrices(*of_power)
-    F, W = by
-    v, H = rows
+    cell, prices = Cell(*borrowed(of_cell)), PlanPrices(*of_power)
+    F, W, v, H = into
     n_blocks = len(plan)
     gain_N, direct, lag = cell.gain_N, cell.direct, cell.lag
     T, xi, z = state
@@ -69,8 +68,12 @@ def linearise(of_cell, of_power, state, plan, locked, by, rows):  # type: ignore
 
 
 @njit(cache=True)
-def sweep(problem, left, plan, trial, locked, power_price, damping):  # type: ignore[no-untyped-def]
-    """Minimise over every duty of a cell; `left` = e, v of what the changes so far leave."""
+def sweep(problem, left, plan, trial, locked, weights):  # type: ignore[no-untyped-def]
+    """Minimise over every duty of a cell; `left` = e, v of what the changes so far leave.
+
+    `weights` are the price of power, and the damping.
+    """
+    power_price, damping = weights
     F, W, H = problem
     e, v = left
     n_blocks = len(plan)
@@ -92,7 +95,7 @@ def sweep(problem, left, plan, trial, locked, power_price, damping):  # type: ig
 @njit(cache=True)
 def predict(of_cell, of_power, state, duties, y):  # type: ignore[no-untyped-def]
     """Write the forces (M,) of a cell with these duties; return its cost beside the error."""
-    cell, prices = Cell(*of_cell), PlanPrices(*of_power)
+    cell, prices = Cell(*borrowed(of_cell)), PlanPrices(*of_power)
     cost = 0.0
     T, xi, z = state
     for b in range(len(duties)):
