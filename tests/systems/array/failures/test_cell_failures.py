@@ -292,3 +292,12 @@ def test_the_right_cell_is_named_whenever_it_weakens(after_ms):
     gains_N[400 + after_ms // 10 :, 0] *= 0.5
     tests = driven(built(BROKEN_N), twin, twin, gains_N, rng)
     assert [f.cells for f in tests.findings] == [(0,)]
+
+
+def test_an_alarm_a_day_needs_the_odds_that_healthy_runs_reached_once_a_day():
+    """36 for six cells, of which two are in a row, by the tail of the runs of the docstring."""
+    broken_N = 0.1 * (1.0 - np.eye(6))
+    broken_N[3] = broken_N[2]
+    wires = SensedWires(np.full(6, 0.3), broken_N, np.full(6, -0.1))
+    tests = CellFailures(CellRules(), ERRORS, wires, PERIOD_S)
+    assert tests.threshold == pytest.approx(36.0, abs=0.5)
