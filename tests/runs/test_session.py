@@ -254,9 +254,9 @@ import gc, json, sys
 from dataclasses import replace
 from numba.core.dispatcher import Dispatcher
 from hil.experiment.load import load
-from hil.loop import loop
 from hil.loop.clock import VirtualClock
-from hil.runs import assembly
+from hil.runs import assembly, rehearsal
+from hil.runs.plan import Plan
 
 def compiled():
     kernels = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
@@ -266,13 +266,9 @@ for path, sets in json.loads(sys.argv[1]):
     config = load(path, sets)
     rehearsal.compile_tick(config)
     before = compiled()
-    pipeline = assembly.build(Plan(config))
-    pipeline.rig.open()
-    pipeline.rig.self_test(print)
     n_ticks = round(0.6 / config.tables.loop.period_s)
-    parts = pipeline.context(VirtualClock(), assembly.NoSink())
-    loop.run(replace(parts, n_ticks=n_ticks))
-    pipeline.rig.close()
+    parts = assembly.build(Plan(config)).context(VirtualClock(), assembly.NoSink())
+    rehearsal.run_simulated(replace(parts, n_ticks=n_ticks))
     for name, count in compiled().items():
         if before.get(name, 0) != count:
             print(path, name)
