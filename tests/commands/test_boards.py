@@ -58,8 +58,9 @@ def _errors(capsys):
 
 def test_a_run_drives_a_board_behind_a_serial_port(pty_board, rigs, tmp_path):
     out = tmp_path / "run.h5"
-    words = _at_the_bench(rigs, pty_board, out, "experiment.duration_s=1.0")
-    assert main(words) in (0, 3)  # a machine that stalls for 50 ms is tripped, and rightly
+    late = ("guard.reading_age_max_s=10.0",)
+    words = _at_the_bench(rigs, pty_board, out, "experiment.duration_s=1.0", rig=late)
+    assert main(words) in (0, 3)  # after a stall of 100 ms the board is off, and rightly
     run = open_run(out)
     assert run.attrs["clock"] == "real"
     assert run.attrs["simulated"] == "SIMULATED: daq"

@@ -35,7 +35,7 @@ class Process:
         self.is_started = self.is_others = self.is_shown = self.is_stopped = False
         world.begin(self)
 
-    def said(self, start):
+    def line_after(self, start):
         return ""
 
     def stop(self):
