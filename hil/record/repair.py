@@ -41,7 +41,7 @@ from hil.record.read import (
 WRITER_TIMEOUT_S = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DAMAGED = "damaged, a stored checksum does not match"
-SLACK_B = 2**20  # by which a copy may be larger
+SLACK_B = 2**16  # by which a copy may be larger
 AT_ONCE = 65536  # samples, the largest chunk of a recording
 
 
