@@ -80,6 +80,10 @@ class ModelRequest:
         return np.array([cell.force_on_N for cell in self.activation])
 
 
+ModelAsked = ModelRequest
+"""The older name, for plug-ins that have it."""
+
+
 @dataclass(frozen=True)
 class Description:
     """Description of a model, from its kind of system.
