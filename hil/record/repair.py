@@ -79,25 +79,41 @@ def recover(path: Path) -> int | None:
         return rows
     except OSError as error:
         reason = os.strerror(number) if (number := errno_of(error)) else str(error)
-        raise ConfigError(f"{path}: cannot be repaired in its folder ({reason})") from None
+        remedy = ": make room, or set TMPDIR to a folder that has it" * (number in FULL)
+        raise ConfigError(f"{path}: cannot be repaired in its folder ({reason}){remedy}") from None
     finally:
         partial.unlink(missing_ok=True)
 
 
 def _repair_from_elsewhere(path: Path) -> int | None:
-    """Make the copy in the temporary folder and write it over the file, which it must fit into."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / path.name
+    """Make the copy in the temporary folder and write it over the file, which it must fit into.
+
+    If that fails in between, as on a full disk without blocks for a sparse file, it keeps the copy.
+    """
+    with contextlib.ExitStack() as undo:
+        folder = Path(tempfile.mkdtemp())
+        undo.callback(shutil.rmtree, folder)
+        copy = folder / path.name
         rows = _copy(path, copy)
-        size_B = copy.stat().st_size
-        if size_B > path.stat().st_size:
+        if copy.stat().st_size > path.stat().st_size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        with copy.open("rb") as source, path.open("rb+") as target:
-            shutil.copyfileobj(source, target)
-            target.truncate(size_B)
-            target.flush()
-            os.fsync(target.fileno())
+        try:
+            _write_over(copy, path)
+        except OSError as error:
+            undo.pop_all()
+            raise ConfigError(
+                f"{path}: could not be written over ({error.strerror}): its repaired copy is "
+                f"{copy}: make room and copy it back"
+            ) from None
     return rows
+
+
+def _write_over(copy: Path, path: Path) -> None:
+    with copy.open("rb") as source, path.open("rb+") as target:
+        shutil.copyfileobj(source, target)
+        target.truncate(copy.stat().st_size)
+        target.flush()
+        os.fsync(target.fileno())
 
 
 def _copy(path: Path, partial: Path) -> int | None:

@@ -66,10 +66,11 @@ def test_a_part_that_fails_is_the_exit_code_and_the_others_run(clone):
     assert ", tree changed\n" in found["slow"]
 
 
-def test_a_part_that_there_is_not_is_one_line_before_anything_runs(clone):
-    done = run(clone, "slow", "fast")
+@pytest.mark.parametrize("part", ["fast", "slow wander", "", "s.ow"])
+def test_a_part_that_there_is_not_is_one_line_before_anything_runs(clone, part):
+    done = run(clone, "slow", part)
     assert done.returncode == 2
     assert done.stderr == (
-        "./slow-tests: no part 'fast': there are pythons types slow wander busy coverage\n"
+        f"./slow-tests: no part '{part}': there are pythons types slow wander busy coverage\n"
     )
     assert results(clone) == {}

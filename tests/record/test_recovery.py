@@ -458,13 +458,15 @@ def test_where_the_temporary_folder_is_full_too_nothing_is_touched(
     monkeypatch.setattr(repair, "_copy_whole_rows", no_room)
     assert main(["recover", str(out)]) == 2
     said = capsys.readouterr().err
-    assert said == f"{out}: cannot be repaired in its folder (No space left on device)\n"
+    reason = "No space left on device): make room, or set TMPDIR to a folder that has it"
+    assert said == f"{out}: cannot be repaired in its folder ({reason}\n"
     assert out.read_bytes() == before
 
 
 def test_a_copy_that_the_disk_cannot_take_is_not_begun(all_on, tmp_path, capsys, monkeypatch):
     """HDF5 reports a failed write once for each chunk, and may crash."""
     out = cut_off(all_on, tmp_path / "run.h5")
+    repair.places_of(out).touch()
     free_B, begun, file = {tmp_path: 4096}, [], h5py.File
 
     def opened(path, *words, **more):
@@ -507,6 +509,32 @@ def test_on_a_full_disk_a_copy_made_elsewhere_is_written_over_the_file_if_it_fit
     assert main(["verify", str(out)]) == 0
     assert len(hil.open_run(out).t_s) == 4321
     assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+
+
+def test_a_file_that_takes_no_more_bytes_leaves_the_repaired_copy(
+    all_on, tmp_path, capsys, monkeypatch
+):
+    """A sparse file on a full disk: half of it is written over, then there are no blocks."""
+    out, temporary = cut_off(all_on, tmp_path / "run.h5"), tmp_path / "temporary"
+    temporary.mkdir()
+
+    def half(source, target):
+        target.write(source.read()[:1000])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    free_B = {tmp_path: 4096}
+    monkeypatch.setattr(
+        repair.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free_B.get(folder, 2**40))
+    )
+    monkeypatch.setattr(repair.tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(repair.shutil, "copyfileobj", half)
+    assert main(["recover", str(out)]) == 2
+    (copy,) = temporary.glob("*/run.h5")
+    said = capsys.readouterr().err
+    assert said.startswith(f"{out}: could not be written over (No space left on device)")
+    assert f" {copy}: " in said
+    assert main(["verify", str(copy)]) == 0
+    assert len(hil.open_run(copy).t_s) == 4321
 
 
 def cut_off(all_on, path):
