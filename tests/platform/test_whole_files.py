@@ -111,6 +111,7 @@ def test_a_command_for_whose_file_there_is_no_room_leaves_none(
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.chdir(tmp_path / "without")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would keep it cut off
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_B, before[1]))
     try:

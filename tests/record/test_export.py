@@ -32,8 +32,12 @@ def test_every_file_that_a_recording_was_imported_from_is_known():
 
 
 @pytest.fixture
-def limited():
-    """Files of this process end at LIMIT_B, as on a full disk."""
+def limited(monkeypatch):
+    """Files of this process end at LIMIT_B, as on a full disk.
+
+    Python would keep a module's bytecode cut off there, and fail at every later import of it.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_B, before[1]))
     yield
@@ -74,6 +78,7 @@ for how, size_B in moments:
     path.write_text(older)
     child = os.fork()
     if not child:
+        sys.dont_write_bytecode = True  # or a module's bytecode stays cut off
         if how == "in a write":  # the system ends it there
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (size_B, size_B))
