@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog
 from websockets.sync.client import connect
 
 import hil
+from hil.loop.states import NUMBERS
 
 pytestmark = pytest.mark.xdist_group("real time")
 LEFT = Qt.MouseButton.LeftButton
@@ -102,8 +103,11 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
         armed = int(file["inputs"]["tick"][3])
     ticks = np.rint(run.t_s.values / 0.001).astype(int)
     on = (run.cells_commanded.values == 1).any(axis=1)
-    assert not on[ticks < armed].any()
-    assert on[ticks >= armed].all()
+    runs = run.guard_state.values == NUMBERS["running"]
+    np.testing.assert_array_equal(on, runs)
+    began = int(ticks[runs][0])
+    assert armed <= began < armed + 100  # relay K1 closes, and the supply behind it is read
+    assert runs[ticks >= began].all()
     shown_s = window.data.values.samples(-1.0, 1e9)[0]
     assert np.isin(shown_s, run.t_s.values).all()
     assert len(shown_s) + window.data.n_lost == len(ticks)  # a busy machine shows fewer
@@ -135,7 +139,7 @@ def test_a_day_at_the_bench_needs_no_terminal(operator, bench, said, tmp_path):
         o.click(window.compare.add_button)
         o.until(lambda: not window.jobs.is_busy)
     window.compare.align.setCurrentText("first cell on")
-    assert window.compare.paths == window.bench.trials[:2]
+    assert window.compare.paths == [path.absolute() for path in window.bench.trials[:2]]
     main_s = float(tripped.t_s.values[(tripped.cells_reported.values == 1).any(axis=1)][0])
     for path, (_, shift_s, _) in zip(
         window.bench.trials[:2], window.traces.overlays.values(), strict=True

@@ -99,6 +99,7 @@ def test_the_limit_that_the_budget_replaces_is_still_accepted(configs, tmp_path,
 
 
 TAU_S, RESET_S, ASKED = 0.6, 0.010, 15
+RELAY_S = 2 * 4 * 3.25e-3  # two readings of the supply, four scans each (firmware/core/guard.h)
 
 
 class Window(assembly.NoSink):
@@ -134,7 +135,8 @@ def test_a_window_that_arms_warm_boards_waits_tick_by_tick_until_all_have_cooled
     state, t_s = rows["guard_state"], rows["t_s"]
     began = int(np.flatnonzero(state == NUMBERS["running"])[0])
     wait_s = RESET_S + TAU_S * np.log(8) - 1e-3 * ASKED if hot else 0.0
-    assert 1e-3 * (began - ASKED) == pytest.approx(wait_s, abs=0.05 * wait_s + 2e-3)
+    waited_s = 1e-3 * (began - ASKED)
+    assert 0.95 * wait_s <= waited_s <= 1.05 * wait_s + RELAY_S
     assert (state[ASKED:began] == NUMBERS["armed"]).all()
     assert not rows["cells_commanded"][:began].any()
     assert not rows["cells_reported"][1 : began + 1].any()
