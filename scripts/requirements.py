@@ -1,6 +1,7 @@
 """Prints the part of requirements.lock that some extras need: `scripts/requirements.py gui,daq`.
 
-The argument "core" is for none, and packages that pyproject.toml does not name may follow.
+The argument "core" is for none, and packages that pyproject.toml does not name may follow;
+after "only" they are all.
 """
 
 import re
@@ -68,5 +69,6 @@ def _plain(name: str) -> str:
 
 
 if __name__ == "__main__":
-    extras = [extra for extra in sys.argv[1].split(",") if extra not in ("core", "")]
-    print("".join(chosen([*named(extras), *sys.argv[2:]])), end="")
+    first, *packages = sys.argv[1:]
+    extras = [extra for extra in first.split(",") if extra not in ("core", "")]
+    print("".join(chosen(packages if first == "only" else [*named(extras), *packages])), end="")

@@ -198,7 +198,7 @@ def environment_of(tmp_path, there, inventory=""):
     (tmp_path / "few/python3").unlink()
     write(tmp_path, {"few/python3": needs_utf8})
     (tmp_path / "few/python3").chmod(0o755)
-    for name in ("rm", "mkdir", "flock"):
+    for name in ("rm", "mkdir", "flock", "grep"):
         (tmp_path / "few" / name).symlink_to(shutil.which(name))
     script, lock, project = (
         tmp_path / name for name in ("scripts/environment", "requirements.lock", "pyproject.toml")
@@ -245,6 +245,42 @@ def test_an_environment_is_filled_with_what_a_command_needs(tmp_path, there, ask
     else:
         assert done.returncode == 2
         assert expected in done.stderr
+
+
+PIP = """
+import shutil, sys
+words = sys.argv[1:]
+if words == ["config", "list"]:
+    print(SETTING)
+elif "install" in words:
+    with open("pip.log", "a") as log:
+        print("pip", words[-1], file=log)
+    if words[-1] == ".venv/uv.txt":
+        shutil.copy("uv", ".venv/bin/uv")
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "installers"),
+    [
+        ("global.timeout='60'", ["pip .venv/uv.txt", "uv .venv/requirements.txt"]),
+        ("global.index-url='https://mirror/simple'", ["pip .venv/requirements.txt"]),
+        (":env:.no-index='1'", ["pip .venv/requirements.txt"]),
+    ],
+)
+def test_pip_fetches_uv_unless_it_has_an_index_that_uv_does_not_know(tmp_path, setting, installers):
+    environment = environment_of(tmp_path, "")
+    (tmp_path / "few/uv").rename(tmp_path / "uv")
+    write(tmp_path, {"modules/pip.py": PIP.replace("SETTING", repr(setting))})
+    environment["PYTHONPATH"] = str(tmp_path / "modules")
+    first = source(tmp_path, environment)
+    assert "needed" not in first.communicate()[0]
+    assert first.returncode == 0
+    logs = [tmp_path / name for name in ("pip.log", "uv.log")]
+    assert "".join(log.read_text() for log in logs if log.exists()).splitlines() == installers
+    if len(installers) == 2:
+        assert (tmp_path / ".venv/uv.txt").read_text().startswith("uv==")
+        assert (tmp_path / ".venv/uv.txt").read_text().count("==") == 1
 
 
 def source(tmp_path, environment, then=":"):
