@@ -5,7 +5,7 @@ own: JSON has the known shape, texts are texts and columns are columns. Names th
 this version pass unchecked.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -78,19 +78,23 @@ OF_FLOATS = ("t_s", "late_s", "busy_s")
 BITS = "_bits"
 
 
-def refuse_malformed(file: h5py.File, path: Path) -> None:
+def refuse_malformed(file: h5py.File, path: Path, attributes: Mapping[str, Attributes]) -> None:
     """Refuse names, attributes and datasets of a kind that no run writes.
+
+    Parameters
+    ----------
+    attributes : those of every object, as `refuse_hostile` read them
 
     Raises
     ------
     MalformedError
         One line: file, name, expected kind and remedy.
     """
-    for what in _faults(file):
+    for what in _faults(file, attributes):
         raise MalformedError(f"{path}: {one_line(what)}: {REMEDY}")
 
 
-def refuse_malformed_head(file: h5py.File, path: Path) -> None:
+def refuse_malformed_head(path: Path, root: Attributes) -> None:
     """The same of the attributes of the file alone.
 
     Raises
@@ -98,20 +102,16 @@ def refuse_malformed_head(file: h5py.File, path: Path) -> None:
     MalformedError
         As `refuse_malformed`.
     """
-    root: dict[str, Attributes] = {}
-    for what in (*_attribute_faults([("/", file)], root), *_root(root["/"])):
+    for what in (*_attribute_faults({"/": root}), *_root(root)):
         raise MalformedError(f"{path}: {one_line(what)}: {REMEDY}")
 
 
-def _faults(file: h5py.File) -> Iterator[str]:
-    attributes: dict[str, Attributes] = {}
-    objects: list[tuple[str, object]] = [("/", file)]
-    file.visititems(lambda name, item: objects.append((name, item)))
-    yield from _attribute_faults(objects, attributes)
+def _faults(file: h5py.File, attributes: Mapping[str, Attributes]) -> Iterator[str]:
+    yield from _attribute_faults(attributes)
     yield from _root(attributes["/"])
     yield from _ticks(file, attributes)
     yield from _notes(file)
-    yield from _groups(file)
+    yield from _groups(file, attributes)
 
 
 def _root(root: Attributes) -> Iterator[str]:
@@ -124,36 +124,16 @@ def _root(root: Attributes) -> Iterator[str]:
             yield f"attribute '{key}' {wrong}"
 
 
-def _attribute_faults(
-    objects: Iterable[tuple[str, object]], attributes: dict[str, dict[str, object]]
-) -> Iterator[str]:
-    """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these.
-
-    Writes the attributes of every object to `attributes`: reading them is most of the work.
-    """
-    for name, item in objects:
+def _attribute_faults(attributes: Mapping[str, Attributes]) -> Iterator[str]:
+    """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these."""
+    for name, kept in attributes.items():
         if not _is_utf8(name):
             yield f"name {name!r} is not UTF-8"
-        attributes[name] = _attributes(item)
-        for key, value in attributes[name].items():
+        for key, value in kept.items():
             if not _is_utf8(key):
                 yield f"attribute {key!r} of '{name}' is not UTF-8"
             if not _is_plain(value):
                 yield f"attribute '{key}' of '{name}' is not a text, a number or a list of them"
-
-
-def _attributes(item: h5py.Group | h5py.Dataset) -> Attributes:
-    """All but those that a killed process left half written, lists as such."""
-    attributes = {}
-    for key in item.attrs:
-        try:
-            value = item.attrs[key]
-        except OSError:
-            continue
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "surrogateescape")
-        attributes[key] = value.tolist() if isinstance(value, np.ndarray) else value
-    return attributes
 
 
 def _is_plain(value: object) -> bool:
@@ -181,7 +161,7 @@ def _kinds(name: str, attributes: Mapping[str, object], kinds: Mapping[str, Kind
             yield f"attribute '{key}'{of} is not {kind}"
 
 
-def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, object]]) -> Iterator[str]:
+def _ticks(file: h5py.File, attributes: Mapping[str, Attributes]) -> Iterator[str]:
     ticks = file.get("ticks")
     if not isinstance(ticks, h5py.Group) or not len(ticks):
         yield "'ticks' is not a group of columns"
@@ -203,8 +183,7 @@ def _ticks(file: h5py.File, attributes: Mapping[str, dict[str, object]]) -> Iter
             yield f"'{where}' has {column.ndim} dimensions"
         if column.ndim == 2 and column.shape[1] != n_cells:
             yield f"'{where}' has {column.shape[1]} values a row, 'model/cells' names {n_cells}"
-        # `visititems` gives an object of two names once
-        facts = attributes[where] if where in attributes else _attributes(column)
+        facts = attributes[where]
         yield from _kinds(where, facts, COLUMN)
         for key in COLUMN_REQUIRED:
             if key not in facts:
@@ -232,7 +211,7 @@ def _notes(file: h5py.File) -> Iterator[str]:
         yield f"'{RECORDED}' has a negative count"
 
 
-def _groups(file: h5py.File) -> Iterator[str]:
+def _groups(file: h5py.File, attributes: Mapping[str, Attributes]) -> Iterator[str]:
     """Errors in the other groups and their required content."""
     for folder in ("calibration", "records", "model", RAW, PLUGINS):
         group = file.get(folder)
@@ -244,7 +223,7 @@ def _groups(file: h5py.File) -> Iterator[str]:
             where = f"{folder}/{name}"
             if not isinstance(item, h5py.Group):
                 yield f"'{where}' is not a group"
-            kept = _attributes(item)
+            kept = attributes[where]
             yield from _kinds(where, kept, shape)
             for key in needs(kept):
                 if key not in kept:
@@ -265,7 +244,8 @@ def _groups(file: h5py.File) -> Iterator[str]:
         elif not _decodes(item[:].tobytes()):
             yield f"'{PLUGINS}/{name}' is not UTF-8"
         else:
-            yield from _kinds(f"{PLUGINS}/{name}", _attributes(item), CODE)
+            where = f"{PLUGINS}/{name}"
+            yield from _kinds(where, attributes[where], CODE)
 
 
 def _needs_of_channel(kept: Mapping[str, object]) -> tuple[str, ...]:

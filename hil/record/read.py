@@ -75,11 +75,9 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
             if text_of(file.attrs.get("format", "")) != FORMAT:
                 raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
             if head:
-                refuse_hostile_head(file, path)
-                refuse_malformed_head(file, path)
+                refuse_malformed_head(path, refuse_hostile_head(file, path))
             else:
-                refuse_hostile(file, path)
-                refuse_malformed(file, path)
+                refuse_malformed(file, path, refuse_hostile(file, path))
             yield file
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import psutil
 
+from hil.config.values import Attributes
 from hil.errors import ConfigError, one_line
 
 OVERRIDE = "HIL_READ_MAX_GB"
@@ -34,10 +35,16 @@ class HostileError(ConfigError):
     """A file that no run writes: it links outside itself or exceeds the memory."""
 
 
-def refuse_hostile(file: h5py.File, path: Path) -> None:
+def refuse_hostile(file: h5py.File, path: Path) -> dict[str, Attributes]:
     """Refuse links out of the file, and sizes that no run has.
 
-    It reads only names, links and headers: no data and no link targets.
+    It reads only names, links, headers and attributes of a bounded size: no data and no link
+    targets.
+
+    Returns
+    -------
+    dict
+        The attributes of every object by its name, "/" for the file's.
 
     Raises
     ------
@@ -46,8 +53,10 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
     """
     stored_B = claimed_B = packed_B = 0
     largest_B, memory_B = 0, read_max_B()
-    for name, item in _objects(file, path):
-        _look_at_attributes(item, name, path)
+    attributes = {}
+    for raw, item in _objects(file, path):
+        name = one_line(raw.decode(errors="replace"))
+        attributes[_text(raw)] = _attributes(item, name, path)
         if not isinstance(item, h5py.h5d.DatasetID):
             continue
         compressed = _look_at_layout(item, name, path)
@@ -73,20 +82,26 @@ def refuse_hostile(file: h5py.File, path: Path) -> None:
     if largest_B > memory_B:
         raise too_large(path, largest_B)
     _look_at_cells(file, path)
+    return attributes
 
 
-def refuse_hostile_head(file: h5py.File, path: Path) -> None:
+def refuse_hostile_head(file: h5py.File, path: Path) -> Attributes:
     """The same of the attributes of the file and of its calibrations alone.
+
+    Returns
+    -------
+    dict
+        The attributes of the file.
 
     Raises
     ------
     HostileError
         One line, as `refuse_hostile`.
     """
-    _look_at_attributes(file.id, "/", path)
+    root = _attributes(file.id, "/", path)
     group = file.get("calibration", getlink=True)
     if group is None:
-        return
+        return root
     links = {"calibration": group}
     if isinstance(group, h5py.HardLink) and isinstance(file["calibration"], h5py.Group):
         channels = file["calibration"]
@@ -98,7 +113,8 @@ def refuse_hostile_head(file: h5py.File, path: Path) -> None:
             raise HostileError(f"{path}: '{one_line(name)}' is a link, which leads elsewhere: a "
                                "recording has none: take the original file")  # fmt: skip
         _look_at_name(name.rpartition("/")[2], path)
-        _look_at_attributes(file[name].id, one_line(name), path)
+        _attributes(file[name].id, one_line(name), path)
+    return root
 
 
 def read_max_B() -> int:
@@ -134,7 +150,7 @@ def _override_B() -> int | None:
     return int(1e9 * value)
 
 
-def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, object]]:
+def _objects(file: h5py.File, path: Path) -> Iterator[tuple[bytes, object]]:
     """Every group and dataset with its name, hard links only; others are refused."""
     links: list[tuple[bytes, int]] = []
 
@@ -146,7 +162,7 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, object]]:
     if len(links) > OBJECTS_MAX:
         raise HostileError(f"{path}: more than {OBJECTS_MAX} names: no run has these")
     seen = {_address(file.id)}
-    yield "/", file.id
+    yield b"/", file.id
     for raw, kind in links:
         name = raw.decode(errors="replace")
         shown = one_line(name)
@@ -163,7 +179,7 @@ def _objects(file: h5py.File, path: Path) -> Iterator[tuple[str, object]]:
             raise HostileError(f"{path}: '{shown}' is a second name of the same thing: no run "
                                "has these: use the original file")  # fmt: skip
         seen.add(address)
-        yield shown, item
+        yield raw, item
 
 
 def _look_at_name(name: str, path: Path, *, free: bool = False) -> None:
@@ -212,13 +228,15 @@ def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
     return bool(filters - {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32})
 
 
-def _look_at_attributes(item: object, name: str, path: Path) -> None:
+def _attributes(item: object, name: str, path: Path) -> dict[str, object]:
+    """All but those that a killed process left half written: no reader gets these."""
+    attributes = {}
     for i in range(h5py.h5a.get_num_attrs(item)):
         try:
             attribute = h5py.h5a.open(item, index=i)
             kind = attribute.get_type()
         except (OSError, RuntimeError, KeyError):
-            continue  # left half written by a killed process: no reader gets it either
+            continue
         count = attribute.get_space().get_simple_extent_npoints()
         any_length = kind.detect_class(h5py.h5t.VLEN) or (
             isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
@@ -228,3 +246,25 @@ def _look_at_attributes(item: object, name: str, path: Path) -> None:
             key = one_line(attribute.name.decode(errors="replace"))
             raise HostileError(f"{path}: attribute '{key}' of '{name}' has {count} entries, "
                                f"{kind.get_size() * count} bytes: no run has these")  # fmt: skip
+        try:
+            attributes[_text(attribute.name)] = _value(attribute)
+        except OSError:
+            continue
+    return attributes
+
+
+def _value(attribute: h5py.h5a.AttrID) -> object:
+    """A text, a number or a list of them, as Python's own; None where nothing is stored."""
+    if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+        return None
+    kind = attribute.dtype
+    values = np.empty(attribute.shape, kind)
+    attribute.read(values, mtype=h5py.h5t.py_create(kind))
+    if getattr(h5py.check_string_dtype(kind), "length", 0) is None:
+        values = np.array([_text(value) for value in values.flat], object).reshape(values.shape)
+    value = values.tolist()
+    return _text(value) if isinstance(value, bytes) else value
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")

@@ -288,7 +288,7 @@ def test_whenever_a_recorder_is_killed_all_that_was_flushed_is_a_prefix_of_what_
     monkeypatch.setattr(taps, "_folder", lambda: tmp_path)
     monkeypatch.setattr(repair, "_writer_of", lambda path: None)
     for check in ("refuse_hostile", "refuse_malformed"):  # of what others made, at every opening
-        monkeypatch.setattr(read, check, lambda file, path: None)
+        monkeypatch.setattr(read, check, lambda file, path, attributes=None: None)
     fewer = settings(max_examples=settings().max_examples // 5)  # a repair takes 30 ms
     run_state_machine_as_test(
         lambda: RecordingInAnyOrder(tmp_path, pytest.MonkeyPatch()), settings=fewer
