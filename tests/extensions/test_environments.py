@@ -39,7 +39,7 @@ def episode(environment, seed, action):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("name", BUNDLED)
 def test_gymnasium_accepts_every_environment(make, name):
     check_env(make(name), skip_render_check=True)

@@ -11,6 +11,7 @@ import pytest
 from lazily import Lazily
 
 circuit, rules = Lazily("circuit"), Lazily("rules")
+pytestmark = pytest.mark.xdist_group("circuit")  # SKiDL takes 3 s to load, 10 s in a worker
 
 
 @pytest.fixture(scope="module")

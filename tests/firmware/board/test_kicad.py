@@ -21,6 +21,8 @@ from simp_sexp import Sexp
 
 from lazily import Lazily
 
+pytestmark = pytest.mark.xdist_group("circuit")  # SKiDL takes 3 s to load, 10 s in a worker
+
 circuit, lands, sheet_file, layout, picture = (
     Lazily(name) for name in ("circuit", "lands", "sheet_file", "layout", "picture")
 )

@@ -13,6 +13,7 @@ import pytest
 from lazily import Lazily
 
 c, rules, spice = Lazily("circuit"), Lazily("rules"), Lazily("spice")
+pytestmark = pytest.mark.xdist_group("circuit")  # SKiDL takes 3 s to load, 10 s in a worker
 
 SCHOTTKY_V, SILICON_V = 0.1, 0.75  # forward voltages, at microamperes and at 40 mA
 COIL_OHM = 288.0
