@@ -28,7 +28,7 @@ BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times its start
 WINDOW_PERIODS = 10.0
 GROWTH = 4.0
 STEPS_OF_A_FIT = 100
-AT_ONCE = 20  # refits of the bootstrap
+AT_ONCE, READINGS_AT_ONCE = 20, 2_000_000  # refits of the bootstrap, and all that they read
 PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
 TRIES = (0.0, 0.03, -0.03)  # shifts of all start stiffnesses, in the logarithm
 
@@ -234,10 +234,11 @@ def bootstrap(
     # Corrects the residual's variance for the degrees of freedom.
     wide = np.sqrt(n_white / solution.degrees_of_freedom)
     starts = rng.integers(0, n_white - block + 1, (n_times, per))
-    at = (starts[:, :, None] + np.arange(block)).reshape(n_times, -1)[:, :n_white]
     drawn = np.empty((n_times, n))
-    for some in np.array_split(np.arange(n_times), max(1, n_times // AT_ONCE)):
-        noises_N = wide * solution.white[at[some]]
+    at_once = min(AT_ONCE, -(-READINGS_AT_ONCE // n_white))
+    for some in np.array_split(np.arange(n_times), -(-n_times // at_once)):
+        at = starts[some][:, :, None] + np.arange(block)
+        noises_N = wide * solution.white[at.reshape(len(some), -1)[:, :n_white]]
         x = noises_N @ to_x.T
         refits = box.all_readings(solution.theta + x[:, :n])
         for i, readings_x, noise_N, readings in zip(some, x, noises_N, refits, strict=True):

@@ -73,3 +73,16 @@ def test_the_bootstrap_s_variance_counts_the_fitted_parameters():
     drawn = fits.bootstrap(box, NOISE, solution, resampling, lambda n_more: None)
     np.testing.assert_allclose(drawn.mean(axis=0), solution.theta, atol=1e-3)
     np.testing.assert_allclose(drawn.var(axis=0), np.diag(solution.covariance), rtol=0.05)
+
+
+@pytest.mark.parametrize("at_once", [1, 17])
+def test_refits_of_a_long_run_are_the_same_a_few_at_once(monkeypatch, at_once):
+    box, solution = fitted([0.3, -0.4], np.random.default_rng(5), n=50)
+    resampling = fits.Resampling(n_times=40, seed=6, block=4)
+    whole = fits.bootstrap(box, NOISE, solution, resampling, lambda n_more: None)
+    sizes = []
+    monkeypatch.setattr(fits, "READINGS_AT_ONCE", at_once * 50)
+    parts = fits.bootstrap(box, NOISE, solution, resampling, sizes.append)
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+    assert max(sizes) <= at_once
+    assert sum(sizes) == 40
