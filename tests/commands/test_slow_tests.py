@@ -54,7 +54,7 @@ def test_each_part_leaves_its_result_with_commit_and_date(clone):
         assert date.startswith("date   2")
         assert blank == ""
         assert len(rest) == 1
-    assert "words -m slow --no-header --durations=10 profile usual" in found["slow"]
+    assert "words -m slow and not hours --no-header --durations=10 profile usual" in found["slow"]
     assert "profile wander" in found["wander"]
 
 
@@ -71,6 +71,6 @@ def test_a_part_that_there_is_not_is_one_line_before_anything_runs(clone, part):
     done = run(clone, "slow", part)
     assert done.returncode == 2
     assert done.stderr == (
-        f"./slow-tests: no part '{part}': there are pythons types slow wander busy coverage\n"
+        f"./slow-tests: no part '{part}': there are pythons types slow hours wander busy coverage\n"
     )
     assert results(clone) == {}

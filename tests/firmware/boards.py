@@ -79,6 +79,7 @@ def load(path: Path) -> ctypes.CDLL:
         ("limits", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("memory", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("cell", ctypes.POINTER(u8), pointer, u8, ctypes.POINTER(size)),
+        ("duty", ctypes.POINTER(u8), pointer, u8, ctypes.POINTER(size)),
         ("complements", ctypes.POINTER(u8), pointer, ctypes.POINTER(size)),
         ("set_program", None, pointer, ctypes.c_int),
         ("draw", u16, u32, u32, u16),

@@ -78,6 +78,18 @@ def test_every_bit_of_a_cell_s_heat_and_on_time_has_a_complement(board):
         stays_lost(board)
 
 
+def test_every_bit_of_a_cell_s_duty_has_a_complement(board):
+    size = ctypes.c_size_t()
+    board.limit()
+    board.lib.libboard_duty(board.memory, CELL, ctypes.byref(size))
+    assert size.value == 2
+    for cell in (CELL, CELL + 1):  # on, and off
+        for bit in range(8 * size.value):
+            running(board)
+            _flip(board.lib.libboard_duty(board.memory, cell, ctypes.byref(size)), [bit])
+            stays_lost(board)
+
+
 def test_two_bits_of_a_cell_s_heat_and_on_time_are_noticed(board):
     rng = np.random.default_rng(5)
     board.limit()

@@ -165,6 +165,7 @@ def _proven(source, build, *cells):
 
 
 @pytest.mark.slow
+@pytest.mark.hours
 def test_the_core_is_proven(tmp_path):
     done = _proven(FIRMWARE, tmp_path, "1", "12", "16")
     print(done.stdout)
@@ -198,6 +199,7 @@ for row in prove.analysed(Path(sys.argv[1]), 1, "x86_16"):
 
 
 @pytest.mark.slow
+@pytest.mark.hours
 @pytest.mark.parametrize("mutant", ANALYSED_MUTANTS, ids=lambda mutant: f"{mutant[0]}-{mutant[1]}")
 def test_the_analysis_fails_on_a_core_that_is_broken(tmp_path, mutant):
     name, *place = mutant

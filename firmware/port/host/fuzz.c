@@ -59,8 +59,11 @@ static void spoil_limits(void *board)
 static void spoil_core(void *board)
 {
     size_t size;
-    uint8_t *bytes = one_in(2) ? libboard_cell(board, (uint8_t)(next() % PORT_CELLS_MAX), &size)
-                               : libboard_complements(board, &size);
+    uint8_t cell = (uint8_t)(next() % PORT_CELLS_MAX);
+    uint8_t *bytes = one_in(4)   ? libboard_duty(board, cell, &size)
+                     : one_in(2) ? libboard_cell(board, cell, &size)
+                                 : libboard_complements(board, &size);
+    libboard_set_scan(board, 1); /* it notices the bit */
     if (one_in(4))
         libboard_set_program(board, 0);
     else
@@ -88,6 +91,22 @@ static void spoil_cell(void *board, uint8_t cell)
     uint16_t off = one_in(3) ? (uint16_t)(next() % 64) : 0;
     uint16_t temperature = one_in(4) ? (uint16_t)(next() % 1024) : 153;
     libboard_set_analog(board, cell, on, off, temperature);
+}
+
+/* Turns a gate over, which a scan finds. */
+static void spoil_gate(void *board)
+{
+    libboard_set_scan(board, 1);
+    libboard_set_late(board, 0);
+    libboard_flip_gate(board, (uint8_t)(next() % PORT_CELLS_MAX), one_in(2));
+    libboard_advance(board, 2 * NOTICED_US);
+}
+
+/* K1 welded or dead for a while, or K2. */
+static void spoil_relays(void *board)
+{
+    libboard_set_relays(board, (uint8_t)(next() % 3), one_in(4) ? (uint8_t)(next() % 3) : 0);
+    libboard_advance(board, one_in(2) ? 0 : next() % 400000);
 }
 
 /* References and pins are normal, with occasional faults; the supply is on, or not connected. */
@@ -120,8 +139,14 @@ static void turn_world(void *board, const struct board *core)
         spoil_memory(board);
     if (one_in(512))
         spoil_limits(board);
-    if (one_in(1024))
+    if (one_in(256))
         spoil_core(board);
+    if (one_in(256))
+        spoil_gate(board);
+    if (one_in(256))
+        spoil_relays(board);
+    else if (one_in(8))
+        libboard_set_relays(board, 0, 0);
     if (one_in(512))
         libboard_reset(board, (uint8_t)(next() % 4));
 }
@@ -183,7 +208,8 @@ static const char *wrong_answer(const uint8_t *frame)
         return armed.arming != 0 && armed.status.cells_on != 0 ? "cells on as it is armed" : NULL;
     case ANSWER_readings:
         wire_unpack_readings(payload, &readings);
-        return mask_high(readings.duty_per_255) != 0 && readings.state != STATE_armed
+        return mask_high(readings.duty_per_255) != 0 && readings.state != STATE_armed &&
+                       (readings.fault_bits & FAULT_memory_corrupt) == 0 /* it tells a duty that has turned over */
                    ? "duties, not armed" : NULL;
     case ANSWER_identity:
         wire_unpack_identity(payload, &identity);
@@ -213,7 +239,7 @@ static const char *wrong_answers(const uint8_t *bytes, size_t n)
 static void *new_board(void)
 {
     void *board = calloc(1, libboard_size());
-    uint8_t n_cells = one_in(4) ? (uint8_t)(1 + next() % 16) : 12;
+    uint8_t n_cells = one_in(4) ? (uint8_t)(1 + next() % PORT_CELLS_MAX) : 12;
     if (board == NULL || libboard_init(board, n_cells, 1, SCAN_US, next()) != 0)
         exit(2);
     if (one_in(8))

@@ -108,6 +108,8 @@ static void switch_cells(void *board, const struct board *core)
     struct wire_broadcast broadcast = {.valid_for_ms = valid_for_ms};
     for (uint8_t i = 0; i < core->identity.n_cells; i++)
         duties.duty_per_255[i] = one_in(2) ? (uint8_t)next() : core->cells[i].duty_per_255;
+    if (one_in(64))
+        duties.duty_per_255[WIRE_CELLS_MAX - 1] = 1; /* of a cell that a board may not have */
     broadcast.p_on_per_65536 = one_in(4) ? WIRE_PROBABILITY_ONE : (uint16_t)next();
     broadcast.q_off_per_65536 = one_in(4) ? 0 : (uint16_t)next();
     broadcast.tick = next() % 64;

@@ -627,6 +627,13 @@ uint8_t *libboard_cell(void *board, uint8_t cell, size_t *size)
     return (uint8_t *)&port->board.cells[cell];
 }
 
+uint8_t *libboard_duty(void *board, uint8_t cell, size_t *size)
+{
+    struct port *port = board;
+    *size = offsetof(struct cell, just_set) - offsetof(struct cell, duty_per_255);
+    return &port->board.cells[cell].duty_per_255;
+}
+
 uint8_t *libboard_complements(void *board, size_t *size)
 {
     struct port *port = board;

@@ -67,8 +67,9 @@ void libboard_gates(const void *board, uint8_t *duty_per_255);
 uint8_t *libboard_limits(void *board, size_t *size);
 /* Whether the check of the program finds it as it was flashed. */
 void libboard_set_program(void *board, int intact);
-/* A cell's duty and heat, and the complements of what decides on gates, to be corrupted by a test. */
+/* A cell's heat and on-time, its duty, and the complements of what decides on gates, to be corrupted by a test. */
 uint8_t *libboard_cell(void *board, uint8_t cell, size_t *size);
+uint8_t *libboard_duty(void *board, uint8_t cell, size_t *size);
 uint8_t *libboard_complements(void *board, size_t *size);
 uint32_t libboard_watchdog_feeds(const void *board);
 

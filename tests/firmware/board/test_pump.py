@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from firmware.boards import AvrBoard
+from hil.devices.board import protocol
 from lazily import Lazily
 
 rules = Lazily("rules")
@@ -59,9 +60,16 @@ def test_the_scan_feeds_the_pump_under_any_commands(watched):
 
 
 @pytest.mark.slow
-def test_the_pump_starves_when_the_scan_stops(watched):
+def test_nothing_feeds_the_pump_when_the_scan_stops_until_the_watchdog_ends_the_arming(watched):
     """The converter is switched off, so no reading ends and the address stays."""
+    watched.ready()
+    watched.set(0)
     watched.lib.emulate_write(watched.chip, ADCSRA, 0)
     start_us = watched.now_us()
     watched.advance(50_000)
-    assert watched.longest_gap_us(start_us) > 45_000
+    identity = watched.command("identify")
+    assert protocol.RESETS["watchdog"] == identity["reset_cause"]
+    assert watched.state() != "armed"
+    assert watched.longest_gap_us(start_us) > 1e6 * rules.LONGEST_GAP_S
+    before_reset = [at for at in watched.changes_us if start_us + 100 < at < start_us + 30_000]
+    assert before_reset == []
