@@ -36,9 +36,10 @@ TLS = "tls://"
 CREDENTIALS = ("ca", "cert", "key")  # keys of a security file, each a PEM file beside it
 Item = TypeVar("Item", bound=tuple[object, ...])
 R = TypeVar("R")
-START_S, FIRST_S = 12.0, 1.5
-"""New processes must save START_S, the time until they have loaded all code, where the first piece
-of work of this process takes FIRST_S; both are longer on a slower or busier computer."""
+START_OVER_FIRST, START_S = 2.5, (4.0, 15.0)
+"""New processes take START_OVER_FIRST of the first piece of work of this process until they have
+loaded all code: 5 s of 2.3 s with two cores free, 13 s of 6.4 s on a busy computer. The first piece
+may also compile, which the others need not repeat: START_S are the least and the most."""
 
 
 class Scheduler(NamedTuple):
@@ -76,7 +77,9 @@ class Pace:
     def pays(self, n_left: int) -> bool:
         """Whether new processes save more than their start takes."""
         saved_s = n_left * self._least_s * (1.0 - 1.0 / self.jobs)
-        return isfinite(self._least_s) and saved_s > START_S * max(1.0, self._first_s / FIRST_S)
+        least_s, most_s = START_S
+        start_s = min(max(START_OVER_FIRST * self._first_s, least_s), most_s)
+        return isfinite(self._least_s) and saved_s > start_s
 
 
 def on_all_cores(items: Sequence[Item], work: Callable[..., R]) -> Iterator[tuple[Item, R]]:

@@ -184,7 +184,7 @@ def test_credentials_are_for_a_scheduler_with_tls(tmp_path):
 
 @pytest.mark.slow
 def test_work_goes_on_in_other_processes_from_where_on_that_pays(monkeypatch):
-    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
+    monkeypatch.setattr("hil.platform.parallel.START_S", (0.0, 0.0))
     items = [(n,) for n in range(5)]
     where = dict(on_all_cores(items, _process_of))
     assert sorted(where) == items

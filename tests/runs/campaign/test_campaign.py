@@ -125,17 +125,21 @@ def test_the_same_seed_gives_the_same_figures_on_dask_too(write, hil):
     assert alone == spread
 
 
-def test_more_processes_serve_where_they_save_more_than_their_start():
-    """With two processes n trials of 1 s save n / 2: more than the 12 s of a start from 25 on."""
+@pytest.mark.parametrize(
+    ("first_s", "start_s"),
+    [(2.0, 5.0), (0.5, 4.0), (30.0, 15.0)],  # loads; computes little; also compiles
+)
+def test_more_processes_serve_where_they_save_more_than_their_start(first_s, start_s):
+    """With two processes n trials of 1 s save n / 2."""
     pace = Pace(2)
     assert not pace.pays(1000)
-    pace.note(1.5)  # the first one also loads: it says nothing of the others
+    pace.note(first_s)  # it says nothing of the others
     assert not pace.pays(1000)
     pace.note(1.0)
-    assert not pace.pays(24)
-    assert pace.pays(25)
+    assert not pace.pays(int(2 * start_s))
+    assert pace.pays(int(2 * start_s) + 1)
     alone = Pace(1)
-    alone.note(1.5)
+    alone.note(first_s)
     alone.note(1.0)
     assert not alone.pays(1000)
 
@@ -144,7 +148,7 @@ def test_more_processes_serve_where_they_save_more_than_their_start():
 def test_few_trials_that_keep_recordings_go_on_in_parallel_from_the_third(write, hil, monkeypatch):
     path = write(repeats=3)
     assert hil("campaign", path, "--out", "series", "--jobs", "1")[0] == 0
-    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
+    monkeypatch.setattr("hil.platform.parallel.START_S", (0.0, 0.0))
     assert hil("campaign", path, "--out", "spread", "--jobs", "2")[0] == 0
     kinds = [e["kind"] for e in read_log_of("spread") if e["kind"] in ("begin", "end")]
     assert kinds == ["begin", "end"] * 2 + ["begin"] * 4 + ["end"] * 4

@@ -199,7 +199,7 @@ def test_the_worst_trials_of_each_combination_keep_their_recording(write, tmp_pa
 def test_in_parallel_every_figure_is_that_of_the_series(write, tmp_path, monkeypatch):
     path = write(of(FORCE, "relative = 0.05"), head='keep = "none"')
     assert main(["campaign", str(path), "--out", str(tmp_path / "series")]) == 0
-    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
+    monkeypatch.setattr("hil.platform.parallel.START_S", (0.0, 0.0))
     assert main(["campaign", str(path), "--out", str(tmp_path / "parallel")]) == 0
     one, other = (
         [{k: v for k, v in row.items() if k != "started_utc"} for row in rows_of(tmp_path / name)]

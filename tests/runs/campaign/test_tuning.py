@@ -209,7 +209,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same_settings(write, tmp_path,
 def test_the_same_settings_are_tried_whatever_the_number_of_processes(write, tmp_path, monkeypatch):
     path = write(budget=6)
     assert main(["campaign", str(path), "--out", str(tmp_path / "series")]) == 0
-    monkeypatch.setattr("hil.platform.parallel.START_S", 0.0)
+    monkeypatch.setattr("hil.platform.parallel.START_S", (0.0, 0.0))
     assert main(["campaign", str(path), "--out", str(tmp_path / "parallel")]) == 0
     one, other = (
         sorted(
