@@ -169,9 +169,9 @@ def test_co_simulation_repeats_the_wires_of_a_runs_twin(
     np.testing.assert_allclose(found[:, 1:], expected_C, rtol=0.0, atol=1e-9)
 
 
-def system_of(file, sets=()):
+def system_of(file, sets=(), period_s=PERIOD_S):
     loaded = load_model(file, sets)
-    return ArraySystem(loaded.model, loaded.activation(), PERIOD_S)
+    return ArraySystem(loaded.model, loaded.activation(), period_s)
 
 
 @pytest.mark.slow_beyond(1)
@@ -186,9 +186,11 @@ def system_of(file, sets=()):
     ],
     ids=["cold", "partly austenite at rest", "against a spring", "at a driven point", "coupled"],
 )
-def test_every_quantity_of_the_wires_follows_the_model(file, sets, built, opened, configs):
+@pytest.mark.parametrize("n", [1, 10], ids=["a step a period", "ten steps a period"])
+def test_every_quantity_of_the_wires_follows_the_model(file, sets, n, built, opened, configs):
     """Random duties and, on half of the way, another supply."""
-    system, rng = system_of(configs / file, sets), np.random.default_rng(1)
+    period_s, rng = n * PERIOD_S, np.random.default_rng(1)
+    system = system_of(configs / file, sets, period_s)
     cells, wires = list(system.cell_names), system.wires
     quantities = ["wire_C", "austenite", "resistance_Ohm", "wire_A"]
     names = [f"{cell}.{quantity}" for quantity in quantities for cell in cells]
@@ -198,7 +200,7 @@ def test_every_quantity_of_the_wires_follows_the_model(file, sets, built, opened
         of_wires = [wires.T_C, wires.xi, wires.resistance_Ohm, wires.current_A]
         return np.concatenate([*of_wires, system.loaded.tension_N, system.y])
 
-    with opened(built(configs / file, sets=sets)) as unit:
+    with opened(built(configs / file, sets=sets, period_s=period_s)) as unit:
         unit.start()
         np.testing.assert_allclose(unit.values(names), expected(), rtol=1e-12, atol=1e-12)
         for k in range(600):
@@ -210,7 +212,7 @@ def test_every_quantity_of_the_wires_follows_the_model(file, sets, built, opened
                 wires.set_supply_V(supply_V)
                 unit.set([f"{cell}.supply_V" for cell in cells], [supply_V] * len(cells))
             system.step(duty)
-            unit.step(k)
+            unit.step(n * k, period_s)
             np.testing.assert_allclose(unit.values(names), expected(), rtol=1e-12, atol=1e-12)
     assert np.ptp(wires.T_C) > 1.0 or wires.T_C[0] > 30.0
 
