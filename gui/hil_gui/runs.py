@@ -33,6 +33,7 @@ from hil_gui.theme import SPACE
 
 MEASURED_ROWS = 50  # rows by whose contents a column is as wide
 POLL_S = 0.01
+READER = "reads the index of a folder"  # a thread, which outlives a look that is cancelled
 ROW_PX = 22
 ROLE = Qt.ItemDataRole
 
@@ -199,7 +200,7 @@ class RunList(QWidget):
                 results.append(str(error))
 
         def work():
-            thread = Thread(target=read, daemon=True)
+            thread = Thread(target=read, name=READER, daemon=True)
             thread.start()
             while thread.is_alive():
                 yield 0.5

@@ -1,11 +1,14 @@
 """A window of its own for every test, with settings of its own."""
 
+import threading
+
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtWidgets import QMessageBox
 
 import hil
+from hil_gui.runs import READER
 from hil_gui.window import Window
 
 
@@ -40,6 +43,9 @@ def make_window(qtbot, tmp_path, said, monkeypatch):
             window.bench.command.stop()
             window.bench.command.wait(300.0)
             window.bench.command = None
+    for thread in threading.enumerate():
+        if thread.name == READER:  # it holds recordings of this test open
+            thread.join()
     windows.clear()  # one that stays takes part in every theme and frame
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
