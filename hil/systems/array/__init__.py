@@ -19,12 +19,23 @@ from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.tables import ModelTable, ObserverTable
 
 SENSED_WITHIN_S = 0.5  # a board has measured each of its cells, and a sample of force is taken
+MODELS_KEPT = 4
 LEVELS_DRAWN = 40  # more lines would hide the curves
 
 
+_kept: dict[str, CellArray] = {}  # the last models, by their tables
+
+
 def _build(table: ModelTable, period_s: float) -> CellArray:
-    model = build_model(table)
+    """The model of a table; trials of a campaign have the same one, with what it has computed."""
     build_activation(table)  # raises ModelError for an invalid activation
+    text = table.model_dump_json()
+    model = _kept.pop(text, None)
+    if model is None:
+        model = build_model(table)
+    _kept[text] = model
+    for older in [*_kept][:-MODELS_KEPT]:
+        _kept.pop(older, None)
     return model
 
 
