@@ -331,7 +331,7 @@ class BenchDay(QObject):
 
     def arm(self) -> None:
         """Permit Start to switch cells, or withdraw the permission; in a run, arm or disarm it."""
-        if self.is_armed or self.permitted:
+        if self.is_armed or self.permission.is_given:  # also for what was begun, then edited
             self.permission.withdraw()
             if self._is_live:
                 self.send("arm", 0.0)
@@ -473,7 +473,7 @@ class BenchDay(QObject):
         control.self_test.setEnabled(may_start)
         control.connect_button.setEnabled(may_start)
         self._header.stop_button.setEnabled(self.is_busy)
-        control.arm.setText("Disarm" if self.is_armed or self.permitted else "Arm")
+        control.arm.setText("Disarm" if self.is_armed or self.permission.is_given else "Arm")
         control.arm.setEnabled(control.settings is not None or live)
         control.reset.setEnabled(bool(self.permission.latched) and not self.is_busy)
         for widget in (control.tare, control.hold, control.release, control.set_point,

@@ -48,6 +48,11 @@ class Permission:
     def withdraw(self) -> None:
         self._armed = None
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the operator has armed anything."""
+        return self._armed is not None
+
     def holds_for(self, subject: Subject) -> bool:
         """Whether the operator has armed this subject."""
         return bool(subject.sha256) and subject == self._armed

@@ -52,3 +52,36 @@ def test_a_limit_of_memory_that_is_no_number_of_gigabytes_is_refused(file, monke
     monkeypatch.setenv(OVERRIDE, limit)
     with pytest.raises(ConfigError, match=f"{OVERRIDE} = {limit}: give a number of GB"):
         refuse_hostile(file, Path(file.filename))
+
+
+def test_attributes_are_those_that_h5py_reads(tmp_path):
+    """Its own reading is the oracle; texts are texts, and arrays lists."""
+    texts = h5py.string_dtype()
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        values = {
+            "text": "30 °C", "bytes": np.bytes_(b"N"), "texts": ["a", "b"], "whole": 3,
+            "fixed": np.array([b"a", b"bc"]), "number": 0.1, "small": np.float32(0.1),
+            "true": True, "numbers": [1.0, 2.5],
+            "table": np.arange(6).reshape(2, 3), "opaque": np.void(b"abcd"), "complex": 1j,
+            "empty": h5py.Empty("f8"), "none": np.zeros(0), "nothing": "",
+        }  # fmt: skip
+        for key, value in values.items():
+            file.attrs[key] = value
+        some = np.empty((), h5py.vlen_dtype("i4"))
+        some[()] = np.arange(3, dtype="i4")
+        kind = h5py.h5t.py_create(some.dtype, logical=True)
+        h5py.h5a.create(file.id, b"any", kind, h5py.h5s.create(h5py.h5s.SCALAR)).write(some)
+        pair = np.dtype((texts, (2,)))
+        file.attrs.create("pair", np.array(["a", "b"], object), dtype=pair)
+        file.attrs.create("kind", 1, dtype=h5py.enum_dtype({"off": 0, "on": 1}))
+        file.attrs.create("not_utf8", b"\xff", dtype=texts)
+        found = refuse_hostile(file, tmp_path / "odd.h5")["/"]
+        expected = dict(file.attrs)
+    assert found.keys() == expected.keys() >= values.keys()
+    for key, value in expected.items():
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, bytes):
+            value = value.decode()
+        assert found[key] == value or isinstance(value, h5py.Empty), key
+        assert isinstance(found[key], str | list) == isinstance(value, str | list), key
