@@ -29,6 +29,7 @@ def made(monkeypatch):
 
         monkeypatch.setattr(module, name, counting)
 
+    monkeypatch.setattr("hil.systems.array._kept", {})
     build_force._nominal.cache_clear()
     recruitment._prediction.cache_clear()
     state_observer.observer_gain.cache_clear()

@@ -28,11 +28,11 @@ _kept: dict[str, CellArray] = {}  # the last models, by their tables
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
     """The model of a table; trials of a campaign have the same one, with what it has computed."""
-    build_activation(table)  # raises ModelError for an invalid activation
     text = table.model_dump_json()
     model = _kept.pop(text, None)
     if model is None:
         model = build_model(table)
+    build_activation(table)  # raises ModelError for an invalid activation
     _kept[text] = model
     for older in [*_kept][:-MODELS_KEPT]:
         _kept.pop(older, None)
