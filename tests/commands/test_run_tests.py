@@ -291,6 +291,21 @@ def source(tmp_path, environment, then=":"):
     )  # fmt: skip
 
 
+def test_an_environment_whose_installation_was_killed_is_made_again(tmp_path):
+    environment = environment_of(tmp_path, ",gui,daq")
+    killed = "#!/bin/bash\nkill -9 $PPID\n"
+    working = (tmp_path / "few/uv").read_text()
+    write(tmp_path, {"few/uv": killed, "pyproject.toml": "[project]\n"})
+    first = source(tmp_path, environment)
+    first.communicate()
+    assert first.returncode == -9
+    write(tmp_path, {"few/uv": working})
+    (tmp_path / ".venv/project").write_text(digest(tmp_path / "pyproject.toml"))
+    again = source(tmp_path, environment)
+    said = again.communicate()[0].splitlines()
+    assert said[0] == "Parts of .venv are missing: it is made again."
+
+
 @pytest.mark.parametrize("removed", [".venv/lib/python3/site-packages/numpy", ".venv/inventory"])
 def test_an_environment_of_which_parts_were_removed_is_made_again(tmp_path, removed):
     inventory = ".venv/bin/python\n.venv/lib/python3/site-packages/numpy\n"
