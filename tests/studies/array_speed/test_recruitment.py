@@ -8,7 +8,7 @@ def test_recruitment_is_timed_with_and_without_the_tests_for_failed_cells(monkey
     monkeypatch.setattr(control, "TICKS", 200)
     monkeypatch.setattr(control, "ROUNDS", 1)
     found = control.compare()
-    wires = [f"{name}, wires" for name in control.EXPERIMENTS]
+    wires = [f"{name}, wires" for name in (*control.EXPERIMENTS, "optimal, modulated")]
     assert list(found) == [*control.EXPERIMENTS, *wires]
     for row in found.values():
         assert all(value > 0.0 for value in row.values())

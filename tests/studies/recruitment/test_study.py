@@ -11,7 +11,7 @@ from hil.experiment.load import load_rig
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.study import run_study
 from hil_studies.recruitment import study
-from hil_studies.recruitment.study import CONTROLLERS, FOLDER, UNTOLD, Size, Values
+from hil_studies.recruitment.study import CONTROLLERS, EXACT, FOLDER, UNTOLD, Size, Values
 
 SIX = FOLDER / "six"
 
@@ -126,7 +126,7 @@ def test_the_study_runs_its_campaigns_and_makes_its_page(tmp_path):
     results = run_study("recruitment", sets, tmp_path)
     errors, settings, wires = results["tables"]
     assert [row[0] for row in errors["rows"]] == [
-        "preview", "optimal", "optimal_modulated", UNTOLD
+        "preview", "optimal", "optimal_modulated", UNTOLD, EXACT
     ]  # fmt: skip
     shares = [float(row[1].split(" ±")[0]) for row in errors["rows"]]
     assert all(0.5 < share < 30.0 for share in shares)
