@@ -79,6 +79,19 @@ def _any_pattern(rng, kind, cell):
     return lambda k: {"duty_per_255": rows[k % n]}
 
 
+WORST = (0xEA2, 0xFFF, 0xEF3, 0x20, 0xFFF, 0x20, 0x20, 0x28, 0x20, 0xEB3, 0x20)  # cell 5 stays on
+
+
+def test_the_worst_pattern_that_was_met_leaves_its_cell_unread_no_longer(chip):
+    """At phases to the scan, 40 us apart."""
+    found_us = [
+        _unread_us(chip, "set_mask", lambda k: {"cells_on": WORST[k % 11]}, 2000, 5, 40 * i)
+        for i in range(100)
+    ]
+    print(f"{max(found_us)} us")
+    assert 8500 < max(found_us) <= 1e6 * (scan_s("set_mask", 2e-3) + REACTION_S)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("every_ms", [1, 2, 4, 10])
 @pytest.mark.parametrize("kind", ["set_mask", "set_duties"])

@@ -353,6 +353,7 @@ DAYS = {
     "armed": ("self-test passes", "arm"),
     "connected": ("self-test passes", "connect", "live"),
     "started": ("self-test passes", "arm", "start"),
+    "edited as it begins": ("self-test passes", "arm", "start", "edit"),
     "switched": ("self-test passes", "arm", "start", "live"),
     "cells connected": ("self-test passes", "test cells", "complete", "live"),
     "others connected": ("others", "live"),

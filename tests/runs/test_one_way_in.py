@@ -9,6 +9,7 @@ import pytest
 from hil.__main__ import main
 from hil.experiment import board_limits
 from hil.rig import rig
+from hil.systems import array
 from hil.systems.array import build, build_force
 from hil.systems.array import build_recruitment as recruitment
 from hil.systems.array.estimate import state_observer
@@ -29,7 +30,7 @@ def made(monkeypatch):
 
         monkeypatch.setattr(module, name, counting)
 
-    monkeypatch.setattr("hil.systems.array._kept", {})
+    array._model_of.cache_clear()
     build_force._nominal.cache_clear()
     recruitment._prediction.cache_clear()
     state_observer.observer_gain.cache_clear()

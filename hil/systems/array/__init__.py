@@ -1,6 +1,7 @@
 """Cellular arrays: SMA cells between nodes and points, after MacNair & Ueda."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hil.config.values import Attributes
 from hil.errors import ModelError
@@ -23,19 +24,15 @@ MODELS_KEPT = 4
 LEVELS_DRAWN = 40  # more lines would hide the curves
 
 
-_kept: dict[str, CellArray] = {}  # the last models, by their tables
+@lru_cache(MODELS_KEPT)
+def _model_of(table: str) -> CellArray:
+    return build_model(ModelTable.model_validate_json(table))
 
 
 def _build(table: ModelTable, period_s: float) -> CellArray:
     """The model of a table; trials of a campaign have the same one, with what it has computed."""
-    text = table.model_dump_json()
-    model = _kept.pop(text, None)
-    if model is None:
-        model = build_model(table)
+    model = _model_of(table.model_dump_json())
     build_activation(table)  # raises ModelError for an invalid activation
-    _kept[text] = model
-    for older in [*_kept][:-MODELS_KEPT]:
-        _kept.pop(older, None)
     return model
 
 
