@@ -83,6 +83,7 @@ def test_a_channel_that_follows_nothing_but_noise_is_said(configs, monkeypatch):
         measured(configs, "sim")
 
 
+@pytest.mark.slow
 def test_the_doctor_tells_the_latency_of_a_wire(configs, capsys):
     words = ["doctor", "--loopback", str(configs / MIGA6), "--backend", "sim"]
     assert main(words) in (0, 5)

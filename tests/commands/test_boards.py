@@ -56,6 +56,7 @@ def _errors(capsys):
     return [line for line in capsys.readouterr().err.splitlines() if "warning: " not in line]
 
 
+@pytest.mark.slow
 def test_a_run_drives_a_board_behind_a_serial_port(pty_board, rigs, tmp_path):
     out = tmp_path / "run.h5"
     late = ("guard.reading_age_max_s=10.0",)

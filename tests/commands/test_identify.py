@@ -123,7 +123,7 @@ BAD = {
 }
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_one_line(what, runs, capsys):
     words, line = BAD[what]
@@ -135,6 +135,7 @@ def test_bad_input_is_one_line(what, runs, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_runs_without_what_it_needs_are_refused(configs, tmp_path, capsys):
     still = tmp_path / "still.h5"
     never = 'controller.steps=[{t_s=9.0, on="all"}]'

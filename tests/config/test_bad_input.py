@@ -515,6 +515,7 @@ def test_what_is_no_recording_is_refused_in_one_line(command, configs, tmp_path,
         assert line.startswith(f"{path}: ")
 
 
+@pytest.mark.slow
 def test_reports_and_exports_into_a_file_for_a_folder_are_refused(all_on, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     below = tmp_path / "file/below"

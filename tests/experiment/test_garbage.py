@@ -98,6 +98,7 @@ def changed(table, path, how, value):
 small = st.one_of(scalars, st.lists(scalars, max_size=3), st.sampled_from([-1, 0, -1.0, 1e300]))
 
 
+@pytest.mark.slow
 @settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(st.data())
 def test_shipped_files_with_a_random_change_are_refused_politely_or_run(data):

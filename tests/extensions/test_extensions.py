@@ -127,6 +127,7 @@ def test_a_force_sensor_stands_for_the_cards_channel(command, load_cell_rig, tmp
     assert "port" in command("check", rig, "--set", "devices.cell.port=1", code=2)
 
 
+@pytest.mark.slow
 def test_an_array_is_identified_from_what_a_force_sensor_reads(command, load_cell_rig, tmp_path):
     run = tmp_path / "run.h5"
     experiment = load_cell_rig.with_name("identify.toml")

@@ -40,6 +40,7 @@ def arduino(request, libboard):
     return board
 
 
+@pytest.mark.slow_beyond(2)
 def test_the_handshake_says_which_faults_a_build_can_find(arduino, any_board):
     assert set(protocol.fault_names(any_board.command("identify")["faults_checked"])) == set(
         protocol.FAULTS

@@ -69,6 +69,7 @@ def tried(request, libboard):
     return board, *heated(libboard, board, GAINS)
 
 
+@pytest.mark.slow_beyond(1)
 def test_a_current_that_is_read_too_low_trips_or_its_wire_stays_below_what_is_computed(tried):
     board, peaks_C, tripped, on_s = tried
     [least] = board.unnoticed()

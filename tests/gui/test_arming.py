@@ -101,6 +101,7 @@ def test_the_cells_are_tested_after_a_self_test_of_their_own_and_arm(day, said):
     assert said.pop().startswith("Arm first (F4)")
 
 
+@pytest.mark.slow
 def test_a_test_of_the_cells_whose_self_test_trips_does_not_connect(day, said):
     text = day.rig.read_text()
     day.rig.write_text(text.replace("force_max_N = 9.0", "force_max_N = 0.05"))
@@ -153,6 +154,7 @@ def test_what_changed_after_arming_is_tested_and_armed_again(change, day, said):
     assert "arm" in day.end()
 
 
+@pytest.mark.slow
 def test_arming_on_the_simulated_rig_is_not_for_the_bench(day, said):
     day.test()
     day.control.simulate.setChecked(True)

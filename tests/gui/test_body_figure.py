@@ -49,6 +49,7 @@ def test_every_angle_of_the_figure_is_a_column_of_the_recording(settings, config
     assert set(drawn(settings).mechanism.angles) <= names
 
 
+@pytest.mark.slow
 def test_the_readings_say_what_the_twin_is_not_told_of(opened, configs, tmp_path):
     config = load(configs / "body/sway.toml", ("experiment.duration_s=0.1",))
     window = opened(hil.run(config, out=tmp_path / "run.h5"))

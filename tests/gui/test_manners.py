@@ -29,6 +29,7 @@ from hil_gui.runner import Command, run_words
 from hil_gui.theme import DARK, LIGHT
 
 
+@pytest.mark.slow
 def test_it_remembers_layout_theme_and_recent_files(make_window, pid_run, qtbot):
     first = make_window()
     first.open(pid_run)
@@ -112,6 +113,7 @@ def test_a_limit_cannot_be_set_beyond_the_rigs(window, configs, qtbot):
     assert "the rig allows up to 9 N" in field.toolTip()
 
 
+@pytest.mark.slow
 def test_a_defect_of_the_window_is_one_line_and_it_goes_on(opened, pid_run, monkeypatch):
     window = opened(pid_run)
     monkeypatch.setattr(sys, "excepthook", window.report_internal_error)
@@ -153,6 +155,7 @@ def test_values_go_out_as_toml():
     assert toml_text(True) == "true"
 
 
+@pytest.mark.slow
 def test_reading_a_recording_can_be_cancelled(window, pid_run):
     window._open_recording(pid_run)
     feed = window.feed
@@ -310,6 +313,7 @@ def test_the_benchmark_draws_what_it_says(window):
     assert x[-1] - x[0] > speed.DRAWN_S - 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_a_sample_reaches_its_pixel_through_the_tap(window):
     found = speed.latency(window, 1.0)
@@ -387,6 +391,7 @@ def _rows(run):
     return 0
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("real time")
 def test_a_recording_under_way_is_joined_live_and_a_killed_loop_is_seen(
     opened, window, bench, tmp_path, qtbot

@@ -129,6 +129,7 @@ def test_an_experiment_whose_file_is_gone_or_broken_is_not_saved(window, bench, 
     assert not path.with_name("mine.toml").exists()
 
 
+@pytest.mark.slow
 def test_the_report_of_the_open_run_is_made_and_shown(
     opened, pid_run, tmp_path, qtbot, monkeypatch
 ):

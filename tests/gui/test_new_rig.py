@@ -43,6 +43,7 @@ def test_the_form_asks_what_the_command_asks_and_says_what_is_missing(form):
     assert not form.make_button.isEnabled()
 
 
+@pytest.mark.slow
 def test_the_form_makes_the_rig_of_the_command_and_opens_it(form, window, qtbot, tmp_path):
     answer(form, ANSWERS)
     form.make_button.click()
@@ -54,6 +55,7 @@ def test_the_form_makes_the_rig_of_the_command_and_opens_it(form, window, qtbot,
     assert window.bench.control.path == tmp_path / "mine/first_cell.toml"
 
 
+@pytest.mark.slow
 def test_what_the_command_refuses_is_said_in_the_form(form, qtbot, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/rig.toml").write_text("mine")

@@ -58,6 +58,7 @@ def drop(plots, data):
     return True
 
 
+@pytest.mark.slow
 def test_runs_dragged_onto_the_plots_are_overlaid_and_ticked(window, folder, qtbot, said):
     runs = look(window, folder, qtbot)
     model = runs.model

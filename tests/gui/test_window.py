@@ -23,6 +23,7 @@ def _whole(window):
     return window.data.values.view(0.0, window.data.last_s, n)
 
 
+@pytest.mark.slow
 def test_every_sample_of_a_recording_is_there_to_be_drawn(opened, pid_run):
     window, run = opened(pid_run), hil.open_run(pid_run)
     bins, data = _whole(window), window.data
@@ -33,6 +34,7 @@ def test_every_sample_of_a_recording_is_there_to_be_drawn(opened, pid_run):
     np.testing.assert_array_equal(bins.low[data.index(RESIDUAL)], residual_N)
 
 
+@pytest.mark.slow
 def test_the_band_is_that_of_the_report_and_the_noise_is_named_apart(opened, pid_run):
     window, run = opened(pid_run), hil.open_run(pid_run)
     band = band_of(pid_run, run)
@@ -54,7 +56,7 @@ def test_the_band_is_that_of_the_report_and_the_noise_is_named_apart(opened, pid
     np.testing.assert_allclose(lines, [-band.noise, band.noise], rtol=1e-3)
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("from_s", "to_s"), [(0.0, 3.0), (0.4, 1.1), (2.9, 2.95)])
 def test_drawn_curves_reach_from_the_smallest_to_the_largest_sample(opened, pid_run, from_s, to_s):
     window, run = opened(pid_run), hil.open_run(pid_run)
@@ -148,6 +150,7 @@ def test_every_shipped_rig_can_be_looked_at(opened, configs, tmp_path, name):
     assert window.bench.control.problem.text() == ""
 
 
+@pytest.mark.slow
 def test_simulated_readings_say_so(opened, pid_run):
     window = opened(pid_run)
     assert "SIMULATED" in window.windowTitle()
@@ -155,6 +158,7 @@ def test_simulated_readings_say_so(opened, pid_run):
     assert window.header.mark.text() == "SIMULATED"
 
 
+@pytest.mark.slow
 def test_the_state_names_what_tripped_in_words(opened, configs, tmp_path, qtbot):
     changes = ("guard.force_max_N=0.5", "experiment.duration_s=2.0")
     config = hil.load(configs / "miga6" / "all_on.toml", changes)
@@ -225,6 +229,7 @@ def test_a_cell_that_its_board_set_apart_is_crossed_out_from_then_on(opened, con
     assert crossed[0] == 0 < crossed[1]
 
 
+@pytest.mark.slow
 def test_levels_that_cells_can_hold_are_lines_behind_the_curves(opened, pid_run):
     levels_N = json.loads(hil.open_run(pid_run).attrs["force_levels_N"])
     plot = opened(pid_run).traces.strips["signal"].plot

@@ -89,6 +89,7 @@ def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
     assert others <= set(made.held)
 
 
+@pytest.mark.slow
 def test_derivatives_do_not_depend_on_the_size_of_their_step():
     """Of four wires that are solved together, near eight laws: no end of a solver shows."""
     rig = read_toml(Path("configs/wires4/rig.toml"))["model"]

@@ -113,6 +113,7 @@ def same_force(k_pe):
     }
 
 
+@pytest.mark.slow
 def test_cells_with_another_parallel_spring_can_give_the_very_same_force():
     other = box(**same_force(60.0))
     np.testing.assert_allclose(

@@ -70,7 +70,7 @@ def test_a_model_that_lacks_nothing_is_seldom_called_lacking(outcome):
     assert outcome.called.sum() <= scipy.stats.binom.ppf(1.0 - 1e-4, N_RIGS, FALSE_ALARM)
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("effect", ["creep", "unlike masses"])
 def test_a_model_that_lacks_an_effect_is_called_so(effect):
     found = trial(make_rig(12, 0, effect))

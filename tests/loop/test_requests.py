@@ -330,6 +330,7 @@ def _last(ticks):
     return rows[-1]
 
 
+@pytest.mark.slow
 def test_a_window_in_another_process_arms_changes_and_stops_a_run(configs, tmp_path):
     run = Started(configs, tmp_path / "run.h5", "--disarmed")
     with taps.Requests(run.taps[0]) as requests:

@@ -145,6 +145,7 @@ def test_no_intact_wire_within_its_tolerances_trips_whatever_is_commanded(every,
     assert bench.wires.peak_C.max() > 150.0
 
 
+@pytest.mark.slow
 def test_no_clamp_of_an_intact_wire_is_called_stuck_in_minutes():
     """Five time constants of a clamp, of which three forget how warm it was at first."""
     random = np.random.default_rng(4)
@@ -216,6 +217,7 @@ def test_one_wrong_reading_trips_nothing_and_two_do():
     assert len(bench.run(lambda k: off, READ_S, gain=0.5)) == 1
 
 
+@pytest.mark.slow
 def test_a_clamp_that_stays_at_25_degC_while_its_wire_heats_or_cools_is_noticed():
     """At first a clamp may be warm from before: three times 36 s. Then it must follow its wire."""
     supply_V, on_first, stuck_C = np.array(

@@ -79,6 +79,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_where_no_folder_for_compiled_models_can_be_written_a_run_warns(tmp_path):
     done = run(tmp_path / "run.h5", "-c", NO_FOLDER, experiment="slider/steps")
     assert done.stdout.startswith("complete: 300 rows")

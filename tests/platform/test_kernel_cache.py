@@ -61,6 +61,7 @@ def caller(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize(
     ("change", "value"),
     [

@@ -67,6 +67,7 @@ def _results(scheduler):
         yield from through_dask(ITEMS, _identity, client)
 
 
+@pytest.mark.slow
 def test_a_local_cluster_listens_on_loopback_alone_and_shows_no_page(cluster):
     assert len(cluster) >= 3
     assert {host for host, _ in cluster} == {"127.0.0.1"}
@@ -111,6 +112,7 @@ def test_a_scheduler_with_tls_takes_the_credentials_of_a_file(secured, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_scheduler_with_tls_is_not_reached_without_or_with_others(secured, tmp_path):
     address, file = secured
     with dask.config.set(scheduler=None):

@@ -38,6 +38,7 @@ def locked_kB():
         return next(int(line.split()[1]) for line in status if line.startswith("VmLck"))
 
 
+@pytest.mark.slow
 def test_everything_is_as_before_afterwards():
     before = state()
     with realtime.prepared() as granted:
@@ -50,6 +51,7 @@ def test_everything_is_as_before_afterwards():
     assert locked_kB() == 0
 
 
+@pytest.mark.slow
 def test_everything_is_as_before_when_the_loop_fails():
     before = state()
     with pytest.raises(RuntimeError), realtime.prepared():

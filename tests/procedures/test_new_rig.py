@@ -129,6 +129,7 @@ def test_a_rig_that_is_refused_is_not_said_to_lack_limits(tmp_path):
     assert str(error.value).startswith(f"{tmp_path / 'mine/rig.toml'}: {cause}")
 
 
+@pytest.mark.slow
 def test_options_a_file_and_a_person_s_answers_are_the_same_rig(tmp_path, monkeypatch, capsys):
     one = ISSUE | {"cells": 1}
     assert main(["new", "rig", str(tmp_path / "a"), *options(one)]) == 0

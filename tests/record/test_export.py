@@ -44,6 +44,7 @@ def limited(monkeypatch):
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow_beyond(4)
 @pytest.mark.parametrize("kind", ENDINGS)
 @pytest.mark.parametrize("older", [None, b"older"])
 def test_an_export_for_which_there_is_no_room_leaves_nothing_and_an_older_one_as_it_was(
@@ -60,6 +61,7 @@ def test_an_export_for_which_there_is_no_room_leaves_nothing_and_an_older_one_as
     )
 
 
+@pytest.mark.slow
 def test_a_report_for_which_there_is_no_room_leaves_no_file(all_on, tmp_path, capsys, limited):
     assert main(["report", str(all_on), "--out", str(tmp_path / "report")]) == 2
     assert "cannot be written (File too large): choose another --out" in capsys.readouterr().err
@@ -110,7 +112,7 @@ def short(configs, tmp_path):
 BY_KILL, IN_WRITE = -signal.SIGKILL, -signal.SIGXFSZ
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ENDINGS)
 def test_an_export_that_is_killed_leaves_the_older_file_whenever_that_is(short, tmp_path, kind):
     target = tmp_path / "exports" / f"run{ENDINGS[kind]}"

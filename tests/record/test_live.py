@@ -111,6 +111,7 @@ def shown(configs, tmp_path_factory):
     return viewer, open_run(out)
 
 
+@pytest.mark.slow
 def test_a_viewer_receives_the_rows_of_the_recording_with_their_times(shown):
     viewer, run = shown
     row_of = {t_s: i for i, t_s in enumerate(run.t_s.values.tolist())}

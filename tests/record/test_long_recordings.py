@@ -40,12 +40,14 @@ def small_blocks(monkeypatch):
     return most
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "mdf", "mcap"])
 def test_an_export_has_a_block_of_rows_in_memory(all_on, tmp_path, kind, small_blocks):
     assert main(["export", str(all_on), "--to", kind, "--out", str(tmp_path / "run")]) == 0
     assert small_blocks == [BLOCK]
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("words", [["verify"], ["report", "--out", "there"],
                                    ["figure", "--out", "f.png"]])  # fmt: skip
 def test_what_looks_at_all_rows_of_a_long_run_has_a_block_of_them_in_memory(
@@ -70,6 +72,7 @@ def test_what_a_recording_is_of_is_known_without_its_rows(all_on, small_blocks):
     assert small_blocks == [0]
 
 
+@pytest.mark.slow
 def test_blocks_end_to_end_are_the_recording(all_on, tmp_path, monkeypatch):
     out = tmp_path / "run.parquet"
     monkeypatch.setattr(read, "BLOCK_ROWS", BLOCK)
@@ -106,6 +109,7 @@ def test_a_part_of_a_long_run_has_all_its_rows(all_on, small_blocks):
     assert "overview" not in part.attrs
 
 
+@pytest.mark.slow
 def test_an_overview_is_kept_and_made_again_when_the_recording_changes(
     all_on, tmp_path, small_blocks
 ):

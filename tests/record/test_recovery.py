@@ -207,6 +207,7 @@ def test_a_run_whose_recording_is_deleted_trips_and_loses_no_row(configs, tmp_pa
     assert not run.cells_commanded.values[tripped:].any()
 
 
+@pytest.mark.slow
 def test_a_run_whose_recording_is_written_over_trips_and_keeps_the_last_seconds(
     configs, tmp_path, capsys
 ):
@@ -234,6 +235,7 @@ def after_a_restart(configs, tmp_path, monkeypatch):
     return out, flushed, last["rows"]["ticks"]
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(after_a_restart):
     out, flushed, synced = after_a_restart
     assert 100 < synced <= flushed + 1000
@@ -248,6 +250,7 @@ def test_a_run_that_lost_its_power_is_kept_up_to_its_last_sync(after_a_restart):
     assert [path.name for path in out.parent.iterdir()] == ["run.h5"]
 
 
+@pytest.mark.slow
 def test_after_a_restart_every_synced_row_is_kept_and_a_whole_file_stays(after_a_restart):
     out, _, synced = after_a_restart
     log = places.places_of(out).read_bytes()
@@ -279,6 +282,7 @@ def test_a_run_killed_before_its_first_row_is_made_whole_and_reported(
     assert "SIMULATED" in out.with_suffix(".html").read_text()
 
 
+@pytest.mark.slow
 def test_the_recording_of_a_plain_writer_killed_in_between_is_recovered(all_on, tmp_path, capsys):
     """As when `finish` is killed, which opens the file for writing without readers."""
     out = shutil.copy(all_on, tmp_path / "run.h5")

@@ -24,6 +24,7 @@ def ran(configs, tmp_path_factory):
     return hil.run(config, out=path)
 
 
+@pytest.mark.slow
 def test_the_best_sequence_is_no_worse_and_the_report_says_how_far_the_run_was(ran, capsys):
     assert main(["replay", "--best", str(ran), "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)

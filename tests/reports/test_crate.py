@@ -91,6 +91,7 @@ class ElnRead(Read):
         super().__init__(inner)
 
 
+@pytest.mark.slow
 def test_an_eln_file_has_one_folder_and_each_run_as_an_entry(all_on, tmp_path):
     """Source: The ELN Consortium, TheELNFileFormat, specification 1.1."""
     out = tmp_path / "notebook.eln"
@@ -172,6 +173,7 @@ def test_a_run_is_an_action_of_hil_with_its_files(crate, all_on):
     assert "SIMULATED: board, daq" in crate.root["description"]
 
 
+@pytest.mark.slow
 def test_every_column_is_a_quantity_with_its_unit(crate):
     quantities = [crate.entities[i] for i in ids(crate.entities["all_on.h5"]["variableMeasured"])]
     units = {quantity["name"]: quantity["unitText"] for quantity in quantities}
@@ -222,6 +224,7 @@ def test_a_campaign_has_every_run_and_its_tables(rigs, monkeypatch, capsys):
     assert crate.zenodo["keywords"] == ["seven wires (W-7)"]
 
 
+@pytest.mark.slow
 def test_names_in_a_recording_never_leave_the_crate(all_on, tmp_path):
     path = tmp_path / "run.h5"
     shutil.copyfile(all_on, path)

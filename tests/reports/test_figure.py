@@ -217,6 +217,7 @@ def test_pgf_without_latex_is_refused_with_another_choice(all_on, tmp_path, monk
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_of_a_thousand_cells_that_are_on_none_looks_half_on():
     run = xr.Dataset(
         {"cells_reported": (("tick", "cell"), np.ones((10, 1152), np.uint8))},

@@ -256,6 +256,7 @@ def test_a_trip_puts_the_line_low_within_its_tick(configs, tmp_path, witness):
 # What goes wrong with it
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_line_that_is_stuck_low_is_named_where_a_board_finds_no_supply(
     backend, configs, tmp_path, capsys

@@ -62,6 +62,7 @@ def pid(rigs):
     return rigs / "miga6/pid.toml"
 
 
+@pytest.mark.slow
 def test_a_pid_runs_on_a_serial_board_and_an_ni_card_that_are_marked_as_simulated(
     pid, tmp_path, capsys
 ):
@@ -94,6 +95,7 @@ def test_a_port_that_is_gone_ends_the_run_with_a_line_and_its_recording(pid, tmp
     assert not boards()
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_the_loop_and_not_the_board_which_then_ends(pid, tmp_path, capsys):
     apart = []
 

@@ -51,7 +51,7 @@ def test_an_existing_recording_is_replaced_only_by_force(configs, tmp_path, caps
     assert hil.open_run(out).attrs["seed"] == 9
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_nobody_takes_the_name_of_a_recording_that_is_still_written(
     configs, tmp_path, capsys, force

@@ -94,6 +94,7 @@ def forces_N(path, seed):
     return run.force_measured_N.values.tobytes()
 
 
+@pytest.mark.slow
 def test_simulations_in_threads_and_processes_are_those_of_one_after_the_other(configs):
     path, seeds = configs / "miga6/pid.toml", range(4)
     one_by_one = [forces_N(path, seed) for seed in seeds]

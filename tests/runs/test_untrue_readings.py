@@ -39,7 +39,7 @@ def steps(random, cells, duration_s):
     return f"controller.steps=[{{t_s=0.05, on='all'}}, {', '.join(rows)}]"
 
 
-@pytest.mark.slow_beyond(len(RIGS))
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("rig", RIGS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs):

@@ -61,6 +61,7 @@ def test_samples_between_two_steps_of_a_plant_lie_on_a_straight_line(system, Tas
     assert read_V == pytest.approx(np.linspace(0.0, 3.0, 31), abs=LSB_V / 2)
 
 
+@pytest.mark.slow_beyond(1)
 def test_blocks_of_four_channels_lose_no_sample_in_a_minute(system, Task):
     """10 kHz in blocks of a thousand: every sample carries its own number."""
     for i in range(4):

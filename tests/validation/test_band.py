@@ -29,6 +29,7 @@ def in_blocks(path, run, n):
     return np.concatenate([band.take({k: v[i : i + n] for k, v in columns.items()}) for i in rows])
 
 
+@pytest.mark.slow
 def test_the_band_of_figure_and_window_is_that_of_the_validation(pid_run, run):
     validated = validate(read_run(pid_run), None)
     band = band_of(pid_run, run)

@@ -119,6 +119,7 @@ def test_covariances_come_from_records_and_keep_what_is_between_values():
     assert "arrays.muscle.mass_kg" in known.unsaid
 
 
+@pytest.mark.slow
 def test_the_band_is_that_of_many_draws_from_correlated_records():
     """An independent computation: JCGM 101, Monte Carlo with the covariance itself."""
     values = {"force_on_N": 4.0, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}

@@ -423,6 +423,7 @@ def stopped(configs, tmp_path_factory):
     return process.returncode, heard, open_run(out)
 
 
+@pytest.mark.slow
 def test_a_run_stops_with_its_code_and_with_no_other(stopped):
     code, heard, run = stopped
     said = [it["text"] for it in heard if it["kind"] == "said"]

@@ -119,6 +119,7 @@ def image(tmp_path_factory):
     return folder / "board.hex"
 
 
+@pytest.mark.slow
 def test_a_board_is_flashed_met_again_and_its_hash_compared(image, capsys):
     chip = Bootloader()
     with behind_a_pty(chip) as path:

@@ -407,6 +407,7 @@ def power_paths():
         yield f"SOURCE{n}", CELL_A, [(f"Q{n}", "2"), (f"R_S{n}", "1")]
 
 
+@pytest.mark.slow
 def test_copper_wide_enough_carries_the_cells_current_from_plug_to_plug(copper):
     for net, current_A, pads in power_paths():
         assert joined(copper, net, pads, ipc_2221_mm(current_A)), f"{net} at {current_A} A"
@@ -439,6 +440,7 @@ def test_each_amplifier_measures_at_its_own_shunt(copper):
         assert ends, f"cell {n}"
 
 
+@pytest.mark.slow
 def test_the_computers_copper_keeps_six_millimetres_from_the_boards(copper):
     """Pads without a net count with their part; the isolator alone bridges the gap."""
 

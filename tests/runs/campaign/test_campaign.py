@@ -254,6 +254,7 @@ def test_a_raise_in_a_trial_is_a_defect_of_one_line_with_nothing_lost(write, hil
 WAIT = {"longest_s": 0.05, "until": [{"column": "slide_measured_m", "above": 1.0}]}
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("otherwise", "code", "outcomes"),
     [
@@ -362,6 +363,7 @@ def test_another_campaign_or_another_backend_does_not_go_on_in_its_folder(write,
     assert "began with clock virtual, not real" in err
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_named_and_kept(write, hil):
     path = write()
     assert hil("campaign", path)[0] == 0
@@ -382,6 +384,7 @@ ASKS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_answers_from_a_file_are_kept_with_trials_and_recordings(write, hil, tmp_path):
     answers = tmp_path / "answers.toml"
     answers.write_text('fixed = true\nroom_C = 21.5\nlooks = ["good", "worn"]\n')
@@ -456,6 +459,7 @@ def test_the_wrong_answer_stops_it_and_with_nobody_there_it_is_not_begun(
     assert "2 left" in err
 
 
+@pytest.mark.slow
 def test_a_rehearsal_answers_itself_and_never_counts_as_the_campaign(write, hil):
     tables = {"questions": ASKS, "after_trip": {"do": "ask"}}
     code, out, _ = hil("campaign", write(tables), "--rehearse", "--json")
@@ -520,6 +524,7 @@ def begun(folder=FOLDER):
 LONG = {"key": "experiment.duration_s", "levels": [5.0]}  # seconds of work
 
 
+@pytest.mark.slow
 def test_killed_in_a_trial_it_goes_on_with_that_trial(write, hil):
     path = write(factors={"gain": GAIN, "length": LONG})
     process = started(path, stderr=subprocess.PIPE)

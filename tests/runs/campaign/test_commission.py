@@ -63,6 +63,7 @@ def rows_of(folder):
     return list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_controllers_know_what_was_fitted_and_the_plant_stays_as_it_was_drawn(
     write, tmp_path, monkeypatch, capsys
 ):

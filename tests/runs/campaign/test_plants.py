@@ -88,6 +88,7 @@ def test_another_key_or_more_plants_change_no_draw(write):
     assert [plant[FORCE] for plant in many[:3]] == [plant[FORCE] for plant in few]
 
 
+@pytest.mark.slow
 def test_draws_are_correlated_as_asked_and_each_keeps_its_distribution(write):
     """Of n pairs a correlation r is found within (1 - r^2) / sqrt(n); here five of that."""
     offset = "devices.daq.channels.force.sim.offset_V"
@@ -165,6 +166,7 @@ def test_a_trial_is_made_again_bit_for_bit_with_a_recording(write, tmp_path, cap
     assert float(rows[3]["force_measured_max_N"]) == np.nanmax(run.force_measured_N)
 
 
+@pytest.mark.slow
 def test_only_trials_that_trip_keep_their_recording(write, tmp_path):
     spread = of("plant.arrays.muscle.dead_cells", 'distribution = "choice"\nchoices = [[], [2]]')
     limits = "[factors.limit]\nkey = 'guard.force_max_N'\nlevels = [0.001, 8.0]\n"
@@ -178,6 +180,7 @@ def test_only_trials_that_trip_keep_their_recording(write, tmp_path):
     assert all((row["file"] == "") == (row["outcome"] == "complete") for row in rows)
 
 
+@pytest.mark.slow
 def test_the_worst_trials_of_each_combination_keep_their_recording(write, tmp_path):
     path = write(of(FORCE, "relative = 0.2"), 'keep = "worst 1"\nworst_by = "-force_N"')
     folder = tmp_path / "out"
@@ -347,6 +350,7 @@ def test_cells_break_and_weaken_independently_of_wires_that_open(write):
     assert {"wires_open", "cells_break", "cells_weaken"} <= set(listed)
 
 
+@pytest.mark.slow
 def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp_path):
     """The board latches the current that is missing, so that the run trips."""
     always = OPENS.replace("0.5", "1.0").replace("0.15", "0.05")

@@ -159,6 +159,7 @@ def rows_of(folder):
     return list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_the_table_has_the_best_setting_on_plants_that_were_not_tuned_on(write, tmp_path, capsys):
     path, folder = write(), tmp_path / "out"
     assert main(["campaign", str(path), "--out", str(folder)]) == 0
@@ -182,6 +183,7 @@ def test_the_table_has_the_best_setting_on_plants_that_were_not_tuned_on(write, 
     assert "5 settings" in page
 
 
+@pytest.mark.slow
 def test_a_search_that_was_cut_off_goes_on_to_the_same_settings(write, tmp_path, monkeypatch):
     path = write()
     assert main(["campaign", str(path), "--out", str(tmp_path / "whole")]) == 0

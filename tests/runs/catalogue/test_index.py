@@ -168,6 +168,7 @@ def _add(folder, names):
         index.add(Path(folder) / name)
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_no_row(make, monkeypatch):
     many(make, 40)
     names = [f"{i:03d}.h5" for i in range(40)]

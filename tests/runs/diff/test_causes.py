@@ -91,6 +91,7 @@ def test_a_planted_cause_is_named_first(two, file, what, name, planted):
     assert share == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_a_single_difference_explains_all_of_it_and_backwards_the_opposite(configs, tmp_path):
     """A run on the virtual clock repeats every value, so nothing remains."""
     length = ("experiment.duration_s=0.8",)
@@ -145,7 +146,7 @@ def test_the_twin_with_the_recorded_residual_makes_a_bench_run_again(bench):
     assert abs(difference_N).max() <= step_N
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "planted"), [
     ("lost ticks", STALLS),
     ("noise of force", [f"{CHANNEL}.noise_rms_V=0.004"]),
@@ -162,6 +163,7 @@ def test_what_no_configuration_says_is_shown_first_by_the_rows(bench, name, plan
     assert found.causes[0].name.startswith(("what the twin does not know", "lost ticks"))
 
 
+@pytest.mark.slow
 def test_the_command_names_the_cause_and_writes_a_page_without_markup_of_the_file(two, capsys):
     first, second = two(PID, ["controller.k_p=0.5"], 0.8)
     evil = "<script>alert(1)</script>"
@@ -178,6 +180,7 @@ def test_the_command_names_the_cause_and_writes_a_page_without_markup_of_the_fil
     assert "SIMULATED" in text
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(("words", "said"), [
     (["a.h5", "none.h5"], "none.h5: "),
     (["a.h5", "b.h5", "--figure", "force_rms"], "--figure force_rms: not in both runs"),

@@ -149,6 +149,7 @@ def test_it_replays_and_a_changed_model_column_is_named(lab):
     assert (difference.row, difference.column) == (400, "force_model_N")
 
 
+@pytest.mark.slow
 def test_report_and_exports_say_imported(lab):
     path = imported(lab)
     assert main(["report", str(path)]) == DONE

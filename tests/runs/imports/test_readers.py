@@ -142,6 +142,7 @@ def test_values_that_hdf5_takes_from_other_files_are_not_read(tmp_path, how):
         read(path)
 
 
+@pytest.mark.slow
 def test_mdf4_gives_values_units_and_times(tmp_path):
     path = tmp_path / "a.mf4"
     mdf = asammdf.MDF(version="4.10")

@@ -21,7 +21,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("actuation", EXPECTED)
 def test_every_reading_gives_its_figures(actuation, tmp_path, capsys):
     assert main(["study", "arm", "--set", f"actuation={actuation}", "--out", str(tmp_path)]) == 0

@@ -140,7 +140,7 @@ def test_a_built_in_law_says_why_it_cannot_be_fitted():
         Entry("this law", BUILT_IN["this law"]).fit(shipped("NiTiCo")[1:2])
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("split", study.SPLITS, ids=lambda split: split.name)
 def test_the_page_has_what_the_study_computes(split, tmp_path):
     results = study.run(tmp_path, study.Values(splits=[split.name]))

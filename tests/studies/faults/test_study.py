@@ -150,7 +150,7 @@ def _id(scenario):
     )
 
 
-@pytest.mark.slow_beyond(6)
+@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize(
     "scenario",
     [s for s in fault_study.SCENARIOS if s.clock == "virtual" and "sim" in s.backends],

@@ -28,6 +28,7 @@ def both(tmp_path_factory):
     return out, study(out)
 
 
+@pytest.mark.slow
 def test_both_poses_are_compared_with_the_tables_and_what_misses_is_a_row(both):
     out, results = both
     assert [pose["pose_m"] for pose in results["poses"]] == [[0.0, 0.22538], [0.19981, 0.22538]]

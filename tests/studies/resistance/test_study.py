@@ -55,6 +55,7 @@ def test_the_true_strain_is_that_which_the_readings_show(other):
     assert error.std() < 1.3 * u.mean()
 
 
+@pytest.mark.slow
 def test_without_readings_the_observer_of_a_certain_wire_lacks_the_heat_of_the_pulses_alone(other):
     """The wire's law of the loop and that of the observer are one, at the duties of the gate."""
     true, record, _ = other
@@ -84,7 +85,7 @@ def test_a_wire_whose_ends_were_measured_is_followed_within_two_percent(other):
     assert score["coverage"] > 0.85
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(wires.DEVIATIONS, key=lambda name: "stress" not in name))
 def test_bands_hold_for_a_wire_that_differs_from_what_is_believed(name):
     """One wire, whose errors are not independent: of many `hil study resistance` tells."""
@@ -163,6 +164,7 @@ def test_anybodys_ends_are_measured_in_a_file_of_their_own(tmp_path, other):
         study.run(tmp_path, study.Values(data=str(mine), ends=str(mine)))
 
 
+@pytest.mark.slow
 def test_a_recording_of_the_loop_goes_through_it_with_the_wire_of_its_rig(tmp_path):
     path = hil.run(wires.HERE / "levels.toml", seed=1, out=tmp_path / "run.h5")
     values = {"data": str(path), "cell": wires.CELL, "rig": str(wires.HERE / "rig.toml")}

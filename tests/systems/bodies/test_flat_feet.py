@@ -165,6 +165,7 @@ def test_corners_ahead_of_a_sliding_box_carry_what_statics_says():
     assert y == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("h", [1e-3, 5e-4])
 def test_a_foot_whose_toes_slide_turns_about_its_heel_as_its_equation_says(h):
     # A plate on a heel and two toes, its centre of mass in their plane: the heel carries half of

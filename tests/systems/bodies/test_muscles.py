@@ -47,6 +47,7 @@ def test_a_pair_holds_no_more_than_its_strength_and_passive_structures_hold_besi
     assert torque(weak, 0.0, (0.5, 0.5), 1.0) == pytest.approx(slack - 3.0, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_pairs_that_are_never_slack_move_the_body_as_holds_without_a_strength_do():
     moved = []
     for strength_N_m in (0.0, 1e5):

@@ -52,6 +52,7 @@ def test_a_body_that_lets_go_falls_and_ends_its_run(configs, tmp_path):
 PUSH = "a push of 40 N on torso.upper from 4 to 4.2 s"
 
 
+@pytest.mark.slow
 def test_a_push_that_the_twin_is_not_told_of_is_said_in_recording_summary_and_report(
     configs, tmp_path, capsys
 ):

@@ -41,6 +41,7 @@ def test_a_unit_moves_as_the_matrix_exponential_says(interface, fmi, made, confi
     assert abs(system.y[1]) > 0.1
 
 
+@pytest.mark.slow
 def test_a_run_on_a_plant_that_is_a_unit_is_a_run_on_that_array(made, rig_with, tmp_path):
     """The unit has the numbers of [model], so that only noise separates reading and twin."""
     out = tmp_path / "run.h5"

@@ -114,7 +114,7 @@ def _edit(path, change):
 # Who runs a unit
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("opener", ["replay", *sorted(set(OPENERS) - {"replay"})])
 def test_a_recording_does_not_run_the_unit_of_its_plant(opener, mailed, mark, configs, trusted):
     path, _ = mailed("plant")
@@ -142,6 +142,7 @@ def test_a_recording_does_not_run_the_unit_of_its_twin_unasked(
         assert f"hil replay {path} --trust {sha256}" in said
 
 
+@pytest.mark.slow
 def test_a_trusted_unit_replays_and_another_one_at_its_place_does_not(
     mailed, mark, trusted, made, capsys
 ):
@@ -172,6 +173,7 @@ def refused_first(words, capsys):
     return capsys.readouterr().err.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_what_this_user_ran_here_replays_without_a_question(made, rig_with, trusted, tmp_path):
     out = tmp_path / "mine.h5"
     run = ["run", str(rig_with(made(), key="model")), "--duration", "0.3", "--out", str(out)]
@@ -350,6 +352,7 @@ def _units(temporary):
     return list(temporary.glob(f"{FOLDER}*"))
 
 
+@pytest.mark.slow
 def test_a_run_leaves_no_folder(made, rig_with, tmp_path, temporary):
     words = ["run", str(rig_with(made())), "--duration", "0.1", "--out", str(tmp_path / "run.h5")]
     done = subprocess.run([sys.executable, "-m", "hil", *words], check=False, timeout=600)
@@ -369,6 +372,7 @@ print(system._process.pid, flush=True)
 COMPUTES = "import numpy as np\nfor _ in range(100): system.step(np.zeros(6), np.zeros(0))"
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("state", ["waits", "computes", "unpacks"])
 def test_a_killed_hil_leaves_no_process_and_the_next_start_removes_its_folder(
     state, made, tmp_path, temporary

@@ -19,6 +19,7 @@ def up(configs, tmp_path_factory):
     return hil.run(load(configs / UP), seed=3, out=tmp_path_factory.mktemp("leg") / "up.h5")
 
 
+@pytest.mark.slow
 def test_the_foot_follows_its_set_point_better_than_was_reached_before(up, configs):
     run = hil.open_run(up)
     done = np.stack([run.TA_commanded.values, run.SOL_commanded.values], axis=1)

@@ -62,7 +62,7 @@ def latched(unit):
     ]
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fmi", [3, 2])
 @pytest.mark.parametrize(
     ("rig", "experiment", "sets", "duration_s"),
@@ -201,6 +201,7 @@ def test_a_state_is_continued_in_another_instance(built, opened, configs):
     assert found[-1, 1:].sum() == 1.0
 
 
+@pytest.mark.slow
 def test_the_unit_has_the_limits_of_the_rig(built, opened, configs):
     with opened(built(configs / "wires4/rig.toml", with_boards=True)) as unit:
         assert unit.get("board.limit.heat_max_cA2ms") == 217932.0

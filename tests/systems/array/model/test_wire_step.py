@@ -104,7 +104,7 @@ def fine(name, plant, end_s):
     return followed(rig, FINE_S, 0.001, duties(len(rig[1]), 1, 1.0, end_s), end_s)
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("name", "plant"), [(name, plant) for plant in (False, True) for name in SHIPPED[::-1]]
 )
@@ -171,7 +171,7 @@ def test_a_wire_that_moves_a_mass_does_not_ring_at_a_period_of_10_ms():
     assert before_N > 5.0 * true_N
 
 
-@pytest.mark.slow_beyond(2)
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("slope", [1.0, 0.3])
 @pytest.mark.parametrize("name", SHIPPED[::-1])
 def test_a_shipped_rig_whose_minor_loops_slope_is_that_of_a_fine_step(name, slope):

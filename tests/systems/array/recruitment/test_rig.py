@@ -133,7 +133,7 @@ def test_a_trip_ends_the_draws_and_all_cells_go_off(configs, tmp_path):
     assert not run.cells_reported.values[tripped[1:]].any()
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["size_principle", "optimal"])
 def test_runs_of_masks_replay_too(configs, tmp_path, name):
     path, run = run_of(configs, tmp_path, f"array14/{name}.toml")
@@ -217,7 +217,7 @@ def test_a_trace_is_read_from_its_file_and_kept_in_the_recording(configs, tmp_pa
         load(folder / "size_principle.toml")
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pid", "broadcast", "size_principle"])
 def test_a_thousand_ticks_keep_nothing_and_need_next_to_none(configs, name):
     """Python's own numbers come and go; no tick holds more than a few hundred of them."""

@@ -100,7 +100,7 @@ def _turned(plan):
     return float(np.abs(np.diff(xi, axis=0)).sum())
 
 
-@pytest.mark.slow_beyond(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("prices", [(0.0, 0.02, 0.005), (0.0, 0.0, 0.0)])
 def test_modulated_power_is_planned_as_well_as_a_search_of_its_own_finds(prices):
     """Differential evolution over all duties, which knows no derivative and no interval."""
