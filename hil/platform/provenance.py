@@ -20,16 +20,19 @@ def software() -> dict[str, str | bool]:
         "processor": processor(),
         **{name: _version(name) for name in PACKAGES},
     }
-    return facts | _checkout()
+    try:
+        return facts | _checkout()
+    except (OSError, subprocess.SubprocessError):  # git is missing, or took too long this time
+        return facts
 
 
 @cache
 def _checkout() -> dict[str, str | bool]:
     """Commit and dirty state of a git checkout; asked once, since a process runs what it loaded."""
     root = Path(__file__).resolve().parents[2]
-    commit = _git(root, "rev-parse", "HEAD") if (root / ".git").exists() else None
-    if commit is None:
+    if not (root / ".git").exists():
         return {}
+    commit = _git(root, "rev-parse", "HEAD")
     dirty = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     return {"commit": commit, "dirty": dirty}
 
@@ -78,11 +81,8 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _git(root: Path, *words: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
+    )
     return done.stdout.strip()
