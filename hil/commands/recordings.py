@@ -173,8 +173,10 @@ def _guess(args: argparse.Namespace) -> int:
 
 
 def replay(args: argparse.Namespace) -> int:
+    import json
     from dataclasses import asdict
 
+    from hil.platform.provenance import other_versions
     from hil.record.read import open_head
     from hil.runs import kept_code
     from hil.runs.replay import replay as replay_run
@@ -193,10 +195,13 @@ def replay(args: argparse.Namespace) -> int:
         show(args, {"file": str(args.run), **figures}, as_text(args.run, figures))
         return DONE
     rows, difference = replay_run(args.run, code)
-    tolerance = tolerance_of(open_head(args.run))
+    head = open_head(args.run)
+    tolerance = tolerance_of(head)
+    versions = other_versions(json.loads(head.attrs.get("software", "{}")))
     facts = {"file": str(args.run), "rows": rows, "identical": difference is None,
              "tolerance": tolerance,
-             "difference": None if difference is None else asdict(difference)}  # fmt: skip
+             "difference": None if difference is None else asdict(difference),
+             "other_versions": versions}  # fmt: skip
     if difference is None:
         rounded = f" but for rounding (at most {tolerance:g} of a column's largest value)"
         show(args, facts, f"{args.run}: identical in {rows} rows{rounded if tolerance else ''}")
@@ -205,7 +210,11 @@ def replay(args: argparse.Namespace) -> int:
             args,
             facts,
             f"{args.run}: differs first at {difference.t_s:g} s (row {difference.row}) in "
-            f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}",
+            f"{difference.column}: recorded {difference.recorded}, replayed {difference.replayed}"
+            + "".join(
+                f"\n  {name}: recorded with {str(was)[:12]}, replayed with {str(now)[:12]}"
+                for name, (was, now) in versions.items()
+            ),
         )
     return DONE if difference is None else ANSWER_NO
 

@@ -26,7 +26,7 @@ from hil.errors import ModelError, one_line
 from hil.mechanics.arrays import Array
 from hil.mechanics.discrete import Discrete, discretise
 
-SHOWN_MAX = 200  # states of z
+SHOWN_MAX = 600  # states of z
 ALIKE = 1e-9  # share of A^T v outside V, below which V has all of it
 
 

@@ -4,6 +4,7 @@ import getpass
 import hashlib
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +25,16 @@ def software() -> dict[str, str | bool]:
         return facts | _checkout()
     except (OSError, subprocess.SubprocessError):  # git is missing, or took too long this time
         return facts
+
+
+def other_versions(recorded: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    """What of `software` differs here: recorded and present value, by name."""
+    here = software()
+    return {
+        name: (recorded[name], here[name])
+        for name in ("hil-arrays", "commit", "python", *PACKAGES)
+        if name in recorded and name in here and recorded[name] != here[name]
+    }
 
 
 @cache

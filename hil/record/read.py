@@ -70,15 +70,21 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
+    with _damage_named(path), _open(path) as file:
+        if text_of(file.attrs.get("format", "")) != FORMAT:
+            raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
+        if head:
+            refuse_malformed_head(path, refuse_hostile_head(file, path))
+        else:
+            refuse_malformed(file, path, refuse_hostile(file, path))
+        yield file
+
+
+@contextlib.contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """DamagedError for what cannot be read in the block."""
     try:
-        with _open(path) as file:
-            if text_of(file.attrs.get("format", "")) != FORMAT:
-                raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
-            if head:
-                refuse_malformed_head(path, refuse_hostile_head(file, path))
-            else:
-                refuse_malformed(file, path, refuse_hostile(file, path))
-            yield file
+        yield
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise  # an error of a file that the caller writes
@@ -277,7 +283,13 @@ def dataset_of(file: h5py.File) -> xr.Dataset:
 
 
 def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
-    """Rows of an open recording; without events, inputs and attributes."""
+    """Rows of an open recording; without events, inputs and attributes.
+
+    Raises
+    ------
+    ValueError
+        A row has no time.
+    """
     import xarray as xr
 
     variables: dict[str, xr.Variable] = {}
@@ -286,6 +298,8 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
         variables[name] = xr.Variable(dims, dataset[rows], attrs)
     coords: dict[str, object] = {"t_s": variables.pop("t_s")}
+    if not np.isfinite(coords["t_s"].values).all():
+        raise ValueError("rows without a time")
     if "model/cells" in file and len(cells := file["model/cells"][:]):
         coords["cell"] = ("cell", [text_of(cell) for cell in cells])
     return xr.Dataset(variables, coords=coords)
@@ -338,8 +352,15 @@ class Blocks:
         return list(self._file["ticks"])
 
     def columns_of(self, first: int, end: int) -> Columns:
-        """The rows from `first` up to `end` as plain arrays, by column."""
-        return {name: column[first:end] for name, column in self._file["ticks"].items()}
+        """The rows from `first` up to `end` as plain arrays, by column.
+
+        Raises
+        ------
+        DamagedError
+            They cannot be read.
+        """
+        with _damage_named(self._path):  # here, before whoever writes takes it for its own error
+            return {name: column[first:end] for name, column in self._file["ticks"].items()}
 
     def rows(self, first: int, end: int) -> xr.Dataset:
         """These rows with the recording's events, inputs and attributes.

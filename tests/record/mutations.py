@@ -132,3 +132,14 @@ def truncated(path, seed):
         for _ in range(20):
             data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
     path.write_bytes(data)
+
+
+def spoil(path, name, row):
+    """Change the stored checksum of the chunk that holds this row, as a torn write does."""
+    with h5py.File(path) as file:
+        chunk = file[name].id.get_chunk_info(row // file[name].chunks[0])
+    with path.open("r+b") as raw:
+        raw.seek(chunk.byte_offset + chunk.size - 1)
+        (last,) = raw.read(1)
+        raw.seek(chunk.byte_offset + chunk.size - 1)
+        raw.write(bytes((last ^ 255,)))

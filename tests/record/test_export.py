@@ -2,9 +2,11 @@
 
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +15,7 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.record.export import KINDS, _imported, export
+from record.mutations import spoil
 
 ENDINGS = {**KINDS, "crate": ".crate.zip"}
 LIMIT_B = 20_000  # of a file; a smaller one is written in one go
@@ -22,6 +25,15 @@ def test_an_export_takes_the_name_of_no_recording(all_on, tmp_path):
     with pytest.raises(ConfigError, match=r"other.h5: a recording: name it other.csv"):
         export(all_on, "csv", tmp_path / "other.h5")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["csv", "mcap", "mdf", "parquet", "mat"])
+def test_rows_that_cannot_be_read_are_the_recordings_damage(all_on, tmp_path, capsys, kind):
+    run = Path(shutil.copy(all_on, tmp_path / "run.h5"))
+    spoil(run, "ticks/busy_s", 0)
+    assert main(["export", str(run), "--to", kind]) == 2
+    assert capsys.readouterr().err.startswith(f"{run}: damaged (")
+    assert list(tmp_path.iterdir()) == [run]
 
 
 def test_every_file_that_a_recording_was_imported_from_is_known():

@@ -12,6 +12,7 @@ from hil.loop.frame import Column
 from hil.loop.tap import EVENT, INPUT
 from hil.record import layout, repair, superblock
 from hil.record.raw_samples import RawSamples
+from record.mutations import spoil
 
 N = 20
 SAMPLE = np.dtype([("t_s", "<f8"), ("volts", "<f8")])
@@ -140,17 +141,6 @@ def test_a_recording_without_a_row_has_no_time_that_falls(run):
             column.resize(0, axis=0)
         file[layout.RECORDED][0] = 0
     assert repair.faults_of(run) == []
-
-
-def spoil(path, name, row):
-    """Change the stored checksum of the chunk that holds this row, as a torn write does."""
-    with h5py.File(path) as file:
-        chunk = file[name].id.get_chunk_info(row // file[name].chunks[0])
-    with path.open("r+b") as raw:
-        raw.seek(chunk.byte_offset + chunk.size - 1)
-        (last,) = raw.read(1)
-        raw.seek(chunk.byte_offset + chunk.size - 1)
-        raw.write(bytes((last ^ 255,)))
 
 
 def test_every_damaged_column_is_found_and_not_only_the_first(run):

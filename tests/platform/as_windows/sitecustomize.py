@@ -84,7 +84,7 @@ for module, names in ((os, OF_OS), (signal, OF_SIGNAL)):
 signal.SIGBREAK = signal.CTRL_BREAK_EVENT = signal.SIGUSR2
 subprocess.CREATE_NEW_PROCESS_GROUP = 0
 psutil.BELOW_NORMAL_PRIORITY_CLASS, psutil.HIGH_PRIORITY_CLASS = 5, 0
-ctypes.WinDLL = _Library
+ctypes.WinDLL, ctypes.WINFUNCTYPE = _Library, ctypes.CFUNCTYPE
 ctypes.windll = types.SimpleNamespace(LoadLibrary=_not_installed)
 ctypes.util.find_library = lambda name: None
 sys.platform = "win32"
