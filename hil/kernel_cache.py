@@ -8,6 +8,7 @@ caller would go on with the older one.
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
+from pickle import UnpicklingError
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,14 @@ class KernelCache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
         return (*key, digest(self._py_func))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Numba's; None if a power cut has left a file without its content."""
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (EOFError, UnpicklingError):
+            self.flush()  # type: ignore[no-untyped-call]
+            return None
 
 
 def digest(kernel: Callable[..., Any]) -> str:

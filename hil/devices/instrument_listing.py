@@ -72,8 +72,13 @@ def phidgets() -> list[Instrument]:
         return []
     from Phidget22.ChannelClass import ChannelClass
     from Phidget22.Devices.Manager import Manager
+    from Phidget22.Phidget import Phidget
     from Phidget22.PhidgetException import PhidgetException
 
+    try:
+        Phidget.getLibraryVersion()
+    except OSError:  # Phidgets' library itself is not installed
+        return []
     bridges: dict[tuple[int, int, bool], str] = {}
 
     def attached(_: object, channel: object) -> None:

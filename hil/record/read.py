@@ -297,9 +297,9 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
         dims = ("tick", "cell")[: dataset.ndim]
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
         variables[name] = xr.Variable(dims, dataset[rows], attrs)
-    coords: dict[str, object] = {"t_s": variables.pop("t_s")}
-    if not np.isfinite(coords["t_s"].values).all():
+    if not np.isfinite(variables["t_s"].values).all():
         raise ValueError("rows without a time")
+    coords: dict[str, object] = {"t_s": variables.pop("t_s")}
     if "model/cells" in file and len(cells := file["model/cells"][:]):
         coords["cell"] = ("cell", [text_of(cell) for cell in cells])
     return xr.Dataset(variables, coords=coords)

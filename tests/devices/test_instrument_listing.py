@@ -9,6 +9,7 @@ import Phidget22.Devices.Manager  # noqa: F401  in sys.modules, whose name a cla
 import pytest
 from labjack.ljm import ljm as ljm_module
 from Phidget22.ChannelClass import ChannelClass
+from Phidget22.Phidget import Phidget
 
 from hil.__main__ import main
 from hil.devices import instrument_listing as listing
@@ -70,6 +71,14 @@ def test_phidgets_report_themselves(monkeypatch):
     (found,) = listing.phidgets()
     assert found.what == "PhidgetBridge 4-Input 141519"
     assert table_of(found).serial == 141519
+
+
+def test_where_phidgets_library_is_not_installed_none_is_listed(monkeypatch):
+    def missing():
+        raise OSError("phidget22.dll")
+
+    monkeypatch.setattr(Phidget, "getLibraryVersion", missing)
+    assert listing.phidgets() == []
 
 
 def test_an_instrument_of_futek_is_asked_at_its_port_and_left(monkeypatch):

@@ -95,3 +95,15 @@ def test_the_digest_does_not_depend_on_where_a_line_stands(caller):
 def test_the_digest_has_the_options_of_what_is_called(caller):
     plain = digest(caller().py_func)
     assert digest(caller(', error_model="numpy"', "").py_func) != plain
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", bytes(4096)], ids=["empty", "zeros"])
+def test_a_file_that_a_power_cut_left_without_its_content_is_made_again(
+    caller, tmp_path, ending, content
+):
+    assert caller()(1.0) == 1112.0
+    for file in (tmp_path / "__pycache__").glob(f"*.{ending}"):
+        file.write_bytes(content)
+    assert caller()(1.0) == 1112.0
+    assert all(file.read_bytes() != content for file in tmp_path.glob(f"__pycache__/*.{ending}"))

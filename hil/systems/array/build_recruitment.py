@@ -58,6 +58,7 @@ from hil.systems.array.wires.learning import LearnedWires
 SEED_BITS = 32
 RISEN_SHARE = 0.9
 LEVEL_MIN = 1e-9
+JUDGEMENT_S_PER_CELL3 = 3e-9  # 0.76 ms of 64 cells, 6.4 ms of 128
 SAMPLES_MAX = 200
 ONLY_LEVELS = "n_blocks", "sample_s"
 ONLY_WIRES = "power", "wear_price_s", "energy_price"
@@ -103,9 +104,21 @@ class NominalArray:
         observer_gain(self.model, self.period_s, self.output, observer_noise(table))
 
     def isolation(self, table: FailuresTable | None) -> Isolation | None:
-        """Return the failure tests; None if the table is missing."""
+        """Return the failure tests; None if the table is missing.
+
+        Raises
+        ------
+        ModelError
+            A judgement of so many cells outlasts a period.
+        """
         if table is None:
             return None
+        n_max = int((self.period_s / JUDGEMENT_S_PER_CELL3) ** (1.0 / 3.0))
+        if self.model.n_cells > n_max:
+            raise ModelError(
+                f"failures: a judgement of {self.model.n_cells} cells outlasts a period of "
+                f"{1e3 * self.period_s:g} ms: {n_max} cells at most: remove the tests"
+            )
         return Isolation(
             same_named(IsolationRules, table), self.static_gains_N, self.broken_gains_N,
             lags(self.model), self.period_s,

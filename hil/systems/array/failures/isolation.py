@@ -105,11 +105,22 @@ class Finding:
 
 
 def broken_gains_N(model: CellArray, activation: Sequence[CellActivation], output: str) -> Array:
-    """Return static gains (N, N) with cell n (row) mechanically broken; NaN if none can hold."""
+    """Return static gains (N, N) with cell n (row) mechanically broken; NaN if none can hold.
+
+    Like cells side by side have the same row but for their own two places.
+    """
     F_N = np.array([a.force_on_N for a in activation])
     rows = np.full((model.n_cells, model.n_cells), np.nan)
-    for n in range(model.n_cells):
-        rows[n] = static_gains_N(model.with_broken(n), F_N, output)
+    nodes, c, weights = model.nodes, model.coefficients, model.weights_at(output)
+    facts = zip(nodes.left, nodes.right, c.K_static, c.phi, F_N, weights, strict=True)
+    alike: dict[tuple[float, ...], int] = {}
+    for n, of_cell in enumerate(facts):
+        first = alike.setdefault(of_cell, n)
+        if first == n:
+            rows[n] = static_gains_N(model.with_broken(n), F_N, output)
+        else:
+            rows[n] = rows[first]
+            rows[n, [first, n]] = rows[n, [n, first]]
     return rows
 
 

@@ -5,6 +5,7 @@ import scipy.linalg
 import hil
 from hil.errors import ModelError
 from hil.experiment.load import load
+from hil.mechanics import kalman
 from hil.mechanics.kalman import kalman_gain
 from hil.systems.array.build_force import force_signal
 from hil.systems.array.estimate import state_observer
@@ -92,6 +93,7 @@ def test_masses_that_are_not_alike_bound_the_states_of_an_observer(monkeypatch):
     masses = np.random.default_rng(1).uniform(0.012, 0.02, 74)
     model, noise = strands(72, 2, masses), ObserverNoise(0.05, 0.02, 0.02)
     output = model.outputs.index("array.right_N")
+    monkeypatch.setattr(kalman, "SHOWN_MAX", 100)
     monkeypatch.setattr(state_observer, "UNLIKE_ORDER_MAX", 200)
     with pytest.raises(ModelError, match="differ an observer may have 200 states"):
         observer_gain(model, 1e-3, output, noise)
