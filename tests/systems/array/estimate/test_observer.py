@@ -89,6 +89,20 @@ def test_of_alike_strands_the_gain_serves_as_well_as_that_of_all_their_states(mo
     assert spread_N(0.5 * found, discrete, output, q, r) > 1.001 * best_N
 
 
+def test_of_a_hundred_layers_the_gain_needs_no_exponential_of_all_their_states(monkeypatch):
+    text = " | ".join(["-:3", *["&7:3"] * 99, "&7:-1"])
+    cell = cells.miga(
+        k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=500.0
+    )
+    model = CellArray.from_fingerprint(text, cell=cell, mass_kg=0.01583)
+    assert len(model.states) == 2 * 99 + 300
+    monkeypatch.delattr(CellArray, "discrete")
+    gain = observer_gain(
+        model, 1e-3, model.outputs.index("array.right_N"), ObserverNoise(0.05, 0.002, 0.1)
+    )
+    assert 0.0 < gain[-1] < 1.0  # the share of a step of the output that is disturbance
+
+
 def test_masses_that_are_not_alike_bound_the_states_of_an_observer(monkeypatch):
     masses = np.random.default_rng(1).uniform(0.012, 0.02, 74)
     model, noise = strands(72, 2, masses), ObserverNoise(0.05, 0.02, 0.02)

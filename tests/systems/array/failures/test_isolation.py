@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from hil.errors import ModelError
+from hil.systems.array.build_recruitment import NominalArray
 from hil.systems.array.failures.isolation import (
     FAILED,
     HEALTHY,
@@ -18,6 +20,7 @@ from hil.systems.array.model import cells
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.lags import Lag, lags
+from hil.systems.array.tables_recruitment import FailuresTable
 
 PERIOD_S = 0.1
 SHARES = np.array([0.4, 0.2, 0.2, 0.3])
@@ -218,3 +221,19 @@ def test_shares_with_a_broken_cell_are_those_of_the_array_without_it():
             F_N[m] = 4.0
             force_N = model.force_at("array.right_N", model.solve_statics(F_N).tension_N)
             assert found[n, m] == pytest.approx(force_N, abs=1e-12)
+
+
+@pytest.mark.parametrize(("period_s", "n_max"), [(1e-3, 69), (1e-2, 149)])
+def test_of_more_cells_than_can_be_judged_within_a_period_none_are(period_s, n_max):
+    def tests_of(n_cells):
+        model = CellArray.from_fingerprint(
+            f"-:{n_cells} | &{(1 << n_cells) - 1:X}:-1", cell=MIGA, mass_kg=0.016
+        )
+        array = NominalArray(model, [CellActivation(4.0)] * n_cells, "array.right_N", period_s)
+        return array.isolation(FailuresTable())
+
+    assert tests_of(n_max) is not None
+    with pytest.raises(
+        ModelError, match=rf"judgement of {n_max + 1} cells .*: {n_max} cells at most"
+    ):
+        tests_of(n_max + 1)
