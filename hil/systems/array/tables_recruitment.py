@@ -20,7 +20,9 @@ class FailuresTable(Table):
     from the start; a verdict must persist for `confirm_s`. Standard deviations: `spread` of a
     healthy cell's force (relative), `drift` of one cell's force from its learned value,
     `doubt` of a cell's force for `settle_s` after it was switched, `noise_N` of a reading (with
-    model errors), `zero_N` of the transducer's zero. See `hil.systems.array.failures.isolation`.
+    model errors), `zero_N` of the transducer's zero. The time of a judgement grows with the cube
+    of the cells: 69 may be tested at a period of 1 ms, 149 at 10 ms. See
+    `hil.systems.array.failures.isolation`.
     """
 
     false_alarms_per_day: Annotated[float, Field(ge=1e-9, le=1e6)] = 1.0
