@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import re
 import time
 import tomllib
@@ -23,6 +24,7 @@ from hil.record import superblock
 from hil.record.content import refuse_malformed, refuse_malformed_head
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, Columns, text_of
 from hil.record.safe_open import (
+    OVERRIDE,
     refuse_hostile,
     refuse_hostile_head,
     refuse_larger_than_memory,
@@ -36,6 +38,8 @@ TRUNCATED = re.compile(r"truncated file: eof = (\d+), .*stored_eof = (\d+)")  # 
 TURNING = "already open for"  # so does a file whose writer allows no reader
 TURNING_S = 0.5
 BLOCK_ROWS = 65_536  # rows of a long recording that are in memory at once
+SOUND_MAX = 1000
+_sound: dict[Path, tuple[object, ...]] = {}  # files that were looked at, as they were then
 
 
 class DamagedError(ConfigError):
@@ -73,11 +77,25 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
     with _damage_named(path), _open(path) as file:
         if text_of(file.attrs.get("format", "")) != FORMAT:
             raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
-        if head:
-            refuse_malformed_head(path, refuse_hostile_head(file, path))
-        else:
-            refuse_malformed(file, path, refuse_hostile(file, path))
+        _refuse(file, path, head=head)
         yield file
+
+
+def _refuse(file: h5py.File, path: Path, *, head: bool) -> None:
+    """Refuse what no run writes; a file that this process has found sound and that is still the
+    same is not looked at again.
+    """
+    facts = os.fstat(file.id.get_vfd_handle())
+    state = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, os.environ.get(OVERRIDE)
+    if _sound.get(path) == state:
+        return
+    if head:
+        refuse_malformed_head(path, refuse_hostile_head(file, path))
+        return
+    refuse_malformed(file, path, refuse_hostile(file, path))
+    if len(_sound) == SOUND_MAX:
+        _sound.clear()
+    _sound[path] = state
 
 
 @contextlib.contextmanager
