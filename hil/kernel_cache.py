@@ -27,10 +27,10 @@ class KernelCache(FunctionCache):
         return (*key, digest(self._py_func))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Numba's; None if a power cut has left a file without its content."""
+        """Numba's; None if a power cut has left a file without its content, or a part of it."""
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except (EOFError, UnpicklingError):
+        except (EOFError, UnpicklingError, RuntimeError):  # the last from LLVM
             self.flush()  # type: ignore[no-untyped-call]
             return None
 

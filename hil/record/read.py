@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
@@ -86,14 +87,15 @@ def _refuse(file: h5py.File, path: Path, *, head: bool) -> None:
     same is not looked at again.
     """
     facts = os.fstat(file.id.get_vfd_handle())
-    state = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, os.environ.get(OVERRIDE)
+    times = facts.st_mtime_ns, facts.st_ctime_ns  # the first may be set, the second may not
+    state = facts.st_dev, facts.st_ino, facts.st_size, *times, os.environ.get(OVERRIDE)
     if _sound.get(path) == state:
         return
     if head:
         refuse_malformed_head(path, refuse_hostile_head(file, path))
         return
     refuse_malformed(file, path, refuse_hostile(file, path))
-    if len(_sound) == SOUND_MAX:
+    if len(_sound) >= SOUND_MAX:
         _sound.clear()
     _sound[path] = state
 
@@ -315,12 +317,16 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
         dims = ("tick", "cell")[: dataset.ndim]
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
         variables[name] = xr.Variable(dims, dataset[rows], attrs)
-    if not np.isfinite(variables["t_s"].values).all():
-        raise ValueError("rows without a time")
+    _refuse_without_time(variables["t_s"].values)
     coords: dict[str, object] = {"t_s": variables.pop("t_s")}
     if "model/cells" in file and len(cells := file["model/cells"][:]):
         coords["cell"] = ("cell", [text_of(cell) for cell in cells])
     return xr.Dataset(variables, coords=coords)
+
+
+def _refuse_without_time(t_s: NDArray[np.float64]) -> None:
+    if not np.isfinite(t_s).all():
+        raise ValueError("rows without a time")
 
 
 def _with_notes(file: h5py.File, run: xr.Dataset) -> xr.Dataset:
@@ -378,7 +384,9 @@ class Blocks:
             They cannot be read.
         """
         with _damage_named(self._path):  # here, before whoever writes takes it for its own error
-            return {name: column[first:end] for name, column in self._file["ticks"].items()}
+            columns = {name: column[first:end] for name, column in self._file["ticks"].items()}
+            _refuse_without_time(columns["t_s"])
+            return columns
 
     def rows(self, first: int, end: int) -> xr.Dataset:
         """These rows with the recording's events, inputs and attributes.

@@ -75,3 +75,23 @@ def test_of_many_files_the_last_are_known(run, tmp_path, looked, monkeypatch):
         hil.open_run(path)
     hil.open_run(runs[-1])
     assert looked == runs
+
+
+def test_of_a_file_whose_head_was_read_the_rest_is_looked_at(run):
+    with h5py.File(run, "r+", libver=LIBVER) as file:
+        file["model/elsewhere"] = h5py.ExternalLink("/etc/passwd", "/")
+    with read.open_h5(run, head=True):
+        pass
+    with pytest.raises(ConfigError, match="elsewhere"):
+        hil.open_run(run)
+
+
+def test_a_change_whose_time_was_set_back_is_noticed(run):
+    hil.open_run(run)
+    before = run.stat()
+    with h5py.File(run, "r+", libver=LIBVER) as file:
+        file["elsewhere"] = h5py.ExternalLink("/etc/passwd", "/")
+    os.truncate(run, before.st_size)
+    os.utime(run, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ConfigError, match="elsewhere"):
+        hil.open_run(run)

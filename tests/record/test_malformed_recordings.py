@@ -137,8 +137,9 @@ def test_a_column_of_other_cells_than_the_run_names_is_refused(path, configs, ca
 def test_rows_without_a_time_are_named(path, capsys):
     with h5py.File(path, "r+", libver=LIBVER) as file:
         file["ticks/t_s"][50:] = np.nan
-    assert main(["report", str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"{path}: damaged (rows without a time): ")
+    for words in (["report", str(path)], ["export", str(path)]):
+        assert main(words) == 2
+        assert capsys.readouterr().err.startswith(f"{path}: damaged (rows without a time): ")
 
 
 NAMES = ("miga6-pid", "own-controller", "wires4-follow", "slider-steps", "body-sway")

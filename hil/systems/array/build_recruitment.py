@@ -113,7 +113,7 @@ class NominalArray:
         """
         if table is None:
             return None
-        n_max = int((self.period_s / JUDGEMENT_S_PER_CELL3) ** (1.0 / 3.0))
+        n_max = int((self.period_s / JUDGEMENT_S_PER_CELL3) ** (1.0 / 3.0) + 1e-9)
         if self.model.n_cells > n_max:
             raise ModelError(
                 f"failures: a judgement of {self.model.n_cells} cells outlasts a period of "

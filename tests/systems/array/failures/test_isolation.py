@@ -223,7 +223,7 @@ def test_shares_with_a_broken_cell_are_those_of_the_array_without_it():
             assert found[n, m] == pytest.approx(force_N, abs=1e-12)
 
 
-@pytest.mark.parametrize(("period_s", "n_max"), [(1e-3, 69), (1e-2, 149)])
+@pytest.mark.parametrize(("period_s", "n_max"), [(1e-3, 69), (3e-3, 100), (1e-2, 149)])
 def test_of_more_cells_than_can_be_judged_within_a_period_none_are(period_s, n_max):
     def tests_of(n_cells):
         model = CellArray.from_fingerprint(
@@ -237,3 +237,17 @@ def test_of_more_cells_than_can_be_judged_within_a_period_none_are(period_s, n_m
         ModelError, match=rf"judgement of {n_max + 1} cells .*: {n_max} cells at most"
     ):
         tests_of(n_max + 1)
+
+
+def test_unlike_cells_side_by_side_have_shares_of_their_own():
+    """Of another parallel spring; of another share of its force; of another force."""
+    springs = {"k_pe_N_per_m": 20.0, "k_se_N_per_m": 386.52, "k_ae_N_per_m": 1000.0}
+    turned = {"k_se_N_per_m": 1000.0, "k_ae_N_per_m": 386.52}  # as stiff
+    kinds = [{}, {"k_pe_N_per_m": 40.0}, turned, {}, {}]
+    cell = [cells.miga(**springs | kind, b_N_s_per_m=500.0) for kind in kinds]
+    model = CellArray.from_fingerprint("-:4 | &F:1 | &1:-1", cell=cell, mass_kg=0.016)
+    F_N = np.array([4.0, 4.0, 4.0, 2.0, 4.0])
+    found = broken_gains_N(model, [CellActivation(force_N) for force_N in F_N], "array.right_N")
+    for n in range(5):
+        alone = model.with_broken(n).static_gain("array.right_N") * F_N
+        np.testing.assert_array_equal(found[n], alone)
