@@ -22,7 +22,12 @@ from numpy.typing import NDArray
 from hil.config.values import Attributes, TomlTable
 from hil.errors import ConfigError, missing_file, one_line
 from hil.record import superblock
-from hil.record.content import refuse_malformed, refuse_malformed_head
+from hil.record.content import (
+    REMEDY,
+    MalformedError,
+    refuse_malformed,
+    refuse_malformed_head,
+)
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, Columns, text_of
 from hil.record.safe_open import (
     OVERRIDE,
@@ -307,7 +312,7 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
 
     Raises
     ------
-    ValueError
+    MalformedError
         A row has no time.
     """
     import xarray as xr
@@ -317,16 +322,16 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
         dims = ("tick", "cell")[: dataset.ndim]
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
         variables[name] = xr.Variable(dims, dataset[rows], attrs)
-    _refuse_without_time(variables["t_s"].values)
+    _refuse_without_time(variables["t_s"].values, file.filename)
     coords: dict[str, object] = {"t_s": variables.pop("t_s")}
     if "model/cells" in file and len(cells := file["model/cells"][:]):
         coords["cell"] = ("cell", [text_of(cell) for cell in cells])
     return xr.Dataset(variables, coords=coords)
 
 
-def _refuse_without_time(t_s: NDArray[np.float64]) -> None:
+def _refuse_without_time(t_s: NDArray[np.float64], path: object) -> None:
     if not np.isfinite(t_s).all():
-        raise ValueError("rows without a time")
+        raise MalformedError(f"{path}: 'ticks/t_s' has rows without a time: {REMEDY}")
 
 
 def _with_notes(file: h5py.File, run: xr.Dataset) -> xr.Dataset:
@@ -382,10 +387,12 @@ class Blocks:
         ------
         DamagedError
             They cannot be read.
+        MalformedError
+            A row has no time.
         """
         with _damage_named(self._path):  # here, before whoever writes takes it for its own error
             columns = {name: column[first:end] for name, column in self._file["ticks"].items()}
-            _refuse_without_time(columns["t_s"])
+            _refuse_without_time(columns["t_s"], self._path)
             return columns
 
     def rows(self, first: int, end: int) -> xr.Dataset:

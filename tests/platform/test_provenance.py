@@ -14,8 +14,11 @@ def forgotten():
     provenance._checkout.cache_clear()
 
 
-def test_a_git_that_did_not_answer_is_asked_again_for_the_next_run(forgotten, monkeypatch):
-    answers = iter([subprocess.TimeoutExpired("git", 10.0), "c0ffee", ""])
+@pytest.mark.parametrize(
+    "error", [subprocess.TimeoutExpired("git", 10.0), FileNotFoundError("git")]
+)
+def test_a_git_that_did_not_answer_is_asked_again_for_the_next_run(forgotten, monkeypatch, error):
+    answers = iter([error, "c0ffee", ""])
 
     def git(root, *words):
         answer = next(answers)

@@ -11,6 +11,7 @@ import hil
 from hil.errors import ConfigError
 from hil.record import read
 from hil.record.layout import LIBVER
+from hil.record.safe_open import OVERRIDE
 
 
 @pytest.fixture
@@ -75,6 +76,15 @@ def test_of_many_files_the_last_are_known(run, tmp_path, looked, monkeypatch):
         hil.open_run(path)
     hil.open_run(runs[-1])
     assert looked == runs
+    hil.open_run(runs[0])
+    assert looked == [*runs, runs[0]]
+
+
+def test_with_another_limit_of_memory_it_is_looked_at_again(run, monkeypatch):
+    hil.open_run(run)
+    monkeypatch.setenv(OVERRIDE, "1e-6")  # 1000 bytes
+    with pytest.raises(ConfigError, match="GB of memory"):
+        hil.open_run(run)
 
 
 def test_of_a_file_whose_head_was_read_the_rest_is_looked_at(run):

@@ -139,7 +139,9 @@ def test_rows_without_a_time_are_named(path, capsys):
         file["ticks/t_s"][50:] = np.nan
     for words in (["report", str(path)], ["export", str(path)]):
         assert main(words) == 2
-        assert capsys.readouterr().err.startswith(f"{path}: damaged (rows without a time): ")
+        assert capsys.readouterr().err.startswith(
+            f"{path}: 'ticks/t_s' has rows without a time: use"
+        )
 
 
 NAMES = ("miga6-pid", "own-controller", "wires4-follow", "slider-steps", "body-sway")
