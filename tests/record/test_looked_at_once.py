@@ -80,11 +80,12 @@ def test_of_many_files_the_last_are_known(run, tmp_path, looked, monkeypatch):
     assert looked == [*runs, runs[0]]
 
 
-def test_with_another_limit_of_memory_it_is_looked_at_again(run, monkeypatch):
+def test_with_another_limit_of_memory_it_is_looked_at_again(run, looked, monkeypatch):
     hil.open_run(run)
     monkeypatch.setenv(OVERRIDE, "1e-6")  # 1000 bytes
     with pytest.raises(ConfigError, match="GB of memory"):
         hil.open_run(run)
+    assert looked == [run, run]
 
 
 def test_of_a_file_whose_head_was_read_the_rest_is_looked_at(run):
