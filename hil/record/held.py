@@ -19,15 +19,28 @@ TAKEN = "another run or program has it open: choose another --out"
 
 def refuse_held(path: Path) -> None:
     """ConfigError if a run writes this file, or a program of HDF5 has it open."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        if _is_locked(path):
+            raise ConfigError(f"{path}: {TAKEN}")
+
+
+def may_be_held(path: Path) -> bool:
+    """Whether a run may be writing this file: also true where there are no locks."""
+    return _is_locked(path) is not False
+
+
+def _is_locked(path: Path) -> bool | None:
+    """None where a file has no locks."""
     if sys.platform == "win32":
-        return
-    with contextlib.suppress(FileNotFoundError, PermissionError), path.open("rb") as file:
+        return None
+    with path.open("rb") as file:
         try:
             locks.acquire(file)
         except BlockingIOError:
-            raise ConfigError(f"{path}: {TAKEN}") from None
+            return True
         except OSError:
-            return  # a file system without locks
+            return None
+    return False
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ from hil.record.content import (
     refuse_malformed,
     refuse_malformed_head,
 )
+from hil.record.global_heap import torn_heap_at
+from hil.record.held import may_be_held
 from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, Columns, text_of
 from hil.record.safe_open import (
     OVERRIDE,
@@ -80,6 +82,8 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
+    if _sound.get(path) != _state(path.stat()) and (at := torn_heap_at(path)) is not None:
+        raise _damaged(path, f"its texts at byte {at}")
     with _damage_named(path), _open(path) as file:
         if text_of(file.attrs.get("format", "")) != FORMAT:
             raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
@@ -91,18 +95,23 @@ def _refuse(file: h5py.File, path: Path, *, head: bool) -> None:
     """Refuse what no run writes; a file that this process has found sound and that is still the
     same is not looked at again.
     """
-    facts = os.fstat(file.id.get_vfd_handle())
-    times = facts.st_mtime_ns, facts.st_ctime_ns  # the first may be set, the second may not
-    state = facts.st_dev, facts.st_ino, facts.st_size, *times, os.environ.get(OVERRIDE)
-    if _sound.get(path) == state:
+    state = None if file.driver == "fileobj" else _state(os.fstat(file.id.get_vfd_handle()))
+    if state and _sound.get(path) == state:
         return
     if head:
         refuse_malformed_head(path, refuse_hostile_head(file, path))
         return
     refuse_malformed(file, path, refuse_hostile(file, path))
+    if state is None:  # left open by its writer, and soon repaired
+        return
     if len(_sound) >= SOUND_MAX:
         _sound.clear()
     _sound[path] = state
+
+
+def _state(facts: os.stat_result) -> tuple[object, ...]:
+    times = facts.st_mtime_ns, facts.st_ctime_ns  # the first may be set, the second may not
+    return facts.st_dev, facts.st_ino, facts.st_size, *times, os.environ.get(OVERRIDE)
 
 
 @contextlib.contextmanager
@@ -115,13 +124,16 @@ def _damage_named(path: Path) -> Iterator[None]:
             raise  # an error of a file that the caller writes
         if part := TRUNCATED.search(str(error)):
             raise _incomplete(path, int(part[1]), int(part[2])) from None
-        raise DamagedError(
-            f"{path}: damaged ({one_line(str(error))}): hil recover repairs one that was cut "
-            "off; copy a bad copy again"
-        ) from None
+        raise _damaged(path, one_line(str(error))) from None
 
 
-def _open(path: Path) -> h5py.File:
+def _damaged(path: Path, what: str) -> DamagedError:
+    return DamagedError(
+        f"{path}: damaged ({what}): hil recover repairs one that was cut off; copy a bad copy again"
+    )
+
+
+def _open(path: Path) -> contextlib.AbstractContextManager[h5py.File]:
     """Open the file; a recorder allows no reader at the moment in which it opens or ends it."""
     deadline_s = time.monotonic() + TURNING_S
     while True:
@@ -134,13 +146,24 @@ def _open(path: Path) -> h5py.File:
             time.sleep(0.01)  # a recorder that ends the file marks its end before it writes so far
             continue
         try:
-            # SWMR mode only with an undamaged mark: HDF5 retries a damaged file for minutes,
-            # waiting for a writer. No lock: a reader must not keep the recorder from the file.
-            return h5py.File(path, "r", swmr=marked_B > 0, locking=False)
+            if marked_B and not may_be_held(path):
+                return _left_open(path)
+            # SWMR mode only for a writer: without one HDF5 retries a damaged file for minutes.
+            # No lock: a reader must not keep the recorder from the file.
+            file: contextlib.AbstractContextManager[h5py.File]
+            file = h5py.File(path, "r", swmr=marked_B > 0, locking=False)
+            return file
         except OSError as error:
             if TURNING not in str(error) or late:
                 raise
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _left_open(path: Path) -> Iterator[h5py.File]:
+    """A file that its writer left without ending it."""
+    with superblock.Cleared(path) as source, h5py.File(source, "r") as file:
+        yield file
 
 
 def _incomplete(path: Path, here_B: int, all_B: int) -> DamagedError:
@@ -304,10 +327,10 @@ def open_head(path: str | Path) -> xr.Dataset:
 
 def dataset_of(file: h5py.File) -> xr.Dataset:
     """The rows, events and inputs of an open recording, as `open_run` returns them."""
-    return _with_notes(file, ticks_of(file, slice(n_whole_rows(file))))
+    return _with_notes(file, ticks_of(file, file.filename, slice(n_whole_rows(file))))
 
 
-def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
+def ticks_of(file: h5py.File, path: str | Path, rows: slice) -> xr.Dataset:
     """Rows of an open recording; without events, inputs and attributes.
 
     Raises
@@ -322,7 +345,7 @@ def ticks_of(file: h5py.File, rows: slice) -> xr.Dataset:
         dims = ("tick", "cell")[: dataset.ndim]
         attrs = {key: _plain(value) for key, value in dataset.attrs.items() if key[0].islower()}
         variables[name] = xr.Variable(dims, dataset[rows], attrs)
-    _refuse_without_time(variables["t_s"].values, file.filename)
+    _refuse_without_time(variables["t_s"].values, path)
     coords: dict[str, object] = {"t_s": variables.pop("t_s")}
     if "model/cells" in file and len(cells := file["model/cells"][:]):
         coords["cell"] = ("cell", [text_of(cell) for cell in cells])
@@ -406,7 +429,7 @@ class Blocks:
         if end > first and end - first == self.n_rows:
             columns = [*self._file["ticks"].values(), self._file["events"]]
             refuse_larger_than_memory(columns, self._path)
-        run = _with_notes(self._file, ticks_of(self._file, slice(first, end)))
+        run = _with_notes(self._file, ticks_of(self._file, self._path, slice(first, end)))
         run.encoding["source"] = str(self._path)
         return run
 

@@ -222,7 +222,7 @@ def _first_rows(column: h5py.Dataset, n: int) -> tuple[NDArray[np.generic], bool
 
     Every flush writes a partly filled chunk again in place. A kill during this write leaves new
     bytes before old ones and a checksum that fits neither. The rows that were complete before are
-    the same in both. object other damaged chunk is an error.
+    the same in both. Any other damaged chunk is an error.
     """
     try:
         return column[:n], False

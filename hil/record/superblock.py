@@ -8,6 +8,7 @@ Source: HDF5 file format specification, "Superblock (versions 2 and 3)"; the che
 Bob Jenkins' lookup3 (hashlittle, 2006, public domain).
 """
 
+import io
 import os
 from pathlib import Path
 
@@ -34,18 +35,41 @@ def clear_flags(path: Path) -> bool:
     does not read. It is set to the real end of the file, as `h5clear --increment` does.
     """
     with path.open("rb+") as file:
-        block = _marked_block(file.read(_SIZE_MAX))
-        if block is None:
+        head = _cleared(file.read(_SIZE_MAX), os.fstat(file.fileno()).st_size)
+        if not head:
             return False
-        block[_FLAGS_AT] = 0
-        end = _end_at(block)
-        size = max(int.from_bytes(block[end], "little"), os.fstat(file.fileno()).st_size)
-        block[end] = size.to_bytes(block[9], "little")
         file.seek(0)
-        file.write(bytes(block) + checksum(bytes(block)).to_bytes(4, "little"))
+        file.write(head)
         file.flush()
         os.fsync(file.fileno())
     return True
+
+
+class Cleared(io.FileIO):
+    """A file for reading that looks as `clear_flags` would leave it, and stays as it is."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._head = _cleared(self.read(_SIZE_MAX), os.fstat(self.fileno()).st_size)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        at = self.tell()
+        n = super().readinto(buffer)
+        head = self._head[at : at + n]
+        buffer[: len(head)] = head
+        return n
+
+
+def _cleared(head: bytes, size_B: int) -> bytes:
+    """The superblock without the mark, for a file of this size; empty if there is none."""
+    block = _marked_block(head)
+    if block is None:
+        return b""
+    block[_FLAGS_AT] = 0
+    end = _end_at(block)
+    size = max(int.from_bytes(block[end], "little"), size_B)
+    block[end] = size.to_bytes(block[9], "little")
+    return bytes(block) + checksum(bytes(block)).to_bytes(4, "little")
 
 
 def _end_at(block: bytearray) -> slice:

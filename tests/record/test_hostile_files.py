@@ -86,7 +86,7 @@ def test_nothing_in_hil_opens_a_file_for_reading_but_the_one_that_refuses(config
     }
     assert found == {
         "bench/long.py": [("path", "r+"), ("path", "r+")],
-        "record/read.py": [("path", "r")],
+        "record/read.py": [("path", "r"), ("source", "r")],
         "record/layout.py": [("partial", "w"), ("path", "r+")],
         "record/memory.py": [("name", "w")],
         "record/recorder.py": [("path", "r+")],

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hil.record import read, superblock
+from hil.record.held import held
 from hil.record.layout import LIBVER
 from hil.record.read import DamagedError, open_run
 
@@ -81,7 +84,8 @@ def test_a_reader_waits_while_the_recorder_opens_the_file(hostile, monkeypatch):
             marked(hostile, 5)
 
     monkeypatch.setattr(read.time, "sleep", meanwhile)
-    assert open_run(hostile).sizes["tick"] == rows
+    with held(hostile):
+        assert open_run(hostile).sizes["tick"] == rows
     assert len(waits) == 3
 
 
@@ -95,16 +99,39 @@ def test_a_reader_waits_while_the_recorder_ends_the_file(hostile, monkeypatch):
     assert open_run(hostile).sizes["tick"] == rows
 
 
-def test_a_recorder_that_was_killed_while_it_opened_the_file_is_not_waited_for_long(
-    hostile, monkeypatch
-):
+def test_a_recorder_that_does_not_get_the_file_open_is_not_waited_for_long(hostile, monkeypatch):
     marked(hostile, 1)
     now = iter(0.1 * k for k in range(1000))
     monkeypatch.setattr(read.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(read.time, "sleep", lambda seconds: None)
-    with pytest.raises(DamagedError, match="hil recover repairs one that was cut off"):
+    with (
+        held(hostile),
+        pytest.raises(DamagedError, match="hil recover repairs one that was cut off"),
+    ):
         open_run(hostile)
     assert 0.5 < next(now) < 1.0
+
+
+@pytest.mark.parametrize("flags", [1, 4, 5])
+def test_a_recorder_that_was_killed_is_not_waited_for(hostile, monkeypatch, flags):
+    whole = open_run(hostile)
+    marked(hostile, flags)
+    before = hostile.read_bytes()
+    monkeypatch.setattr(read.time, "sleep", lambda seconds: pytest.fail("waits"))
+    assert open_run(hostile).identical(whole)
+    assert hostile.read_bytes() == before
+
+
+def test_a_damaged_recording_of_a_killed_recorder_is_refused_at_once(hostile):
+    """HDF5 would read it again and again, in case its writer is about to mend it."""
+    marked(hostile, 5)
+    data = bytearray(hostile.read_bytes())
+    data[data.rindex(b"OHDR") + 20] ^= 1
+    hostile.write_bytes(data)
+    words = [sys.executable, "-m", "hil", "verify", str(hostile)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    assert "damaged" in done.stdout + done.stderr
+    assert done.returncode
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError, one_line
+from hil.record.global_heap import torn_heap_at
 from hil.record.layout import text_of
 from hil.runs.imports.source import Content, Series, by_full_name, package
 from hil.runs.imports.tables import TextTable
@@ -168,6 +169,8 @@ def read_hdf5(path: Path, table: TextTable) -> Content:
 
     Fields of a table (a compound type) are `dataset/field`.
     """
+    if (at := torn_heap_at(path)) is not None:
+        raise ConfigError(f"{path}: damaged (its texts at byte {at}): copy the file again")
     left: list[str] = []
     with h5py.File(path, "r", locking=False) as file:
         if text_of(file.attrs.get("format", "")).startswith("hil-run/"):

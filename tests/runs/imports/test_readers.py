@@ -124,6 +124,19 @@ def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
     assert columns["run/force"].unit == "N"
 
 
+def test_an_hdf5_file_with_torn_texts_is_refused_before_hdf5_reads_it_for_ever(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["force"] = FORCE_N
+        file["force"].attrs["units"] = "N"
+    data = bytearray(path.read_bytes())
+    at = data.index(b"GCOL")
+    data[at + 16 : at + 4096] = bytes(4080)
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=rf"a\.h5: damaged \(its texts at byte {at}\)"):
+        read(path)
+
+
 @pytest.mark.parametrize("how", ["external", "virtual"])
 def test_values_that_hdf5_takes_from_other_files_are_not_read(tmp_path, how):
     other = tmp_path / "private.bin"
