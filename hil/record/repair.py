@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from glob import iglob
 from pathlib import Path
 
 import h5py
@@ -350,7 +351,8 @@ def _wait_for_writer(path: Path) -> None:
 def _writer_of(path: Path) -> int | None:
     """A process that has the file open for writing, among those visible to this user."""
     target = path.stat()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
+    for name in iglob("/proc/[0-9]*/fd/*"):  # unlike Path.glob, of processes that may end meanwhile
+        link = Path(name)
         try:
             link_status = link.stat()
             if (link_status.st_dev, link_status.st_ino) != (target.st_dev, target.st_ino):

@@ -359,3 +359,16 @@ def test_a_process_that_has_the_file_open_for_writing_is_found_and_a_reader_is_n
                 os._exit(0 if found == (os.getppid() if writes else None) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
             assert repair._writer_of(run) is None
+
+
+def test_a_program_that_ends_while_a_writer_is_looked_for_does_not_matter(run, monkeypatch):
+    scandir, gone = os.scandir, f"/proc/{os.getppid()}/fd"
+
+    def without_it(path):
+        if os.fspath(path) == gone:
+            raise FileNotFoundError(2, "No such file or directory", gone)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", without_it)
+    with run.open("rb+"):
+        assert repair._writer_of(run) is None  # its own process does not count
