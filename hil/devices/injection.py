@@ -96,9 +96,10 @@ class Injection:
                 return fault
         return None
 
-    def limits(self, limits: dict[str, int]) -> dict[str, int]:
+    def limits(self, limits: dict[str, int], device: str) -> dict[str, int]:
         """The limits that a board has before the run."""
-        if any(fault.kind == "limits_differ" for fault in self._faults):
+        differ = self._of.get("limits_differ", ())
+        if any(fault.device in (None, device) for fault in differ):
             return limits | {"on_time_max_ms": limits["on_time_max_ms"] - 1}
         return limits
 

@@ -315,15 +315,12 @@ def disabled(tables: RigTables) -> Faults:
 
 
 def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Faults:
-    stated: dict[str, str] = {}
+    stated: dict[tuple[str, str], str] = {}
     for name, board in boards.items():
-        if board.serial is not None:
-            other = stated.setdefault(board.serial, name)
-            if other != name:
-                yield (
-                    f"devices.{name}.serial = '{board.serial}'",
-                    f"is also that of '{other}': correct one",
-                )
+        for key, value in (("port", board.port), ("serial", board.serial)):
+            if value is None or (other := stated.setdefault((key, value), name)) == name:
+                continue
+            yield f"devices.{name}.{key} = '{value}'", f"is also that of '{other}': correct one"
         for cell in board.without_clamp_sensor:
             if cell not in board.cells:
                 yield (

@@ -13,6 +13,7 @@ can command a loop. `multiprocessing.shared_memory` is not used: on Python 3.11 
 attaches unlinks the memory when it exits.
 """
 
+import errno
 import json
 import mmap
 from collections.abc import Mapping
@@ -359,9 +360,10 @@ def create(
         except OSError as error:
             file.close()
             path.unlink()
+            room = "free some space, or set a longer loop.period_s"
+            remedy = "raise ulimit -f" if error.errno == errno.EFBIG else room
             raise DeviceError(
-                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "
-                "free some space, or set a longer loop.period_s"
+                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): {remedy}"
             ) from None
         file.write(header)
         file.flush()

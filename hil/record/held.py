@@ -8,12 +8,15 @@ during the run. A lock ends with its process. Windows replaces no file that is o
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from hil.errors import ConfigError
 from hil.platform import locks
 
+TRIES, TRY_S = 5, 0.002
 TAKEN = "another run or program has it open: choose another --out"
 
 
@@ -34,12 +37,21 @@ def _is_locked(path: Path) -> bool | None:
     if sys.platform == "win32":
         return None
     with path.open("rb") as file:
+        locked = _locked(file, shared=False)
+    return None if locked is None else not locked
+
+
+def _locked(file: BinaryIO, *, shared: bool) -> bool | None:
+    """Lock a file unless another program holds it for longer than it takes to ask for a lock."""
+    for _ in range(TRIES):
         try:
-            locks.acquire(file)
+            locks.acquire(file, shared=shared)
         except BlockingIOError:
-            return True
+            time.sleep(TRY_S)
         except OSError:
             return None
+        else:
+            return True
     return False
 
 
@@ -50,8 +62,7 @@ def held(path: Path) -> Iterator[None]:
         yield
         return
     with path.open("rb") as file:
-        with contextlib.suppress(OSError):  # without locks the name is not kept
-            locks.acquire(file, shared=True)
+        _locked(file, shared=True)  # without locks the name is not kept
         yield
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hil.record.mcap_chunks import ChunkedFile
     from hil.record.protobuf_rows import Encoder
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIME_MAX_NS = 2.0**62
 CHUNK_B = 2_000_000  # before compression; so much fits in a processor's cache
 
@@ -45,7 +46,8 @@ def write_mcap(blocks: Blocks, part: Path, done: Callable[[int], None]) -> None:
     except ImportError:
         raise missing_extra("MCAP", "export") from None
     run, tick = blocks.head, 0
-    start_ns = round(datetime.fromisoformat(run.attrs["created_utc"]).timestamp() * 1e9)
+    created = datetime.fromisoformat(run.attrs["created_utc"]).astimezone(UTC)
+    start_ns = (created - EPOCH) // timedelta(microseconds=1) * 1000
     for name in ("event_t_s", "input_t_s"):
         _times_ns(run, name, start_ns, run)
     with part.open("wb") as file, ChunkedFile(file) as out:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 TRUNCATED = re.compile(r"truncated file: eof = (\d+), .*stored_eof = (\d+)")  # as HDF5 says it
 TURNING = "already open for"  # so does a file whose writer allows no reader
 TURNING_S = 0.5
+# Of a file that the caller writes, or of this computer.
+OF_OTHERS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 BLOCK_ROWS = 65_536  # rows of a long recording that are in memory at once
 SOUND_MAX = 1000
 _sound: dict[Path, tuple[object, ...]] = {}  # files that were looked at, as they were then
@@ -119,9 +121,9 @@ def _damage_named(path: Path) -> Iterator[None]:
     """DamagedError for what cannot be read in the block."""
     try:
         yield
-    except (OSError, RuntimeError, LookupError, ValueError, TypeError, MemoryError) as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise  # an error of a file that the caller writes
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
+        if getattr(error, "errno", None) in OF_OTHERS:
+            raise
         if part := TRUNCATED.search(str(error)):
             raise _incomplete(path, int(part[1]), int(part[2])) from None
         raise _damaged(path, one_line(str(error))) from None

@@ -169,52 +169,60 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
             for name, item in source.items():
                 if name not in (*RINGS, RAW, RECORDED):
                     source.copy(item, target, name)
-            ticks = target.create_group("ticks")
-            for key, value in source["ticks"].attrs.items():
-                ticks.attrs[key] = value
-            torn = [
-                name for name, column in source["ticks"].items()
-                if _copy_rows(column, ticks, name, n["ticks"])
-            ]  # fmt: skip
-            for ring in ("events", "inputs"):
-                _copy_rows(source[ring], target, ring, n[ring])
-            samples = _copy_samples(source, target, torn)
+            groups = {"ticks": n["ticks"]} | {
+                f"{RAW}/{device}": n_whole_samples(source, device)
+                for device in sorted(source.get(RAW, ()))
+            }
+            copies = [
+                (name, source[name], _without_rows(target, source[name], name, n[name]))
+                for name in ("events", "inputs")
+            ]
+            for group, rows in groups.items():
+                copies += _columns_without_rows(target, source[group], rows)
+            create_recorded(target, [*(n[ring] for ring in RINGS), *list(groups.values())[1:]])
+            # All texts are before the first row, where a torn one is noticed (`global_heap`).
+            torn = [name for name, column, copy in copies if _copy_rows(column, copy)]
             if torn:
                 text = "cut off within a write: last rows taken without their checksum: "
                 text += ", ".join(torn)
-                n["events"] = _add_event(target["events"], target["ticks/t_s"], text)
-            create_recorded(target, [*(n[ring] for ring in RINGS), *samples])
+                target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
             target.flush()
             os.fsync(target.id.get_vfd_handle())
     return n["ticks"]
 
 
-def _copy_samples(source: h5py.File, target: h5py.File, torn: list[str]) -> list[int]:
-    """Copy the complete samples of every device; returns their numbers and extends `torn`."""
-    counts = []
-    for device in sorted(source.get(RAW, ())):
-        counts.append(n_whole_samples(source, device))
-        group = target.create_group(f"{RAW}/{device}")
-        for key, value in source[RAW][device].attrs.items():
-            group.attrs[key] = value
-        for name, column in source[RAW][device].items():
-            if _copy_rows(column, group, name, counts[-1]):
-                torn.append(f"{RAW}/{device}/{name}")
-    return counts
+def _columns_without_rows(
+    target: h5py.File, source: h5py.Group, n: int
+) -> list[tuple[str, h5py.Dataset, h5py.Dataset]]:
+    """Create a group with room for n rows; returns short name, column and copy of every one."""
+    group = target.create_group(source.name)
+    for key, value in source.attrs.items():
+        group.attrs[key] = value
+    short = source.name.removeprefix("/ticks").removeprefix("/")
+    return [
+        (f"{short}/{name}".removeprefix("/"), column, _without_rows(group, column, name, n))
+        for name, column in source.items()
+    ]
 
 
-def _copy_rows(source: h5py.Dataset, target: h5py.Group, name: str, n: int) -> bool:
-    """Copy the first n rows; returns whether the last chunk's checksum did not match."""
-    values, torn = _first_rows(source, n)
+def _without_rows(target: h5py.Group, source: h5py.Dataset, name: str, n: int) -> h5py.Dataset:
+    """Create a dataset like another one, with room for n rows."""
     copy = target.create_dataset(
         name,
-        data=values,
+        shape=(n, *source.shape[1:]),
+        dtype=source.dtype,
         maxshape=source.maxshape,
         chunks=source.chunks,
         fletcher32=source.fletcher32,
     )
     for key, value in source.attrs.items():
         copy.attrs[key] = value
+    return copy
+
+
+def _copy_rows(source: h5py.Dataset, copy: h5py.Dataset) -> bool:
+    """Fill a copy with the first rows; returns whether the last chunk's checksum did not match."""
+    copy[...], torn = _first_rows(source, len(copy))
     return torn
 
 

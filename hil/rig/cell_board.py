@@ -64,14 +64,14 @@ def build(inputs: DeviceInputs[CellBoardTable]) -> Built:
         inputs.plant.follow(place.gates)
     elif inputs.backend == "emulated":
         chip = EmulatedBoard(
-            inputs.number + 1, _limits_on(injection, limits), board.build, serial=number
+            inputs.number + 1, _limits_on(injection, limits, name), board.build, serial=number
         )
         inputs.plant.wire(_meddled(chip, name, injection), place.gates)
         operator = SimulatedOperator(chip)
         connect = partial(SerialPort, name, chip.url, chip.sent_s, chip.arrived_s, keep_alive)
     else:
         far_end = NativeBoard(
-            number, _limits_on(injection, limits), inputs.draws(), board.sim,
+            number, _limits_on(injection, limits, name), inputs.draws(), board.sim,
             measures=board.measures,
         )  # fmt: skip
         inputs.plant.wire(_meddled(far_end, name, injection), place.gates)
@@ -138,5 +138,5 @@ def _firmware_hash(board: CellBoardTable) -> int:
     return shipped_hash(board.build) if board.firmware is None else int(board.firmware, 16)
 
 
-def _limits_on(injection: Injection | None, limits: dict[str, int]) -> dict[str, int]:
-    return limits if injection is None else injection.limits(limits)
+def _limits_on(injection: Injection | None, limits: dict[str, int], name: str) -> dict[str, int]:
+    return limits if injection is None else injection.limits(limits, name)

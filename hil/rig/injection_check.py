@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from hil.devices.injection import FAILING
 from hil.devices.injection_tables import (
     OF_EMULATED_CARDS,
     OF_VIRTUAL_TIME,
@@ -81,7 +82,8 @@ def _why_absent(
             return f"cell = {fault.cell}: the cells of this device are numbered 1 to {n}"
     if fault.kind in ON_A_CELL:
         boards = boards_of(devices)
-        n = max(len(boards[name].cells) for name in names if fault.device in (None, name))
+        hit = [fault.device or names[0]] if fault.kind in FAILING else names
+        n = max(len(boards[name].cells) for name in hit if fault.device in (None, name))
         if fault.cell > n:
             return f"cell = {fault.cell}: the cells of a board are numbered 1 to {n}"
     return ""

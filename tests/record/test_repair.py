@@ -1,5 +1,6 @@
 """Verify and repair, on recordings of a few rows."""
 
+import errno
 import os
 
 import h5py
@@ -10,7 +11,7 @@ from hil.errors import ConfigError, DeviceError
 from hil.loop import loop
 from hil.loop.frame import Column
 from hil.loop.tap import EVENT, INPUT
-from hil.record import layout, repair, superblock
+from hil.record import layout, read, repair, superblock
 from hil.record.raw_samples import RawSamples
 from record.mutations import spoil
 
@@ -189,6 +190,16 @@ def test_an_experiment_without_a_duration_says_nothing_about_the_rows(run, text)
     assert repair.faults_of(run) == []
 
 
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENOMEM, ""), MemoryError()],
+)
+def test_what_this_computer_lacks_is_not_blamed_on_the_recording(run, error):
+    with pytest.raises(type(error)) as caught, read.open_h5(run):
+        raise error
+    assert caught.value is error
+
+
 @pytest.fixture
 def cut(run):
     """The same recording, cut off after 17 rows: every column is longer."""
@@ -250,6 +261,15 @@ def test_another_chunk_than_the_last_that_is_damaged_is_an_error(cut):
         repair.recover(cut)
     spoil(cut, "ticks/x", 3)  # back
     assert cut.read_bytes() == whole
+
+
+def test_a_repaired_recording_has_its_texts_before_its_rows(cut):
+    """There a torn one is noticed before HDF5 reads it for ever."""
+    assert repair.recover(cut) == 17
+    last_text = cut.read_bytes().rindex(b"GCOL")
+    with h5py.File(cut) as file:
+        columns = [*file["ticks"].values(), *file["raw/daq"].values(), file["events"]]
+        assert min(column.id.get_chunk_info(0).byte_offset for column in columns) > last_text
 
 
 def test_a_cut_off_recording_keeps_every_whole_row_and_is_sound(cut):

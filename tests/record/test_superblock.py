@@ -1,6 +1,8 @@
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
@@ -8,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hil.platform import locks
 from hil.record import read, superblock
-from hil.record.held import held
+from hil.record.held import held, may_be_held
 from hil.record.layout import LIBVER
 from hil.record.read import DamagedError, open_run
 
@@ -79,7 +82,8 @@ def test_a_reader_waits_while_the_recorder_opens_the_file(hostile, monkeypatch):
     waits = []
 
     def meanwhile(seconds):
-        waits.append(seconds)
+        if seconds == 0.01:  # and not for a lock
+            waits.append(seconds)
         if len(waits) == 3:
             marked(hostile, 5)
 
@@ -132,6 +136,14 @@ def test_a_damaged_recording_of_a_killed_recorder_is_refused_at_once(hostile):
     done = subprocess.run(words, capture_output=True, text=True, timeout=20)
     assert "damaged" in done.stdout + done.stderr
     assert done.returncode
+
+
+def test_a_reader_that_asks_whether_a_run_holds_the_file_keeps_no_run_from_holding_it(hostile):
+    with hostile.open("rb") as reader, ThreadPoolExecutor(1) as others:
+        locks.acquire(reader)
+        others.submit(lambda: (time.sleep(0.003), reader.close()))
+        with held(hostile):
+            assert may_be_held(hostile)
 
 
 @settings(max_examples=200, deadline=None)

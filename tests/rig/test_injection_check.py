@@ -58,6 +58,31 @@ def test_a_fault_that_the_run_would_never_meet_is_refused(fault, configs, tmp_pa
     assert not (tmp_path / "run.h5").exists()
 
 
+SIX_AND_EIGHT = [
+    f"devices.board_{board}.cells={[f'muscle.{n}' for n in range(*ends)]}"
+    for board, ends in (("a", (1, 7)), ("b", (7, 15)))
+]
+
+
+@pytest.mark.parametrize(("cell", "device", "code"), [(7, None, 2), (7, "board_b", 0)])
+def test_a_cell_that_breaks_is_one_of_the_first_board_or_of_that_which_is_named(
+    cell, device, code, configs, tmp_path, capsys
+):
+    named = "" if device is None else f"\ndevice = '{device}'"
+    words = words_of(configs, tmp_path, f'kind = "cell_broken"\nat_s = 0.0\ncell = {cell}{named}')
+    words[1] = str(configs / "array14/groups.toml")
+    assert main([*words, *(word for key in SIX_AND_EIGHT for word in ("--set", key))]) == code
+    line = "cell = 7: the cells of a board are numbered 1 to 6"
+    assert (line in capsys.readouterr().err) == (code == 2)
+
+
+def test_limits_differ_on_the_board_that_is_named(configs, tmp_path, capsys):
+    words = words_of(configs, tmp_path, 'kind = "limits_differ"\nat_s = 0.0\ndevice = "board_b"')
+    words[1] = str(configs / "array14/groups.toml")
+    assert main(words) == 4
+    assert "board_b: limits differ" in capsys.readouterr().err
+
+
 def test_a_board_reset_that_the_last_tick_can_still_show_trips(configs, tmp_path, capsys):
     fault = 'kind = "board_reset"\nat_s = 0.048'
     assert main(words_of(configs, tmp_path, fault)) == 3

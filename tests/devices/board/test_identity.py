@@ -115,6 +115,12 @@ def test_two_boards_of_a_rig_have_two_serial_numbers(configs):
         hil.load(configs / "array14/groups.toml", sets)
 
 
+def test_two_boards_of_a_rig_have_two_ports(configs):
+    sets = ["devices.board_b.port='usb:HIL-0003'"]
+    with pytest.raises(ConfigError, match=r"devices.board_b.port = 'usb:HIL-0003': is also that o"):
+        hil.load(configs / "array14/groups.toml", sets)
+
+
 def test_a_usb_serial_number_that_two_bridges_have_names_neither(monkeypatch):
     ports = [SimpleNamespace(device=f"/dev/ttyUSB{i}", serial_number=s)
              for i, s in enumerate(("0001", "0002", "0001", None))]  # fmt: skip
