@@ -201,6 +201,7 @@ class BenchDay(QObject):
         """
         if not self._may_begin():
             return False
+        self.permission.withdraw()  # it was for the open experiment
         if self.control.backend == "bench":
             self._next = experiment
             self._rehearse({}, experiment)

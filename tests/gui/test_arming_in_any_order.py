@@ -252,6 +252,7 @@ class Bench:
         for process in self.begun(self.day.start_file, CELLS):
             assert process.is_test or not on_bench
             process.is_started = not on_bench
+            self.consent = None
         self.judge()
 
     def press_stop(self):
@@ -402,6 +403,13 @@ def _every_day(days, actions, n_more):
 @pytest.mark.parametrize("day", DAYS)
 def test_no_cell_is_switched_on_the_bench_that_was_not_tested_and_armed(days, day):
     assert _every_day(days, DAYS[day], 2) >= 100
+
+
+def test_the_first_press_of_arm_arms_a_test_of_the_cells_though_the_experiment_was_armed(days):
+    bench = days(("self-test passes", "arm", "test cells", "complete", "live"))
+    assert not bench.day.permission.is_given
+    bench.press_arm()
+    assert bench.day.permitted
 
 
 @pytest.mark.slow
