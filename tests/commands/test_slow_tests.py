@@ -54,7 +54,7 @@ def test_each_part_leaves_its_result_with_commit_and_date(clone):
         assert date.startswith("date   2")
         assert blank == ""
         assert len(rest) == 1
-    assert "words -m slow and not hours --no-header --durations=10 profile usual" in found["slow"]
+    assert "words -m slow and not hours --no-header --durations=40 profile usual" in found["slow"]
     assert "profile wander" in found["wander"]
 
 
