@@ -21,13 +21,13 @@ _OBJECT = struct.Struct("<H6xQ")
 _END_B = 8 * 2**20  # a recording has its texts before the first and after the last row
 
 
-def torn_heap_at(path: Path) -> int | None:
-    """Where a heap begins that HDF5 would not get through, near either end of the file."""
+def torn_heap_at(path: Path, *, everywhere: bool = False) -> int | None:
+    """Where a heap begins that HDF5 would not get through, near either end or in all of a file."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        for first in {0, max(0, size - _END_B)}:
+        for first in range(0, size, _END_B) if everywhere else {0, max(0, size - _END_B)}:
             file.seek(first)
-            for heap in _HEAP.finditer(file.read(_END_B)):
+            for heap in _HEAP.finditer(file.read(_END_B + _HEAD_B)):
                 if _is_torn(file, first + heap.start(), size):
                     return first + heap.start()
     return None

@@ -96,6 +96,14 @@ def test_texts_at_the_end_of_a_long_file_are_looked_at(torn, tmp_path):
     assert torn_heap_at(path) == 20 * 2**20 + begin
 
 
+@pytest.mark.parametrize("more_B", [0, -2100, -2052])  # at 8 MiB is the second part, or within it
+def test_texts_in_the_middle_are_found_where_all_of_a_file_is_looked_at(torn, tmp_path, more_B):
+    path, before_B = tmp_path / "long.h5", 8 * 2**20 + more_B
+    path.write_bytes(bytes(before_B) + torn.read_bytes() + bytes(20 * 2**20))
+    begin, _ = max(heaps_of(torn), key=lambda heap: heap[1] - heap[0])
+    assert torn_heap_at(path, everywhere=True) == before_B + begin
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_texts_written_over_many_times_leave_no_torn_heap(seed, tmp_path_factory):

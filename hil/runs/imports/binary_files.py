@@ -169,7 +169,7 @@ def read_hdf5(path: Path, table: TextTable) -> Content:
 
     Fields of a table (a compound type) are `dataset/field`.
     """
-    if (at := torn_heap_at(path)) is not None:
+    if (at := torn_heap_at(path, everywhere=True)) is not None:
         raise ConfigError(f"{path}: damaged (its texts at byte {at}): copy the file again")
     left: list[str] = []
     with h5py.File(path, "r", locking=False) as file:
