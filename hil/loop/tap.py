@@ -360,10 +360,10 @@ def create(
         except OSError as error:
             file.close()
             path.unlink()
-            room = "free some space, or set a longer loop.period_s"
-            remedy = "raise ulimit -f" if error.errno == errno.EFBIG else room
+            remedy = "raise ulimit -f" if error.errno == errno.EFBIG else "free some space"
             raise DeviceError(
-                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): {remedy}"
+                f"{folder}: no room for a tap of {offset / 1e6:.0f} MB ({error.strerror}): "
+                f"{remedy}, or set a longer loop.period_s"
             ) from None
         file.write(header)
         file.flush()

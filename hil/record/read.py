@@ -84,8 +84,6 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
-    if _sound.get(path) != _state(path.stat()) and (at := torn_heap_at(path)) is not None:
-        raise _damaged(path, f"its texts at byte {at}")
     with _damage_named(path), _open(path) as file:
         if text_of(file.attrs.get("format", "")) != FORMAT:
             raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
@@ -137,6 +135,8 @@ def _damaged(path: Path, what: str) -> DamagedError:
 
 def _open(path: Path) -> contextlib.AbstractContextManager[h5py.File]:
     """Open the file; a recorder allows no reader at the moment in which it opens or ends it."""
+    if _sound.get(path) != _state(path.stat()) and (at := torn_heap_at(path)) is not None:
+        raise _damaged(path, f"its texts at byte {at}")
     deadline_s = time.monotonic() + TURNING_S
     while True:
         marked_B = superblock.marked_end_B(path)

@@ -169,7 +169,7 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
             for name, item in source.items():
                 if name not in (*RINGS, RAW, RECORDED):
                     source.copy(item, target, name)
-            groups = {"ticks": n["ticks"]} | {
+            samples = {
                 f"{RAW}/{device}": n_whole_samples(source, device)
                 for device in sorted(source.get(RAW, ()))
             }
@@ -177,9 +177,9 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
                 (name, source[name], _without_rows(target, source[name], name, n[name]))
                 for name in ("events", "inputs")
             ]
-            for group, rows in groups.items():
+            for group, rows in {"ticks": n["ticks"], **samples}.items():
                 copies += _columns_without_rows(target, source[group], rows)
-            create_recorded(target, [*(n[ring] for ring in RINGS), *list(groups.values())[1:]])
+            create_recorded(target, [*(n[ring] for ring in RINGS), *samples.values()])
             # All texts are before the first row, where a torn one is noticed (`global_heap`).
             torn = [name for name, column, copy in copies if _copy_rows(column, copy)]
             if torn:

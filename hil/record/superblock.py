@@ -8,9 +8,15 @@ Source: HDF5 file format specification, "Superblock (versions 2 and 3)"; the che
 Bob Jenkins' lookup3 (hashlittle, 2006, public domain).
 """
 
+from __future__ import annotations
+
 import io
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FLAGS_AT = 11
@@ -52,11 +58,11 @@ class Cleared(io.FileIO):
         super().__init__(path)
         self._head = _cleared(self.read(_SIZE_MAX), os.fstat(self.fileno()).st_size)
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
         at = self.tell()
         n = super().readinto(buffer)
-        head = self._head[at : at + n]
-        buffer[: len(head)] = head
+        head = self._head[at : at + (n or 0)]
+        memoryview(buffer)[: len(head)] = head
         return n
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 import subprocess
@@ -187,6 +188,18 @@ def test_another_user_neither_reads_nor_asks_nor_removes(everybodys_folder, monk
     left = {path.name for path in where.iterdir()}
     assert left == {tap.path.name, again.path.name, "hil-1-1-ab.tap"}
     assert taps.running() == sorted([(os.getpid(), tap.path), (os.getpid(), again.path)])
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.EFBIG, "raise ulimit -f"), (errno.ENOSPC, "free some space")]
+)
+def test_a_tap_that_does_not_fit_has_its_remedy(folder, monkeypatch, number, remedy):
+    def reserve(file, n):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(taps.shared_memory, "reserve", reserve)
+    with pytest.raises(DeviceError, match=rf"\): {remedy}, or set a longer loop.period_s"):
+        taps.create(ROW, 4)
 
 
 def test_no_room_for_a_tap_is_one_line_and_leaves_nothing(folder):

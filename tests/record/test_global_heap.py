@@ -124,6 +124,14 @@ def test_texts_written_over_many_times_leave_no_torn_heap(seed, tmp_path_factory
         assert torn_heap_at(path) is None
 
 
+@pytest.mark.parametrize(("length", "at"), [(0, 0), (15, 0), (16, None)])
+def test_a_free_rest_shorter_than_its_own_head_is_torn(tmp_path, length, at):
+    path = tmp_path / "free.h5"
+    rest = bytes(8) + length.to_bytes(8, "little")
+    path.write_bytes(b"GCOL\1\0\0\0" + (32).to_bytes(8, "little") + rest)
+    assert torn_heap_at(path) == at
+
+
 def test_a_heap_that_claims_more_than_the_file_ends_the_search(tmp_path):
     path = tmp_path / "cut.h5"
     path.write_bytes(b"GCOL\1\0\0\0" + (2**63).to_bytes(8, "little") + b"\1" + bytes(15))

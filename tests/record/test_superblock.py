@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hil.errors import ConfigError
 from hil.platform import locks
 from hil.record import read, superblock
 from hil.record.held import held, may_be_held
@@ -124,6 +125,15 @@ def test_a_recorder_that_was_killed_is_not_waited_for(hostile, monkeypatch, flag
     monkeypatch.setattr(read.time, "sleep", lambda seconds: pytest.fail("waits"))
     assert open_run(hostile).identical(whole)
     assert hostile.read_bytes() == before
+
+
+def test_a_hostile_recording_that_looks_left_open_is_refused_too(hostile):
+    with h5py.File(hostile, "r+", libver=LIBVER) as file:
+        file["elsewhere"] = h5py.ExternalLink("/etc/passwd", "/")
+    marked(hostile, 5)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="elsewhere"):
+            open_run(hostile)
 
 
 def test_a_damaged_recording_of_a_killed_recorder_is_refused_at_once(hostile):
