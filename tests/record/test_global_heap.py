@@ -43,6 +43,7 @@ def torn(all_on, tmp_path):
     path = Path(shutil.copy(all_on, tmp_path / "torn.h5"))
     begin, end = max(heaps_of(path), key=lambda heap: heap[1] - heap[0])
     zeroed(path, (begin + end) // 2, end)
+    assert torn_heap_at(path) == begin  # or a test that opens it would not end
     return path
 
 

@@ -127,6 +127,15 @@ def test_a_recorder_that_was_killed_is_not_waited_for(hostile, monkeypatch, flag
     assert hostile.read_bytes() == before
 
 
+def test_rows_beyond_the_end_that_a_killed_recorder_marked_are_read(hostile):
+    whole = open_run(hostile)
+    data = bytearray(hostile.read_bytes())
+    data[28:36] = (len(data) // 2).to_bytes(8, "little")  # the end-of-file address
+    hostile.write_bytes(data)
+    marked(hostile, 5)
+    assert open_run(hostile).identical(whole)
+
+
 def test_a_hostile_recording_that_looks_left_open_is_refused_too(hostile):
     with h5py.File(hostile, "r+", libver=LIBVER) as file:
         file["elsewhere"] = h5py.ExternalLink("/etc/passwd", "/")
@@ -151,8 +160,9 @@ def test_a_damaged_recording_of_a_killed_recorder_is_refused_at_once(hostile):
 def test_a_reader_that_asks_whether_a_run_holds_the_file_keeps_no_run_from_holding_it(hostile):
     with hostile.open("rb") as reader, ThreadPoolExecutor(1) as others:
         locks.acquire(reader)
-        others.submit(lambda: (time.sleep(0.003), reader.close()))
+        closed = others.submit(lambda: (time.sleep(0.003), reader.close()))
         with held(hostile):
+            closed.result()
             assert may_be_held(hostile)
 
 

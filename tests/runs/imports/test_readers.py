@@ -124,11 +124,14 @@ def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
     assert columns["run/force"].unit == "N"
 
 
-def test_an_hdf5_file_with_torn_texts_is_refused_before_hdf5_reads_it_for_ever(tmp_path):
+@pytest.mark.parametrize("around_B", [0, 10 * 2**20])
+def test_an_hdf5_file_with_torn_texts_is_refused_before_hdf5_reads_it_for_ever(tmp_path, around_B):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
+        file["before"] = np.zeros(around_B, "u1")
         file["force"] = FORCE_N
         file["force"].attrs["units"] = "N"
+        file["after"] = np.zeros(around_B, "u1")
     data = bytearray(path.read_bytes())
     at = data.index(b"GCOL")
     data[at + 16 : at + 4096] = bytes(4080)
