@@ -160,8 +160,9 @@ class ForceObserver:
             self._twin.write()
         if self._wires is not None:
             wires, t_s = observer.wires, float(self._t_s[0])
-            residual_N = force_N - values[0]
-            self._wires.step(t_s, residual_N, wires.T_C, wires.xi, drive, n_periods)
+            twin_N = values.item(0)
+            forces_N, state = (force_N - twin_N, twin_N), (wires.T_C, wires.xi)
+            self._wires.step(t_s, forces_N, state, drive, n_periods)
         if self.isolation is not None:
             self._isolate(self.isolation, force_N - values[0], drive, n_periods)
         if len(r.cells_open):

@@ -145,17 +145,17 @@ class WireFilter:
             return float(readings.mean()) + twin_N, still_N2 + N2, rings
         return last_N, still_N2, False
 
-    def mean_sample(self) -> tuple[float, float]:
-        """Return the mean of the readings since the last sample, and the variance of its noise.
+    def mean_sample(self) -> tuple[float, float, float]:
+        """Return means of residual and twin's wires since the last sample, and noise (N2).
 
         The model's forces are means over the same ticks, so every reading counts with its own age.
-        Without a reading the force is NaN.
+        Without a reading the residual is NaN.
         """
         readings = self._readings[~np.isnan(self._readings)]
         n = len(readings)
         if n == 0:
-            return float("nan"), 0.0
-        return float(readings.mean()) + self.bank.look_at_mean(), self.errors.noise_N**2 / n
+            return float("nan"), 0.0, 0.0
+        return float(readings.mean()), self.bank.look_at_mean(), self.errors.noise_N**2 / n
 
     def predict(self, force_N: float, noise_N2: float) -> None:
         """Predict the errors at this sample, and its innovation."""

@@ -4,9 +4,11 @@ A Kalman filter (`hil.systems.array.wires.filter`) estimates the errors of stati
 convection and air from the force. Every FOLD_S the errors of the laws move into the laws; the rest
 is a first-order correction of the wires' state. A sample is the mean of all readings since the last
 one, and what it is compared with is the mean of the model's forces at the same ticks, so that every
-reading counts with its own age. The force that the wires do not explain is the filter's estimate of
-zero and disturbance: the noise of readings reaches a plan only as far as it passes the filter. An
-innovation beyond JUMP standard deviations is a jump of that force, whose variance grows by it.
+reading counts with its own age. The force that the wires do not explain has two parts. One is the
+filter's estimate of zero and disturbance: the noise of readings reaches a plan only as far as it
+passes the filter. An innovation beyond JUMP standard deviations is a jump of that force, whose
+variance grows by it. The other is known: the twin's force less that of its wires in proportion to
+their austenite, since cells load each other and the stroke of a wire grows with stress.
 
 If the mean of nu^2 / S over SURPRISED_FOR_S exceeds SURPRISED, the array is no longer healthy: a
 cell may have died. The relative uncertainty of every static gain is then raised by ANEW.
@@ -44,20 +46,30 @@ class LearnedWires(FilteredWires):
         self._fold_at_s = FOLD_S
         state = np.zeros((len(cells.laws), 3))
         self._present = cells.laws.copy(), cells.static_gains_N.copy(), state
+        self._sum_twin_N, self._n_summed = 0.0, 0
         self.unknown_N = 0.0
         self.surprise = 1.0
 
     def step(
-        self, t_s: float, residual_N: float, T_C: Array, xi: Array, cells: Drive,
+        self, t_s: float, force_N: tuple[float, float], wires: tuple[Array, Array], cells: Drive,
         n_periods: int = 1,
     ) -> None:  # fmt: skip
-        """Process a tick; arguments as in `WireFilter.follow`."""
-        kalman = self._filter
-        if not kalman.follow(residual_N, T_C, xi, cells, n_periods):
+        """Process a tick.
+
+        Parameters
+        ----------
+        force_N : the reading less the twin's force (NaN without a reading), and the twin's
+        wires : temperature and austenite of the twin's wires, (N,) arrays
+        cells : powers of the cells
+        """
+        kalman, (residual_N, twin_N) = self._filter, force_N
+        if not np.isnan(residual_N):
+            self._sum_twin_N, self._n_summed = self._sum_twin_N + twin_N, self._n_summed + 1
+        if not kalman.follow(residual_N, *wires, cells, n_periods):
             return
-        force_N, noise_N2 = kalman.mean_sample()
-        blind = bool(np.isnan(force_N))
-        kalman.predict(0.0 if blind else force_N, noise_N2)
+        residual_N, wires_N, noise_N2 = kalman.mean_sample()
+        blind = bool(np.isnan(residual_N))
+        kalman.predict(0.0 if blind else residual_N + wires_N, noise_N2)
         if blind:
             return
         squares = kalman.nu**2 / kalman.S
@@ -65,7 +77,9 @@ class LearnedWires(FilteredWires):
             kalman.widen_disturbance(kalman.nu**2)
         kalman.correct()
         n = len(kalman.static_gains_N)
-        self.unknown_N = float(kalman.x[-2] + kalman.x[-1])
+        apart_N = self._sum_twin_N / self._n_summed - wires_N
+        self._sum_twin_N, self._n_summed = 0.0, 0
+        self.unknown_N = float(kalman.x[-2] + kalman.x[-1]) + apart_N
         self.surprise += self._fades * (squares - self.surprise)
         if self.surprise > SURPRISED:
             kalman.P[range(n), range(n)] += ANEW**2

@@ -48,15 +48,21 @@ def lagged(u):
     return np.column_stack([lsim(([RATE_PER_S], [1.0, RATE_PER_S]), c, t_s)[1] for c in u.T])
 
 
-def taught(force_N, on, errors=ERRORS):
-    """Wires that have seen these readings, beside a twin of what was told."""
+def taught(force_N, on, errors=ERRORS, bent_per_N=0.0):
+    """Wires that have seen these readings, beside a twin of what was told, or of a bent force."""
     wires = LearnedWires(errors, MODEL, PERIOD_S)
     T, xi = heated(on)
-    twin_N = lagged(xi) @ SHARES
+    twin_N = bent(lagged(xi) @ SHARES, bent_per_N)
     before = np.vstack([np.zeros((1, 3), dtype=np.uint8), on[:-1]])
     for k in range(len(on)):
-        wires.step(k * PERIOD_S, force_N[k] - twin_N[k], T[k], xi[k], before[k])
+        forces_N = force_N[k] - twin_N[k], twin_N[k]
+        wires.step(k * PERIOD_S, forces_N, (T[k], xi[k]), before[k])
     return wires
+
+
+def bent(force_N, per_N):
+    """Less than in proportion to austenite, as where the stroke of a wire grows with stress."""
+    return force_N * (1.0 - per_N * force_N)
 
 
 def test_shares_are_learned_as_bayes_has_it():
@@ -112,12 +118,14 @@ def test_a_cell_that_pulls_no_longer_loses_its_share():
     assert np.delete(static_gains_N, 1) == pytest.approx(np.delete(SHARES, 1), rel=0.1)
 
 
-@pytest.mark.parametrize("jump_N", [0.0, 0.02, -0.1])
-def test_wires_and_what_is_unknown_make_up_what_was_read(jump_N):
+@pytest.mark.parametrize(
+    ("jump_N", "bent_per_N"), [(0.0, 0.0), (0.02, 0.0), (-0.1, 0.0), (0.0, 0.1), (0.02, -0.1)]
+)
+def test_wires_and_what_is_unknown_make_up_what_was_read(jump_N, bent_per_N):
     on = switched(200, seed=6)
-    force_N = lagged(heated(on)[1]) @ SHARES
+    force_N = bent(lagged(heated(on)[1]) @ SHARES, bent_per_N)
     force_N[-3:] += jump_N
-    wires = taught(force_N, on)
+    wires = taught(force_N, on, bent_per_N=bent_per_N)
     _, static_gains_N, state = wires.look()
     assert static_gains_N @ state[:, 2] + wires.unknown_N == pytest.approx(force_N[-1], abs=0.004)
 
@@ -128,11 +136,13 @@ def test_noise_of_readings_reaches_the_unknown_force_as_a_filter_lets_it():
     wires = LearnedWires(ERRORS, MODEL, PERIOD_S / every)
     noise_N = np.random.default_rng(9).normal(0.0, NOISE_N, (2000, every))
     T, xi = heated(on)
+    twin_N = lagged(xi) @ SHARES
     unknown = []
     for k in range(2000):
         for i in range(every):  # the wires stand still between two of the twin's steps
             before = on[k - 1] if k else np.zeros(3, dtype=np.uint8)
-            wires.step(k * PERIOD_S, noise_N[k, i], T[k], xi[k], before, 0 if i else every)
+            forces_N = noise_N[k, i], twin_N[k]
+            wires.step(k * PERIOD_S, forces_N, (T[k], xi[k]), before, 0 if i else every)
         unknown.append(wires.unknown_N)
     assert np.std(unknown[400:]) < 0.45 * NOISE_N
 
@@ -141,7 +151,8 @@ def test_readings_that_are_missing_leave_the_others_of_their_sample():
     wires = LearnedWires(replace(ERRORS, zero_N=1.0, same_for_s=1e9), MODEL, PERIOD_S / 5)
     T, off = np.full(3, 25.0), np.zeros(3, dtype=np.uint8)
     for k in range(100):
-        wires.step(k * PERIOD_S / 5, 0.05 if k % 5 == 2 else np.nan, T, np.zeros(3), off)
+        forces_N = 0.05 if k % 5 == 2 else np.nan, 0.0
+        wires.step(k * PERIOD_S / 5, forces_N, (T, np.zeros(3)), off)
     assert wires.unknown_N == pytest.approx(0.05, abs=1e-3)
 
 
@@ -154,7 +165,8 @@ def test_a_late_reading_is_not_taken_for_unknown_force():
     T, xi = heated(on)
     for k in range(400):
         before = on[k - 1] if k else np.zeros(3, dtype=np.uint8)
-        wires.step(k * PERIOD_S, late_N[k] - force_N[k], T[k], xi[k], before)
+        forces_N = late_N[k] - force_N[k], force_N[k]
+        wires.step(k * PERIOD_S, forces_N, (T[k], xi[k]), before)
         unknown.append(wires.unknown_N)
     raw = np.std((late_N - force_N)[200:])
     assert np.std(unknown[200:]) < 0.4 * raw
@@ -174,7 +186,7 @@ def test_air_that_is_read_is_the_wires_air():
     wires = LearnedWires(ERRORS, MODEL, PERIOD_S)
     wires.set_air(19.0, settled=True)
     T, xi = np.full(3, 19.0), np.zeros(3)
-    wires.step(0.0, 0.0, T, xi, np.zeros(3, dtype=np.uint8))
+    wires.step(0.0, (0.0, 0.0), (T, xi), np.zeros(3, dtype=np.uint8))
     laws, _, state = wires.look()
     assert laws[:, ROOM] == pytest.approx(19.0)
     assert state[:, 0] == pytest.approx(19.0)
