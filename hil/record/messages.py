@@ -83,7 +83,8 @@ class Field:
         """Values in every row, shape (n,) or (n, n_values)."""
         column, *subtracted = (rows[name] for name in self.columns)
         if subtracted:
-            return np.subtract(column, subtracted[0])
+            with np.errstate(invalid="ignore"):  # of two that are infinite
+                return np.subtract(column, subtracted[0])
         return column if self.cell is None else column[:, self.cell]
 
 

@@ -1,7 +1,7 @@
 """Messages of single rows, written by hand."""
 
 import json
-from math import isnan, nan
+from math import inf, isnan, nan
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -70,6 +70,15 @@ def encoded(name, columns, rows, cells=()):
         encoder.fill(messages, {key: values[part] for key, values in table.items()})
         found += [of_topic.FromString(message.tobytes()) for message in messages]
     return found
+
+
+def test_of_two_values_without_bounds_the_residual_is_missing():
+    names = ("height_measured_m", "height_model_m")
+    columns = [Column(name, "m", "measured", "") for name in names]
+    table = {"t_s": [0.0, 1.0], **{name: [inf, 1.0] for name in names}}
+    first, second = encoded("/residual", columns, table)
+    assert isnan(first.height_residual_m)
+    assert second.height_residual_m == 0.0
 
 
 def test_in_protobuf_faults_and_states_have_names_and_times():

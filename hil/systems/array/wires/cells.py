@@ -59,8 +59,11 @@ def wire_model(
     ModelError
         A cell is not a wire, or has more than one internal state.
     """
-    if any(not a.has_wire for a in activation):
-        raise ModelError("some cells are wires and some are not: they cannot be planned together")
+    wires = [a.has_wire for a in activation]
+    if not all(wires):
+        none = "no cell is a wire: give activation.kind = 'sma' or 'thermal'"
+        some = "some cells are wires and some are not: no plan or test has both"
+        raise ModelError(some if any(wires) else none)
     lag = lags(model)
     return WireModel(
         wire_laws([a.wire for a in activation]),

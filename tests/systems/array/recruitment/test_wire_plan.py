@@ -31,6 +31,11 @@ COLD = np.column_stack([np.full(3, 25.0), np.zeros(3), np.zeros(3)])
 OFF = np.zeros(3, dtype=np.uint8)
 
 
+def test_wires_beside_cells_that_are_none_are_refused():
+    with pytest.raises(ModelError, match="some cells are wires and some are not"):
+        wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0, "sigmoid")], SHARES)
+
+
 def planner(price=0.0, least=(1, 1), prices=None, n_blocks=N_BLOCKS, modulated=False):
     model = wire_model(ARRAY, ACTIVATION, SHARES)
     grid = PlanGrid(LEAD_S, BLOCK_S, n_blocks, *least)
