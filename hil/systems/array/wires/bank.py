@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.stressed import AS_TABULATED, advance
+from hil.mechanics.sma.stressed import AS_TABULATED, advance, branches
 from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT
 from hil.mechanics.system import Drive
 from hil.systems.array.wires.cells import WireModel
@@ -110,15 +110,37 @@ class WireBank:
         by = np.vstack([heating, cooling, np.full(len(heating), room_K)]) / STEPS
         apart = self.wires[1:] - self.wires[0]
         base = self.wires[0] + (by[:, :, None] * apart).sum(axis=0)
-        np.clip(base[:, 1:], 0.0, 1.0, out=base[:, 1:])
         self.wires[0] = base
         self.wires[1:] = base + apart
+        _rejoin(self.knots_C, self.wires)
 
     def _set_others(self) -> None:
         self.laws[1:] = self.laws[0]
         self.laws[1, :, HEATING] *= 1.0 + OFF
         self.laws[2, :, COOLING] *= 1.0 + OFF
         self.laws[3, :, ROOM] += OFF_K
+
+
+@njit(cache=True)
+def between(knots_C: Array, T_C: float, xi: float) -> float:
+    """The temperature nearest to T_C at which a wire of this austenite can be.
+
+    Estimates of both are corrected apart. Beyond a branch a wire would transform at once, and the
+    force, which has told the austenite, would be lost.
+    """
+    hot, cold = branches(knots_C, AS_TABULATED, xi)
+    if xi < 1.0 and T_C > hot:
+        return hot
+    return max(T_C, cold) if xi > 0.0 else T_C
+
+
+@njit(cache=True)
+def _rejoin(knots_C: Array, states: Array) -> None:
+    for kind in range(len(states)):
+        for n in range(len(knots_C)):
+            state = states[kind, n]
+            state[1], state[2] = min(max(state[1], 0.0), 1.0), min(max(state[2], 0.0), 1.0)
+            state[0] = between(knots_C[n], state[0], state[1])
 
 
 @njit(cache=True)

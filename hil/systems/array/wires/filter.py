@@ -187,7 +187,10 @@ class WireFilter:
         if np.abs(self.x[law] / self.sd[law]).max() >= WORTH:
             moved[law] = self.x[law]
             self.x[law] = 0.0
-            self.bank.believe(moved[n : 2 * n], moved[2 * n : 3 * n], float(moved[3 * n]))
+            heating, cooling, room_K = moved[n : 2 * n], moved[2 * n : 3 * n], moved[3 * n]
+            self.bank.believe(heating, cooling, float(room_K))
+            before, slopes = self.estimate[2][1], self.bank.slopes  # of the last sample, both
+            before += heating * slopes[0] + cooling * slopes[1] + room_K * slopes[2]
         return moved
 
 

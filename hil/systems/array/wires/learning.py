@@ -22,7 +22,7 @@ import numpy as np
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
-from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM
+from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM, between
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import FilteredWires, WireErrors
 
@@ -92,12 +92,14 @@ class LearnedWires(FilteredWires):
         """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
         kalman = self._filter
         bank = kalman.bank
-        _look(bank.laws[0], kalman.static_gains_N, bank.wires, kalman.x, self._present)
+        told = bank.laws[0], kalman.static_gains_N, bank.knots_C
+        _look(told, bank.wires, kalman.x, self._present)
         return self._present
 
 
 @njit(cache=True)
-def _look(nominal, nominal_N, wires, x, present):  # type: ignore[no-untyped-def]
+def _look(told, wires, x, present):  # type: ignore[no-untyped-def]
+    nominal, nominal_N, knots_C = told
     laws, gains_N, state = present
     n = len(gains_N)
     laws[:] = nominal
@@ -117,3 +119,4 @@ def _look(nominal, nominal_N, wires, x, present):  # type: ignore[no-untyped-def
             )
         state[i, 1] = min(max(state[i, 1], 0.0), 1.0)
         state[i, 2] = min(max(state[i, 2], 0.0), 1.0)
+        state[i, 0] = between(knots_C[i], state[i, 0], state[i, 1])

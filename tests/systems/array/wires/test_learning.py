@@ -1,5 +1,6 @@
 """Wires learned while they work, against a Gaussian written out and wires of known law."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 from scipy.signal import lsim
 
 from hil.mechanics.sma.limits import CellBranches
+from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import SmaWire, SmaWires, wire_laws
-from hil.systems.array.wires.bank import COOLING, HEATING, ROOM
+from hil.systems.array.wires.bank import COOLING, HEATING, ROOM, WireBank
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import WireErrors
 from hil.systems.array.wires.learning import LearnedWires
@@ -83,13 +85,31 @@ def test_shares_are_learned_as_bayes_has_it():
     )
 
 
-def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
-    on = switched(1200, seed=2)
-    truly = [
+def others(powers=(1.03, 0.98, 1.0), coolings=(0.95, 1.04, 1.05)):
+    """Wires with other power and convection in warmer air."""
+    return [
         replace(w, ambient_C=w.ambient_C + 1.0, supply_V=w.cell_V * np.sqrt(power),
                 convection_W_per_m2_K=w.convection_W_per_m2_K * cooling)
-        for w, power, cooling in zip(WIRES, (1.03, 0.98, 1.0), (0.95, 1.04, 1.05), strict=True)
+        for w, power, cooling in zip(WIRES, powers, coolings, strict=True)
     ]  # fmt: skip
+
+
+def learning(on, truly, late=0.0):
+    """Wires that learn from the force of others, so many samples late, after every sample."""
+    ticks = np.arange(len(on))
+    force_N = np.interp(ticks - late, ticks, lagged(heated(on, truly)[1]) @ SHARES)
+    T, xi = heated(on)
+    twin_N = lagged(xi) @ SHARES
+    wires = LearnedWires(ERRORS, MODEL, PERIOD_S)
+    before = np.vstack([np.zeros((1, 3), dtype=np.uint8), on[:-1]])
+    for k in ticks:
+        wires.step(k * PERIOD_S, (force_N[k] - twin_N[k], twin_N[k]), (T[k], xi[k]), before[k])
+        yield wires
+
+
+def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
+    on = switched(1200, seed=2)
+    truly = others()
     gains_N = SHARES * [1.02, 0.97, 1.01]
     noise_N = np.random.default_rng(3).normal(0.0, NOISE_N, 1200)
     T, xi = heated(on, truly)
@@ -107,6 +127,43 @@ def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
     assert state[:, 2] == pytest.approx(z[-1], abs=0.02)
     assert np.abs(lagged(heated(on)[1])[-1] - z[-1]).max() > 0.03  # told, it would be so far off
     assert wires.surprise < 2.0
+
+
+def test_a_wire_is_believed_where_it_can_be():
+    """What is learned moves no wire beyond its branches, from where it would come back at once."""
+    left = []
+    for wires in learning(switched(1200, seed=2), others((1.06, 0.94, 1.03), (0.9, 1.1, 1.1))):
+        laws, _, state = wires.look()
+        for law, knots_C, (T_C, xi, _) in zip(laws, KNOTS_C, state, strict=True):
+            left.append(advance(law, knots_C, AS_TABULATED, 0.0, T_C, xi, 1e-9)[1] - xi)
+    assert np.abs(left).max() < 1e-6
+
+
+def test_what_moves_into_the_law_moves_no_wire_beyond_its_branches():
+    on = switched(200, seed=2)
+    T, xi = heated(on)
+    before = np.vstack([np.zeros((1, 3), dtype=np.uint8), on[:-1]])
+    left = []
+    for changes in (0.1, -0.1):
+        bank = WireBank(MODEL)
+        for k in range(200):
+            bank.follow(PERIOD_S, T[k], xi[k], before[k])
+            if k % 10 == 9:
+                bank.believe(np.full(3, changes), np.full(3, -changes), 20.0 * changes)
+                for kind, n in itertools.product(range(4), range(3)):
+                    T_C, part, _ = bank.wires[kind, n]
+                    law, knots_C = bank.laws[kind, n], KNOTS_C[n]
+                    left.append(advance(law, knots_C, AS_TABULATED, 0.0, T_C, part, 1e-9)[1] - part)
+                bank.believe(np.full(3, -changes), np.full(3, changes), -20.0 * changes)
+    assert np.abs(left).max() < 1e-6
+
+
+def test_what_moves_into_the_law_does_not_jump_in_the_unknown_force():
+    on = switched(330, seed=5)
+    truly = others((1.05, 1.05, 1.05), (0.9, 0.9, 0.9))
+    unknown_N = [wires.unknown_N for wires in learning(on, truly, 1.2)]
+    jumps_N = np.abs(np.diff(unknown_N))
+    assert max(jumps_N[k : k + 3].max() for k in (99, 199, 299)) < 0.005  # every 5 s
 
 
 def test_a_cell_that_pulls_no_longer_loses_its_share():
