@@ -130,11 +130,12 @@ class PlannedCells(ABC):
         if applies:
             self.late = not self._search.finished
             self._apply(t_s, estimate.usable)
+        n_steps = self._rules.levels_per_tick
         if poses:  # a switch of this tick cannot be reported yet
             reported = (self._held.on > 0).astype(np.uint8) if applies else estimate.cells
-            self._pose(t_s, estimate, reported)
+            n_steps -= self._pose(t_s, estimate, reported)
         if searches:
-            self._search.search(self._rules.levels_per_tick)
+            self._search.search(n_steps)
         cells[:] = self._held.on
 
     @abstractmethod
@@ -142,8 +143,11 @@ class PlannedCells(ABC):
         """Switch cells as the first block of the plan says."""
 
     @abstractmethod
-    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
-        """Start the search for the next plan; `reported` are the cells on."""
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> int:
+        """Start the search for the next plan; `reported` are the cells on.
+
+        Returns how many steps of the search it took as long as.
+        """
 
 
 class Optimal(PlannedCells):
@@ -182,7 +186,7 @@ class Optimal(PlannedCells):
         _apply(self._table.kind, plan - self._n_on, self._plain, t_s, usable)
         self.demand_N = float(plan @ self._table.gain_N)
 
-    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> int:
         counts = self._n_on, self._n_of, self._locked
         _count(self._table.kind, self._plain, t_s, reported, estimate.usable, counts)
         free_response(self._prediction, estimate.x, estimate.theta, self._on, self._y, self._work)
@@ -191,6 +195,7 @@ class Optimal(PlannedCells):
             self._rho[j] = self._reference.at(t_s + after_s) - self._y[j]
         if not np.isnan(self._rho[0]):
             self._planner.pose(self._rho, self._n_on, self._n_of, self._locked)
+        return 0
 
 
 @njit(cache=True)

@@ -57,7 +57,7 @@ class WireOptimal(PlannedCells):
         _apply(self._planner.plan, t_s, usable, self._plain, self._steps_min)
         self.demand_N = float(self._static_gains_N @ self._on)
 
-    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> None:
+    def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> int:
         assert estimate.wires is not None  # the estimator has learned them
         _lock(self._plain, t_s, reported, estimate.usable, self._locked)
         wires = estimate.wires.look()
@@ -68,6 +68,7 @@ class WireOptimal(PlannedCells):
             self._wanted[j] = self._reference.at(t_s + after_s) - estimate.wires.unknown_N
         if not np.isnan(self._wanted[0]):
             self._planner.pose(wires, self._on, self._locked, estimate.usable, self._wanted)
+        return self._planner.plan.size  # every cell is predicted once
 
 
 @njit(cache=True)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import differential_evolution
 
 from hil.control.controller import ArrayEstimate
-from hil.control.reference import NoReference
+from hil.control.reference import NoReference, Steps
 from hil.errors import ModelError
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.systems.array.model import cells
@@ -16,6 +16,7 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules
+from hil.systems.array.recruitment.wire_optimal import WireOptimal
 from hil.systems.array.recruitment.wire_plan import PlanGrid, WirePlanner
 from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices
 from hil.systems.array.wires.cells import wire_model
@@ -29,11 +30,6 @@ ACTIVATION = [CellActivation(4.0, "thermal", wire=SmaWire(specific_heat_J_per_kg
 SHARES = static_gains_N(ARRAY, [4.0] * 3, RIGHT)
 COLD = np.column_stack([np.full(3, 25.0), np.zeros(3), np.zeros(3)])
 OFF = np.zeros(3, dtype=np.uint8)
-
-
-def test_wires_beside_cells_that_are_none_are_refused():
-    with pytest.raises(ModelError, match="some cells are wires and some are not"):
-        wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0, "sigmoid")], SHARES)
 
 
 def planner(price=0.0, least=(1, 1), prices=None, n_blocks=N_BLOCKS, modulated=False):
@@ -246,20 +242,20 @@ def test_a_cell_whose_search_is_always_cut_off_leaves_the_others_theirs():
     assert p.plan.any(axis=1).all()
 
 
-def test_cells_that_are_no_wires_are_refused():
+def test_wires_beside_cells_that_are_none_are_refused():
     with pytest.raises(ModelError, match="some cells are wires and some are not"):
         wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0)], SHARES)
 
 
 def test_a_plan_applied_as_the_next_is_posed_is_not_taken_back():
     """With a budget of a whole plan both are in one tick, before any board could report."""
-    posed = []
+    posed, searched = [], []
 
     class Search:
         n_looked_at, finished = 0, True
 
         def search(self, n_steps):
-            pass
+            searched.append(n_steps)
 
     class Planned(PlannedCells):
         def _apply(self, t_s, usable):
@@ -267,11 +263,28 @@ def test_a_plan_applied_as_the_next_is_posed_is_not_taken_back():
 
         def _pose(self, t_s, estimate, reported):
             posed.append(reported.tolist())
+            return 30
 
-    rules = PlanRules(5, 5, 1, 0.0, 0.0, 0.01)
+    rules = PlanRules(5, 5, 100, 0.0, 0.0, 0.01)
     planned = Planned(rules, Search(), np.zeros(2), NoReference())
     off, cells = np.zeros(2, dtype=np.uint8), np.zeros(2)
     for tick in range(6):
         planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
     assert posed == [[0, 0], [1, 1]]
     assert cells.tolist() == [1.0, 1.0]
+    assert searched == [70, 100, 100, 100, 100, 70]  # to pose a plan takes time of its tick
+
+
+def test_every_cell_is_predicted_once_as_a_plan_is_posed():
+    class Wires:
+        unknown_N = 0.0
+
+        def look(self):
+            model = wire_model(ARRAY, ACTIVATION, SHARES)
+            return model.laws, model.static_gains_N, COLD
+
+    rules = PlanRules(100, 1, 3 * N_BLOCKS, 0.0, 0.0, 1e-3)
+    planned = WireOptimal(rules, planner(), Steps((0.0,), (1.0,)), 0)
+    estimate, cells = ArrayEstimate(OFF, OFF + 1, COLD[0], COLD[0], wires=Wires()), np.zeros(3)
+    planned.step(0.0, estimate, cells)
+    assert planned.n_looked_at == 0
