@@ -104,8 +104,12 @@ def test_a_run_at_a_bench_that_another_run_holds_is_refused_in_one_line(
         first.send_signal(signal.SIGINT)
         assert first.wait(300) in (3, 130)  # missed ticks may trip it
     assert main(["verify", str(first_out)]) == 0
-    # the port is free again
-    assert main(_at_the_bench(rigs, pty_board, out, SHORT)) in (0, 3)
+    capsys.readouterr()
+    for _ in range(3):  # the board's process may be too busy to take data in time
+        main(_at_the_bench(rigs, pty_board, out, SHORT))
+        assert not any("cannot be opened" in line for line in _errors(capsys))  # the port is free
+        if out.exists():
+            break
     assert open_run(out).sizes["tick"] > 0
 
 
@@ -174,7 +178,7 @@ def test_a_board_unplugged_in_the_run_is_one_line_and_the_recording_is_whole(
     run = open_run(out)
     assert run.attrs["outcome"] == "aborted"
     assert 0.2 <= run.t_s.values[-1] < 2.0
-    assert run.cells_commanded.values[-2].all()
+    assert run.cells_commanded.values[run.t_s.values <= 0.2][-1].all()
     assert not run.cells_commanded.values[-1].any()
 
 
