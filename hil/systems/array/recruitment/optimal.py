@@ -133,7 +133,9 @@ class PlannedCells(ABC):
         n_steps = self._rules.levels_per_tick
         if poses:  # a switch of this tick cannot be reported yet
             reported = (self._held.on > 0).astype(np.uint8) if applies else estimate.cells
-            n_steps -= self._pose(t_s, estimate, reported)
+            posing = self._pose(t_s, estimate, reported)
+            if self._rules.budget_ticks > 1:  # the other ticks have their whole search
+                n_steps = max(n_steps - posing, n_steps // 2)
         if searches:
             self._search.search(n_steps)
         cells[:] = self._held.on
@@ -146,7 +148,7 @@ class PlannedCells(ABC):
     def _pose(self, t_s: float, estimate: ArrayEstimate, reported: Mask) -> int:
         """Start the search for the next plan; `reported` are the cells on.
 
-        Returns how many steps of the search it took as long as.
+        Returns its cost, in steps of the search.
         """
 
 

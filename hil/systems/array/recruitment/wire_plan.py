@@ -18,7 +18,7 @@ best one. A cell that was switched stays so for its minimum on or off time. The 
 the last plan, continued, so there is a plan whenever it is stopped.
 
 Modulated power is refined between the searches by a descent over all duties at once
-(`hil.systems.array.recruitment.wire_descent`).
+(`hil.systems.array.recruitment.wire_descent`), where time is short only in every other plan.
 
 Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 2007, ch. 2
 (receding horizon).
@@ -109,6 +109,7 @@ class WirePlanner:
         self._next = 0
         self._since_better = 0
         self._descent = DutyDescent(self._problem) if modulated else None
+        self._changes_tried = False
         self.plan = self._problem.plan
         self.n_looked_at = 0
 
@@ -144,7 +145,12 @@ class WirePlanner:
         if self._at[0]:
             self._turn()  # its search was cut off: another's first, or the rest never have theirs
         self._since_better = 0
-        self._refine()
+        if self._descent is not None:
+            if self._changes_tried:
+                self._descent.begin()
+            else:  # the last descent took the whole search: it is the turn of the other
+                self._descent.finished = True
+        self._changes_tried = False
         self.n_looked_at = 0
 
     def search(self, n_steps: int) -> None:
@@ -164,6 +170,7 @@ class WirePlanner:
     def _search_cell(self, n_steps: int) -> int:
         p, n = self._problem, self._next
         better, over, steps = False, True, 0
+        self._changes_tried = True
         if p.usable[n] and p.cells.gains_N[n] != 0.0:
             steps, better, over = kernel.improve(
                 self._plain, n, self._search, self._n_levels, n_steps

@@ -123,7 +123,7 @@ class WireBank:
 
 @njit(cache=True)
 def between(knots_C: Array, T_C: float, xi: float) -> float:
-    """The temperature nearest to T_C at which a wire of this austenite can be.
+    """The temperature nearest to T_C between the branches at this austenite; at 0 and 1 they end.
 
     Estimates of both are corrected apart. Beyond a branch a wire would transform at once, and the
     force, which has told the austenite, would be lost.

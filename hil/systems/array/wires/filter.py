@@ -146,7 +146,7 @@ class WireFilter:
         return last_N, still_N2, False
 
     def mean_sample(self) -> tuple[float, float, float]:
-        """Return means of residual and twin's wires since the last sample, and noise (N2).
+        """Return means of residual and twin's wires since the last sample, and noise variance.
 
         The model's forces are means over the same ticks, so every reading counts with its own age.
         Without a reading the residual is NaN.
@@ -189,7 +189,8 @@ class WireFilter:
             self.x[law] = 0.0
             heating, cooling, room_K = moved[n : 2 * n], moved[2 * n : 3 * n], moved[3 * n]
             self.bank.believe(heating, cooling, float(room_K))
-            before, slopes = self.estimate[2][1], self.bank.slopes  # of the last sample, both
+            slopes = self.bank.slopes  # like the forces `before`, of the last sample
+            before = self.estimate[2][1]
             before += heating * slopes[0] + cooling * slopes[1] + room_K * slopes[2]
         return moved
 

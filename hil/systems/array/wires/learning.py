@@ -8,7 +8,8 @@ reading counts with its own age. The force that the wires do not explain has two
 filter's estimate of zero and disturbance: the noise of readings reaches a plan only as far as it
 passes the filter. An innovation beyond JUMP standard deviations is a jump of that force, whose
 variance grows by it. The other is known: the twin's force less that of its wires in proportion to
-their austenite, since cells load each other and the stroke of a wire grows with stress.
+their austenite, since cells load each other and the stroke of a wire grows with stress. A plan
+takes both as they are now for all of its horizon.
 
 If the mean of nu^2 / S over SURPRISED_FOR_S exceeds SURPRISED, the array is no longer healthy: a
 cell may have died. The relative uncertainty of every static gain is then raised by ANEW.
@@ -69,6 +70,8 @@ class LearnedWires(FilteredWires):
             return
         residual_N, wires_N, noise_N2 = kalman.mean_sample()
         blind = bool(np.isnan(residual_N))
+        if blind:
+            kalman.bank.look(wires[1])  # the wires' forces go on meanwhile
         kalman.predict(0.0 if blind else residual_N + wires_N, noise_N2)
         if blind:
             return

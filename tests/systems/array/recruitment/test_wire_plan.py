@@ -16,6 +16,7 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules
+from hil.systems.array.recruitment.wire_descent import DutyDescent
 from hil.systems.array.recruitment.wire_optimal import WireOptimal
 from hil.systems.array.recruitment.wire_plan import PlanGrid, WirePlanner
 from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices
@@ -242,40 +243,92 @@ def test_a_cell_whose_search_is_always_cut_off_leaves_the_others_theirs():
     assert p.plan.any(axis=1).all()
 
 
+def test_a_search_with_no_time_for_descent_and_changes_has_them_in_turns():
+    """Wires that are cold have no derivatives: without a change of an interval no duty leaves 0."""
+    p, state = planner(modulated=True, prices=PlanPrices(turn_N2=1e-4)), COLD
+    for _ in range(12):
+        posed(p, np.full(N_BLOCKS, SHARES.sum()), state=state.copy())
+        p.search(10 * N_BLOCKS)
+    assert p.plan.any(axis=1).all()
+
+
+def test_a_search_with_time_for_both_begins_with_the_descent(monkeypatch):
+    begun, begin = [], DutyDescent.begin
+    monkeypatch.setattr(DutyDescent, "begin", lambda descent: (begun.append(1), begin(descent)))
+    p = posed(planner(modulated=True), np.full(N_BLOCKS, SHARES.sum()))
+    p.search(10**6)
+    before = len(begun)
+    posed(p, np.full(N_BLOCKS, SHARES.sum()))
+    assert (before > 0, len(begun)) == (True, before + 1)
+
+
 def test_wires_beside_cells_that_are_none_are_refused():
     with pytest.raises(ModelError, match="some cells are wires and some are not"):
         wire_model(ARRAY, [*ACTIVATION[:2], CellActivation(4.0)], SHARES)
 
 
+@pytest.mark.parametrize(
+    ("budget", "posing", "searched"),
+    [(5, 30, [70, 100, 100, 100, 100, 70]), (5, 80, [50, 100, 100, 100, 100, 50]),
+     (1, 80, [100, 0, 0, 0, 0, 100])],
+)  # fmt: skip
+def test_what_posing_a_plan_costs_is_taken_from_the_search_of_its_tick(budget, posing, searched):
+    """At most half, and nothing where the search has no other tick."""
+    search, cells, off = Counted(), np.zeros(2), np.zeros(2, dtype=np.uint8)
+    planned = Planned(PlanRules(5, budget, 100, 0.0, 0.0, 0.01), search, cells, NoReference())
+    planned.posing = posing
+    for tick in range(6):
+        search.steps.append(0)
+        planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
+    assert search.steps == searched
+
+
+class Counted:
+    n_looked_at, finished = 0, True
+
+    def __init__(self):
+        self.steps = []
+
+    def search(self, n_steps):
+        self.steps[-1] += n_steps
+
+
+class Planned(PlannedCells):
+    """Has all cells on; `posed` are those that it was told of."""
+
+    posing = 0
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.posed = []
+
+    def _apply(self, t_s, usable):
+        self._held.on[:] = 1.0
+
+    def _pose(self, t_s, estimate, reported):
+        self.posed.append(reported.tolist())
+        return self.posing
+
+
 def test_a_plan_applied_as_the_next_is_posed_is_not_taken_back():
     """With a budget of a whole plan both are in one tick, before any board could report."""
-    posed, searched = [], []
-
-    class Search:
-        n_looked_at, finished = 0, True
-
-        def search(self, n_steps):
-            searched.append(n_steps)
-
-    class Planned(PlannedCells):
-        def _apply(self, t_s, usable):
-            self._held.on[:] = 1.0
-
-        def _pose(self, t_s, estimate, reported):
-            posed.append(reported.tolist())
-            return 30
-
-    rules = PlanRules(5, 5, 100, 0.0, 0.0, 0.01)
-    planned = Planned(rules, Search(), np.zeros(2), NoReference())
+    rules, search = PlanRules(5, 5, 1, 0.0, 0.0, 0.01), Counted()
+    planned = Planned(rules, search, np.zeros(2), NoReference())
     off, cells = np.zeros(2, dtype=np.uint8), np.zeros(2)
     for tick in range(6):
+        search.steps.append(0)
         planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
-    assert posed == [[0, 0], [1, 1]]
+    assert planned.posed == [[0, 0], [1, 1]]
     assert cells.tolist() == [1.0, 1.0]
-    assert searched == [70, 100, 100, 100, 100, 70]  # to pose a plan takes time of its tick
 
 
 def test_every_cell_is_predicted_once_as_a_plan_is_posed():
+    class Unsearched(Counted):
+        plan = np.zeros((3, N_BLOCKS))
+
+        def pose(self, *problem):
+            pass
+
     class Wires:
         unknown_N = 0.0
 
@@ -283,8 +336,9 @@ def test_every_cell_is_predicted_once_as_a_plan_is_posed():
             model = wire_model(ARRAY, ACTIVATION, SHARES)
             return model.laws, model.static_gains_N, COLD
 
-    rules = PlanRules(100, 1, 3 * N_BLOCKS, 0.0, 0.0, 1e-3)
-    planned = WireOptimal(rules, planner(), Steps((0.0,), (1.0,)), 0)
+    search = Unsearched()
+    planned = WireOptimal(PlanRules(5, 2, 100, 0.0, 0.0, 0.01), search, Steps((0.0,), (1.0,)), 0)
     estimate, cells = ArrayEstimate(OFF, OFF + 1, COLD[0], COLD[0], wires=Wires()), np.zeros(3)
+    search.steps.append(0)
     planned.step(0.0, estimate, cells)
-    assert planned.n_looked_at == 0
+    assert search.steps == [100 - 3 * N_BLOCKS]
