@@ -7,6 +7,7 @@ command is a process of its own.
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import h5py
@@ -15,6 +16,7 @@ import numpy as np
 from hil import bundled_configs
 from hil.bench.table import as_table
 from hil.config.values import Figures
+from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.platform.processes import PYTHON
 from hil.record.layout import LIBVER, RECORDED
@@ -73,6 +75,8 @@ def _repeat(short: Path, path: Path, n_rows: int) -> None:
 
 def _cost(folder: Path, *words: str) -> dict[str, float]:
     """Processor time and peak memory of a command of hil."""
+    if sys.platform == "win32":
+        raise ConfigError("hil bench: part long needs Linux or macOS: choose another with --only")
     pid = os.fork()
     if not pid:
         os.chdir(folder)

@@ -165,8 +165,8 @@ class OptimalTable(Table):
     0 for wires). Cells stay on and off for at least `on_min_s` and `off_min_s`.
 
     If the model's cells are wires, each can change at every plan up to the horizon,
-    `levels_per_tick` counts predicted cell steps, also those that a plan begins with, and `n_blocks`
-    and `sample_s` do not apply.
+    `levels_per_tick` counts predicted cell steps, also those that begin a plan, and `n_blocks` and
+    `sample_s` do not apply.
     Wires wear by transforming, not by switching: a change of one wire from martensite to austenite
     costs as much as an error of one smallest cell for `wear_price_s` (default 0.0015, or 0 with a
     `price`), and a second of one cell's full power as much as that error for `energy_price`

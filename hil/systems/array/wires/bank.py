@@ -122,7 +122,7 @@ class WireBank:
 
 
 @njit(cache=True)
-def between(knots_C: Array, T_C: float, xi: float) -> float:
+def between(knots_C, T_C, xi):  # type: ignore[no-untyped-def]
     """The temperature nearest to T_C between the branches at this austenite; at 0 and 1 they end.
 
     Estimates of both are corrected apart. Beyond a branch a wire would transform at once, and the
