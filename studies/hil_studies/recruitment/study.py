@@ -5,6 +5,7 @@ The campaigns are files beside this one, which `hil campaign` runs too: `six/con
 transducer, commissioning and tuning are those of a campaign. Here their tables become a page.
 """
 
+import textwrap
 import tomllib
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -379,7 +380,7 @@ def _draw_errors(one: Size) -> Figure:
         wear.set_ylim(bottom=0.0)
         error.set_ylabel("RMS error [% of full force]")
         wear.set_ylabel("wear [cycles/h]")
-        wear.set_xticks(at, [name.replace("_", "\n").replace(", ", ",\n") for name in names])
+        wear.set_xticks(at, [textwrap.fill(name.replace("_", " "), 12) for name in names])
         error.legend(frameon=False, ncols=3)
         error.set_title(f"{one.n_cells} cells, {one.trials.plant.nunique()} plants")
         mark_simulated(figure, error)

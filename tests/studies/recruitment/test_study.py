@@ -99,7 +99,7 @@ def test_figures_have_a_bar_for_every_controller_and_set_point():
     assert len(figure.axes[0].patches) == 3 * 8
     ticks = [label.get_text() for label in figure.axes[1].get_xticklabels()]
     assert ticks == ["PID", "broadcast", "size\nprinciple", "preview", "modulate", "optimal",
-                     "optimal\nmodulated", "optimal\nmodulated,\nnot commissioned"]  # fmt: skip
+                     "optimal\nmodulated", "optimal\nmodulated,\nnot\ncommissioned"]  # fmt: skip
 
 
 def test_wires_that_open_are_counted_by_how_they_were_found():
