@@ -13,7 +13,7 @@ from hil.runs.replay import replay
 MADE_BEFORE = Path(__file__).parent / "made_before"
 FILES = sorted(MADE_BEFORE.glob("*.h5.gz"), key=lambda path: path.stat().st_size)
 NAMES = [path.name.removesuffix(".h5.gz") for path in FILES]
-REPLACED = "wires4-follow"  # its planner pays for wear since 28 November 2026
+REPLACED = "wires4-follow"  # its planner pays for wear since 28 November 2026, and was mended after
 
 
 @pytest.fixture
@@ -50,5 +50,5 @@ def test_a_planner_that_was_replaced_is_said_to_decide_otherwise_and_by_which_ve
 ):
     assert main(["replay", str(recording)]) == 5
     said = capsys.readouterr().out
-    assert "(row 1) in plan_levels" in said
+    assert "(row 0) in plan_levels" in said
     assert "\n  commit: recorded with 485cc0353686, replayed with" in said

@@ -184,8 +184,8 @@ def test_the_measured_air_settles_the_wires_at_first_and_later_only_surrounds_th
     bench.step(0.5, n_periods=2, T_C=22.0)
     bench.step(1.0, T_C=NAN)
     assert bench.observer.ambient == learned.air == [(21.0, True), (22.0, False)]
-    assert [(t_s, residual_N, n) for t_s, residual_N, _, _, _, n in learned.seen] == [
-        (0.0, 0.5, 1), (0.5, 0.5, 2), (1.0, 0.5, 1),
+    assert [(t_s, forces_N, n) for t_s, forces_N, _, _, n in learned.seen] == [
+        (0.0, (0.5, 1.5), 1), (0.5, (0.5, 1.5), 2), (1.0, (0.5, 1.5), 1),
     ]  # fmt: skip
     assert bench.stage.estimate.wires is learned
 
