@@ -1,5 +1,6 @@
 """./slow-tests: its parts, their results and exit codes, with a `run-tests` that says its words."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -42,6 +43,15 @@ def run(clone, *parts):
 
 def results(clone):
     return {path.stem: path.read_text() for path in (clone / "docs/slow-tests").iterdir()}
+
+
+def test_a_result_names_no_path_of_the_machine(clone):
+    said = f"{clone}/tests/a.py: in {clone}/b, /tmp/pytest-of-me/pytest-7/popen-gw0/test_a0/run.h5"
+    (clone / "run-tests").write_text(f"#!/bin/bash\necho '{said}'\n")
+    environment = {key: value for key, value in os.environ.items() if key != "TMPDIR"}
+    subprocess.run(["bash", clone / "slow-tests", "slow"], cwd=clone, check=True, env=environment)
+    last = results(clone)["slow"].splitlines()[-1]
+    assert last == "tests/a.py: in b, TMP/popen-gw0/test_a0/run.h5"
 
 
 def test_each_part_leaves_its_result_with_commit_and_date(clone):

@@ -112,7 +112,8 @@ class WireBank:
         base = self.wires[0] + (by[:, :, None] * apart).sum(axis=0)
         self.wires[0] = base
         self.wires[1:] = base + apart
-        _rejoin(self.knots_C, self.wires)
+        for states in self.wires:
+            confine(self.knots_C, states)
 
     def _set_others(self) -> None:
         self.laws[1:] = self.laws[0]
@@ -122,25 +123,21 @@ class WireBank:
 
 
 @njit(cache=True)
-def between(knots_C, T_C, xi):  # type: ignore[no-untyped-def]
-    """The temperature nearest to T_C between the branches at this austenite; at 0 and 1 they end.
+def confine(knots_C: Array, states: Array) -> None:
+    """Put wires (N, 3) at the nearest temperature between their branches; at 0 and 1 these end.
 
-    Estimates of both are corrected apart. Beyond a branch a wire would transform at once, and the
-    force, which has told the austenite, would be lost.
+    Temperature and austenite are corrected apart. Beyond a branch a wire would transform at once,
+    and the force, which has told the austenite, would be lost.
     """
-    hot, cold = branches(knots_C, AS_TABULATED, xi)
-    if xi < 1.0 and T_C > hot:
-        return hot
-    return max(T_C, cold) if xi > 0.0 else T_C
-
-
-@njit(cache=True)
-def _rejoin(knots_C: Array, states: Array) -> None:
-    for kind in range(len(states)):
-        for n in range(len(knots_C)):
-            state = states[kind, n]
-            state[1], state[2] = min(max(state[1], 0.0), 1.0), min(max(state[2], 0.0), 1.0)
-            state[0] = between(knots_C[n], state[0], state[1])
+    for n in range(len(states)):
+        state = states[n]
+        for k in (1, 2):
+            state[k] = min(max(state[k], 0.0), 1.0)
+        hot, cold = branches(knots_C[n], AS_TABULATED, state[1])
+        if state[1] < 1.0:
+            state[0] = min(state[0], hot)
+        if state[1] > 0.0:
+            state[0] = max(state[0], cold)
 
 
 @njit(cache=True)

@@ -23,7 +23,7 @@ import numpy as np
 from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.system import Drive
-from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM, between
+from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM, confine
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import FilteredWires, WireErrors
 
@@ -120,6 +120,4 @@ def _look(told, wires, x, present):  # type: ignore[no-untyped-def]
                 + cooling / OFF * (wires[2, i, k] - at)
                 + warmer / OFF_K * (wires[3, i, k] - at)
             )
-        state[i, 1] = min(max(state[i, 1], 0.0), 1.0)
-        state[i, 2] = min(max(state[i, 2], 0.0), 1.0)
-        state[i, 0] = between(knots_C[i], state[i, 0], state[i, 1])
+    confine(knots_C, state)
