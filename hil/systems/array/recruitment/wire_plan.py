@@ -18,7 +18,8 @@ best one. A cell that was switched stays so for its minimum on or off time. The 
 the last plan, continued, so there is a plan whenever it is stopped.
 
 Modulated power is refined between the searches by a descent over all duties at once
-(`hil.systems.array.recruitment.wire_descent`), where time is short only in every other plan.
+(`hil.systems.array.recruitment.wire_descent`). A plan has no descent if the one before
+it took the time of this search.
 
 Source: Tseng 2001 (convergence of block coordinate descent); Camacho & Bordons 2007, ch. 2
 (receding horizon).
