@@ -81,6 +81,10 @@ class Pace:
         start_s = min(max(START_OVER_FIRST * self._first_s, least_s), most_s)
         return isfinite(self._least_s) and saved_s > start_s
 
+    def pieces_in(self, span_s: float) -> float:
+        """Pieces of work that take this long, at least one; infinite while none has been timed."""
+        return max(1.0, span_s / self._least_s) if isfinite(self._least_s) else inf
+
 
 def on_all_cores(items: Sequence[Item], work: Callable[..., R]) -> Iterator[tuple[Item, R]]:
     """Yield each item with the result of `work(*item)`, in other processes from where on that pays.
@@ -219,10 +223,14 @@ def _local_cluster(folder: Path, jobs: int | None) -> "LocalCluster":
     from distributed import LocalCluster, Security
 
     # A scheduler and each worker have an HTTP server, which cannot be left out: it serves nothing.
-    nothing: dict[str, object] = {
-        f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")
+    # Their profiler and their watch over the event loop would interrupt a trial 150 times a second.
+    quiet: dict[str, object] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
     }
-    with dask.config.set(nothing), _interrupts_ignored(), _safe_path():
+    with dask.config.set(quiet), _interrupts_ignored(), _safe_path():
         return LocalCluster(  # type: ignore[no-untyped-call]
             host=LOOPBACK,
             protocol=TLS,

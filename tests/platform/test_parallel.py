@@ -50,35 +50,41 @@ def _status(port):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Addresses at which a local cluster at work listens."""
+    """Addresses at which a local cluster at work listens, and what `_profiled` says there."""
     before = _listening()
-    with closing(_results(None)) as finished:
-        next(finished)
-        yield _listening() - before
+    with closing(_results(None, _profiled)) as finished:
+        _, profiled = next(finished)
+        yield _listening() - before, profiled
+
+
+def _profiled(_):
+    """Whether Dask samples what this process does."""
+    return dask.config.get("distributed.worker.profile.enabled")
 
 
 def _identity(n):
     return n
 
 
-def _results(scheduler):
+def _results(scheduler, work=_identity):
     """Each item with its result, by a cluster."""
     with workers(scheduler) as client:
-        yield from through_dask(ITEMS, _identity, client)
+        yield from through_dask(ITEMS, work, client)
 
 
 @pytest.mark.slow
 def test_a_local_cluster_listens_on_loopback_alone_and_shows_no_page(cluster):
-    assert len(cluster) >= 3
-    assert {host for host, _ in cluster} == {"127.0.0.1"}
-    said = {_status(port) for _, port in cluster}
+    listening, _ = cluster
+    assert len(listening) >= 3
+    assert {host for host, _ in listening} == {"127.0.0.1"}
+    said = {_status(port) for _, port in listening}
     assert said <= {"", "HTTP/1.1 404 Not Found"}
 
 
 def test_a_local_cluster_refuses_who_has_no_credentials_of_its_own(cluster):
     """Also who has credentials that are made in the same way."""
     closed = 0
-    for _, port in cluster:
+    for _, port in cluster[0]:
         if _status(port):
             continue  # a web server that serves nothing
         with pytest.raises((OSError, ssl.SSLError)):
@@ -88,6 +94,11 @@ def test_a_local_cluster_refuses_who_has_no_credentials_of_its_own(cluster):
         gc.collect()  # clients that failed end here
         closed += 1
     assert closed >= 2
+
+
+def test_nothing_samples_what_a_local_cluster_does(cluster):
+    """Dask's profiler takes the interpreter from a trial 100 times a second."""
+    assert cluster[1] is False
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from hil.runs.simulate import simulated
 
 BATCH = 8  # trials at most that go to a worker, and are lost with it, at once
 BATCHES = 4  # for each worker at least, so that none waits long for the last
+BATCH_S = 1.0  # that a batch takes, for the same reason
 
 
 def check_apart(
@@ -268,7 +269,8 @@ class Workers:
                 bundle = bundle_of([*self._campaign.configs.values(), *more])
                 self._batch = partial(run_batch, bundle=bundle, versions=numerics(), run=self._one)
         n_workers = max(1, len(self._client.scheduler_info()["workers"]))
-        size = min(BATCH, -(-len(works) // (BATCHES * n_workers)))
+        each = -(-len(works) // (BATCHES * n_workers))
+        size = int(min(BATCH, each, self._pace.pieces_in(BATCH_S)))
         batches = [(tuple(works[i : i + size]),) for i in range(0, len(works), size)]
         with closing(through_dask(batches, self._batch, self._client)) as finished:
             for (batch,), results in finished:

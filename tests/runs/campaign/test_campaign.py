@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,10 +21,12 @@ import xarray as xr
 from hil import open_run
 from hil.__main__ import main
 from hil.errors import DeviceError
-from hil.platform.parallel import Pace
+from hil.platform.parallel import Pace, Scheduler
 from hil.record.append_log import read_log
 from hil.rig.rig import Rig
 from hil.runs import session
+from hil.runs.campaign import parallel
+from hil.runs.campaign.plan import load_campaign
 
 HEAD = {"name": "gains", "experiments": ["steps.toml"], "seed": 5}
 GAIN = {"key": "controller.loops.slide.k_p", "levels": [60.0, 120.0]}
@@ -142,6 +146,34 @@ def test_more_processes_serve_where_they_save_more_than_their_start(first_s, sta
     alone.note(first_s)
     alone.note(1.0)
     assert not alone.pays(1000)
+
+
+@pytest.mark.parametrize(
+    ("took_s", "sizes"),
+    [([9.0, 0.5], [2] * 20), ([9.0, 3.0], [1] * 40), ([9.0, 0.01], [5] * 8), ([], [5] * 8)],
+)
+def test_a_batch_of_trials_takes_about_a_second_and_each_worker_gets_four(
+    write, monkeypatch, took_s, sizes
+):
+    given = []
+    client = SimpleNamespace(scheduler_info=lambda: {"workers": ["one", "two"]})
+    monkeypatch.setattr(parallel, "workers", lambda *_: nullcontext(client))
+    monkeypatch.setattr(parallel, "refuse_others", lambda _: None)
+
+    def through_dask(batches, *_):
+        given.extend(batches)
+        yield from ()
+
+    monkeypatch.setattr(parallel, "through_dask", through_dask)
+    pace = Pace(2)
+    for s in took_s:
+        pace.note(s)
+    work = parallel.Work(1, "some.toml", [], 1)
+    with parallel.Workers(
+        load_campaign(Path(write())), pace, scheduler=Scheduler("tcp://some:1")
+    ) as pool:
+        assert list(pool.run([work] * 40)) == []
+    assert [len(batch) for (batch,) in given] == sizes
 
 
 @pytest.mark.slow
