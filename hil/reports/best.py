@@ -92,16 +92,11 @@ def best_of(path: Path, code: Mapping[str, str] | None = None) -> Figures:
     columns = {str(name): run[name].values for name in run.data_vars}
     try:
         track = _Track(path, experiment_of(run), done, np.flatnonzero(failed))
-        sequence, course = track.course(columns, with_the_rest=True)
-        best = best_sequence(track.arrays, course, sequence, modulated=track.config.modulates)
-        ran = track.arrays.run(sequence)
+        late, whole = (track.judged(columns, from_s) for from_s in (FROM_S, 0.0))
         swapped = {name: track.simulated(name, int(run.attrs["seed"])) for name in SWAPS}
     except ModelError as error:
         raise ConfigError(f"{path}: {error}") from None
-    figures = {
-        "from_s": FROM_S, "own": _figures(ran, course), "best": _figures(best, course),
-        "swapped": swapped,
-    }  # fmt: skip
+    figures = {"from_s": FROM_S, **late, "from_rest": whole, "swapped": swapped}
     write_whole(path.with_name(path.stem + ENDING), json.dumps(figures, indent=2) + "\n")
     return figures
 
@@ -114,6 +109,10 @@ def as_text(path: Path, figures: Figures) -> str:
         f"{path}: {own_N / best_N:.2f} times the error of the best sequence found: RMS after "
         f"{figures['from_s']:g} s {own_N:.4g} N, best {best_N:.4g} N, on its array as learned"
     ]
+    if "from_rest" in figures:  # not in files of before December 2026
+        own_N, least_N = (figures["from_rest"][name]["error_rms_N"] for name in ("own", "best"))
+        what = f"{own_N:.4g} N, {own_N / least_N:.2f} times the best one from rest"
+        lines.append(f"  {'the run, from rest on':<44}{what}")
     for name, text in SWAPS.items():
         of = figures["swapped"][name]
         what = f"no figure, {of.get('outcome')}"
@@ -158,10 +157,21 @@ class _Track:
             plant.outputs.index(force_signal(config.tables, config.model)),
         )
 
+    def judged(self, columns: Mapping[str, NDArray[Any]], from_s: float) -> Figures:
+        """What the run's own sequence leaves from then on, and the best one that is found."""
+        sequence, course = self.course(columns, from_s, with_the_rest=True)
+        best = best_sequence(self.arrays, course, sequence, modulated=self.config.modulates)
+        ran = self.arrays.run(sequence)
+        return {"own": _figures(ran, course), "best": _figures(best, course)}
+
     def course(
-        self, columns: Mapping[str, NDArray[Any]], *, with_the_rest: bool = False
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        from_s: float = FROM_S,
+        *,
+        with_the_rest: bool = False,
     ) -> tuple[Array, Course]:
-        """The powers of a run (n, N), and what they are judged by; from its first command on.
+        """The powers of a run (n, N) from its first command, and what they are judged by.
 
         `with_the_rest` the force that the array does not explain, a mean over a plan, acts on every
         sequence as on the run's own.
@@ -173,9 +183,9 @@ class _Track:
         sequence = powers[first : first + n * every].reshape(n, every, -1).mean(axis=1)
         at = first + every * np.arange(1, n + 1)
         wanted_N = columns["force_reference_N"][at]
-        counts = np.isfinite(wanted_N) & (self._period_s * at >= FROM_S)
+        counts = np.isfinite(wanted_N) & (self._period_s * at >= from_s)
         if not counts.any():
-            raise ConfigError(f"{self._path}: no set point after {FROM_S:g} s: give a longer run")
+            raise ConfigError(f"{self._path}: no set point after {from_s:g} s: give a longer run")
         per_block = self._ticks // every
         if with_the_rest:
             rest_N = columns["force_measured_N"][at] - self.arrays.run(sequence).force_N

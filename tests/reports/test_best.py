@@ -1,6 +1,7 @@
 """`hil replay --best`: a planner's run against the best sequence found for its array as learned."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,12 +31,16 @@ def test_the_best_sequence_is_no_worse_and_the_report_says_how_far_the_run_was(r
     figures = json.loads(capsys.readouterr().out)
     own, found = figures["own"]["error_rms_N"], figures["best"]["error_rms_N"]
     assert found <= own
+    own_N, least_N = (figures["from_rest"][name]["error_rms_N"] for name in ("own", "best"))
+    assert least_N <= own_N
+    assert own_N > 2.0 * own  # 3.5 s of cold wires: the first two leave most of it
     assert list(figures["swapped"]) == ["as it was", "noise", "knowledge", "price", "search"]
     for swapped in figures["swapped"].values():
         assert swapped["error_rms_N"] >= 0.5 * found
     page = write_report(ran)[1].read_text()
     assert "Distance from the best sequence" in page
     assert f"{own / found:.2f} times the error of the best sequence found" in page
+    assert f"{own_N / least_N:.2f} times the best one from rest" in page
 
 
 def test_another_controllers_run_and_a_short_one_are_refused_in_one_line(configs, tmp_path, capsys):
@@ -51,6 +56,14 @@ def test_a_report_says_what_to_run_for_the_distance(ran):
     other.write_bytes(ran.read_bytes())
     [section] = best.sections(hil.open_run(other))
     assert section.sentences == ["Not computed yet: hil replay --best other.h5, then report."]
+
+
+def test_figures_of_a_version_that_did_not_search_from_rest_are_shown_without_that_row():
+    of = {"error_rms_N": 0.02, "cycles": 1.0}
+    figures = {"from_s": 2.0, "own": of, "best": of, "swapped": dict.fromkeys(best.SWAPS, of)}
+    assert "from rest" not in best.as_text(Path("run.h5"), figures)
+    figures["from_rest"] = {"own": {**of, "error_rms_N": 0.03}, "best": of}
+    assert "0.03 N, 1.50 times the best one from rest" in best.as_text(Path("run.h5"), figures)
 
 
 def test_powers_keep_the_last_state_that_is_known():
