@@ -9,6 +9,7 @@ import os
 import re
 import time
 import tomllib
+import traceback
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
@@ -84,11 +85,14 @@ def open_h5(path: str | Path, *, head: bool = False) -> Iterator[h5py.File]:
         ) from None
     if not h5py.is_hdf5(path):
         raise ConfigError(f"{path}: not an HDF5 file: give a recording made by hil run")
-    with _damage_named(path), _open(path) as file:
-        if text_of(file.attrs.get("format", "")) != FORMAT:
-            raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
-        _refuse(file, path, head=head)
-        yield file
+    with contextlib.ExitStack() as opened:
+        with _damage_named(path):
+            file = opened.enter_context(_open(path))
+            if text_of(file.attrs.get("format", "")) != FORMAT:
+                raise ConfigError(f"{path}: {_other_format(text_of(file.attrs.get('format', '')))}")
+            _refuse(file, path, head=head)
+        with _damage_named(path, sound=True):
+            yield file
 
 
 def _refuse(file: h5py.File, path: Path, *, head: bool) -> None:
@@ -115,16 +119,27 @@ def _state(facts: os.stat_result) -> tuple[object, ...]:
 
 
 @contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """DamagedError for what cannot be read in the block."""
+def _damage_named(path: Path, *, sound: bool = False) -> Iterator[None]:
+    """DamagedError for what cannot be read in the block.
+
+    In a file that was found `sound`, only the system and HDF5 find damage: any other error is one
+    of this program.
+    """
     try:
         yield
     except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
         if getattr(error, "errno", None) in OF_OTHERS:
             raise
+        if sound and not (isinstance(error, OSError) or _is_raised_by_h5py(error)):
+            raise
         if part := TRUNCATED.search(str(error)):
             raise _incomplete(path, int(part[1]), int(part[2])) from None
         raise _damaged(path, one_line(str(error))) from None
+
+
+def _is_raised_by_h5py(error: Exception) -> bool:
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__", "").startswith("h5py.") for frame in frames)
 
 
 def _damaged(path: Path, what: str) -> DamagedError:

@@ -14,6 +14,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.record import export as exporting
 from hil.record.export import KINDS, _imported, export
 from record.mutations import spoil
 
@@ -34,6 +35,16 @@ def test_rows_that_cannot_be_read_are_the_recordings_damage(all_on, tmp_path, ca
     assert main(["export", str(run), "--to", kind]) == 2
     assert capsys.readouterr().err.startswith(f"{run}: damaged (")
     assert list(tmp_path.iterdir()) == [run]
+
+
+def test_an_error_of_the_program_is_no_damage(all_on, tmp_path, capsys, monkeypatch):
+    def wrong(*_):
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(exporting, "write_csv", wrong)
+    assert main(["export", str(all_on), "--out", str(tmp_path / "run.csv")]) == 1
+    assert capsys.readouterr().err.startswith("hil: internal error: TypeError: a defect: ")
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_file_that_a_recording_was_imported_from_is_known():
