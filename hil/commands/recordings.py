@@ -263,13 +263,17 @@ def verify(args: argparse.Namespace) -> int:
 
 
 def recover(args: argparse.Namespace) -> int:
-    from hil.record.repair import describe
+    from hil.record.repair import describe, faults_of
     from hil.record.repair import recover as make_whole
 
     rows = make_whole(args.run)
-    facts = {**describe(args.run), "recovered": rows is not None}
-    done = f"repaired, {rows} rows"
-    if rows is None:
-        done = f"nothing to repair, {facts['rows']} rows, {facts['outcome']}"
-    show(args, facts, f"{args.run}: {done}")
-    return DONE
+    faults = faults_of(args.run, progress=not args.json)
+    facts = describe(args.run)
+    texts = [f"cannot be repaired: {fault}" for fault in faults]
+    if rows is not None:
+        texts.insert(0, f"repaired, {rows} rows")
+    elif not faults:
+        texts = [f"nothing to repair, {facts['rows']} rows, {facts['outcome']}"]
+    facts |= {"recovered": rows is not None, "whole": not faults, "faults": faults}
+    show(args, facts, "\n".join(f"{args.run}: {text}" for text in texts))
+    return ANSWER_NO if faults else DONE

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
+from hil.__main__ import main
 from hil.errors import ConfigError, DeviceError
 from hil.loop import loop
 from hil.loop.frame import Column
@@ -355,6 +356,16 @@ def test_a_recording_that_is_still_written_is_left_alone(cut, monkeypatch):
     monkeypatch.setattr(repair.time, "monotonic", lambda: 0.0)
     monkeypatch.setattr(repair, "_writer_of", lambda path: next(writers))
     assert repair.recover(cut) == 17
+
+
+@pytest.mark.parametrize(("cut_off", "done"), [(False, ""), (True, "{0}: repaired, 20 rows\n")])
+def test_a_recording_without_times_is_not_called_whole(run, capsys, cut_off, done):
+    change(run, "ticks/t_s", at=(7, np.nan))
+    if cut_off:
+        change(run, "", outcome="running")
+    assert main(["recover", str(run)]) == 5
+    said = f"{done}{{0}}: cannot be repaired: t_s: does not rise from row to row\n".format(run)
+    assert capsys.readouterr().out == said
 
 
 def test_no_file_is_one_line(tmp_path):
