@@ -52,12 +52,14 @@ def recover(path: Path) -> int | None:
     The repair keeps every row that is complete in all columns; after a restart of the computer,
     every row up to the last sync. It writes a copy and replaces the file atomically, so an
     interruption loses nothing. On a full disk the copy is made in the temporary folder and written
-    over the file. It waits for a recorder that still writes.
+    over the file; if that is interrupted, the next call names the copy. It waits for a recorder
+    that still writes.
 
     Raises
     ------
     ConfigError
-        The file is not a recording, is damaged, or the disk is too full for the copy.
+        The file is not a recording, is damaged, or the disk is too full for the copy; or an
+        interrupted call left a copy.
     DeviceError
         A run still writes to it.
     """
@@ -65,6 +67,11 @@ def recover(path: Path) -> int | None:
         raise missing_file(path, "give a recording made by hil run")
     _wait_for_writer(path)
     partial = path.with_name(path.name + ".recovering")
+    if _leads_to_a_copy(partial):
+        raise ConfigError(
+            f"{path}: a repair was interrupted while it wrote: its repaired copy is "
+            f"{partial.readlink()}: move it here"
+        )
     try:
         try:
             rows = _copy(path, partial)
@@ -72,7 +79,7 @@ def recover(path: Path) -> int | None:
             if errno_of(error) not in FULL:
                 raise
             partial.unlink(missing_ok=True)
-            rows = _repair_from_elsewhere(path)
+            rows = _repair_from_elsewhere(path, partial)
         else:
             if rows is not None:
                 os.replace(partial, path)
@@ -83,13 +90,19 @@ def recover(path: Path) -> int | None:
         remedy = ": make room, or set TMPDIR to a folder that has it" * (number in FULL)
         raise ConfigError(f"{path}: cannot be repaired in its folder ({reason}){remedy}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        if not _leads_to_a_copy(partial):
+            partial.unlink(missing_ok=True)
 
 
-def _repair_from_elsewhere(path: Path) -> int | None:
+def _leads_to_a_copy(partial: Path) -> bool:
+    return partial.is_symlink() and partial.exists()
+
+
+def _repair_from_elsewhere(path: Path, link: Path) -> int | None:
     """Make the copy in the temporary folder and write it over the file, which it must fit into.
 
-    If that fails in between, as on a full disk without blocks for a sparse file, it keeps the copy.
+    If that ends in between, as on a full disk without blocks for a sparse file, the copy stays, and
+    `link` leads to it.
     """
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp())
@@ -98,14 +111,18 @@ def _repair_from_elsewhere(path: Path) -> int | None:
         rows = _copy(path, copy)
         if copy.stat().st_size > path.stat().st_size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        try:
-            _write_over(copy, path)
-        except OSError as error:
-            undo.pop_all()
-            raise ConfigError(
-                f"{path}: could not be written over ({error.strerror}): its repaired copy is "
-                f"{copy}: make room and copy it back"
-            ) from None
+        undo.pop_all()
+    with contextlib.suppress(OSError):  # a file system without links
+        link.symlink_to(copy)
+    try:
+        _write_over(copy, path)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: could not be written over ({error.strerror}): its repaired copy is "
+            f"{copy}: make room and move it here"
+        ) from None
+    link.unlink(missing_ok=True)
+    shutil.rmtree(folder)
     return rows
 
 

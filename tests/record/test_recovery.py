@@ -515,16 +515,19 @@ def test_on_a_full_disk_a_copy_made_elsewhere_is_written_over_the_file_if_it_fit
     assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
 
 
-def test_a_file_that_takes_no_more_bytes_leaves_the_repaired_copy(
-    all_on, tmp_path, capsys, monkeypatch
+NO_BLOCKS = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a sparse file on a full disk
+
+
+@pytest.mark.parametrize(("end", "code"), [(NO_BLOCKS, 2), (KeyboardInterrupt(), 130)])
+def test_a_file_that_was_half_written_over_leaves_the_repaired_copy_and_names_it(
+    all_on, tmp_path, capsys, monkeypatch, end, code
 ):
-    """A sparse file on a full disk: half of it is written over, then there are no blocks."""
     out, temporary = cut_off(all_on, tmp_path / "run.h5"), tmp_path / "temporary"
     temporary.mkdir()
 
     def half(source, target):
         target.write(source.read()[:1000])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise end
 
     free_B = {tmp_path: 4096}
     monkeypatch.setattr(
@@ -532,13 +535,19 @@ def test_a_file_that_takes_no_more_bytes_leaves_the_repaired_copy(
     )
     monkeypatch.setattr(repair.tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(repair.shutil, "copyfileobj", half)
-    assert main(["recover", str(out)]) == 2
+    assert main(["recover", str(out)]) == code
     (copy,) = temporary.glob("*/run.h5")
     said = capsys.readouterr().err
-    assert said.startswith(f"{out}: could not be written over (No space left on device)")
-    assert f" {copy}: " in said
-    assert main(["verify", str(copy)]) == 0
-    assert len(hil.open_run(copy).t_s) == 4321
+    if end is NO_BLOCKS:
+        assert said.startswith(f"{out}: could not be written over (No space left on device)")
+        assert f" {copy}: " in said
+    assert main(["recover", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"its repaired copy is {copy}: move it here\n")
+    shutil.move(copy, out)
+    assert main(["recover", str(out)]) == 0
+    assert len(hil.open_run(out).t_s) == 4321
+    assert {path.name for path in tmp_path.iterdir()} == {"run.h5", "temporary"}
 
 
 def cut_off(all_on, path):
