@@ -35,6 +35,7 @@ from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.platform.whole_files import write_whole
 from hil.procedures.questions import QUESTIONS
 from hil.runs.calibration_status import statuses_of
+from hil.runs.opened import interrupted_by_signals
 from hil.runs.simulate import simulate
 from hil.systems.array.drawing import drawing
 from hil.systems.array.model.fingerprint import FingerprintError, parse
@@ -212,7 +213,7 @@ def make(folder: Path, answers: Answers) -> Made:
         if file.exists():
             raise ConfigError(f"{file}: exists already: choose another folder")
     new_folders = [one for one in (folder, *folder.parents) if not one.exists()]
-    with writing(folder):
+    with interrupted_by_signals(), writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [rig, first]
         try:

@@ -1,6 +1,7 @@
 """`hil new rig`: from what is on a bench to a rig that protects its wires."""
 
 import io
+import signal
 import tomllib
 from math import pi
 
@@ -100,10 +101,15 @@ def test_a_bench_that_cannot_be_safe_is_one_line_with_what_is_missing(change, li
     assert not (tmp_path / "mine").exists()
 
 
-@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
-def test_one_that_is_interrupted_leaves_nothing(ends, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "ends"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, KeyboardInterrupt), (None, SystemExit)],
+)
+def test_one_that_is_interrupted_leaves_nothing(number, ends, tmp_path, monkeypatch):
     def interrupted(experiment):
-        raise ends
+        if number is None:
+            raise SystemExit
+        signal.raise_signal(number)
 
     monkeypatch.setattr("hil.procedures.new_rig.simulate", interrupted)
     kept = tmp_path / "kept"
