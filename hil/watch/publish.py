@@ -1,7 +1,7 @@
 """Measurements of a bench for other programs: an MQTT broker, and Lab Streaming Layer.
 
 A process of its own reads the tap of whichever run is in progress, as a page does. Nothing is taken
-from a broker or a receiver.
+from a broker or a receiver, but for whether another publisher is online.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class Mqtt:
     """Publishes to a broker, as JSON: a topic for every group of columns, ten times a second.
 
     `online`, `bench`, `run`, `state` and `end` are retained, so that a late subscriber has them.
-    When this process dies, the broker sets `online` to false (its last will).
+    When this process dies, the broker sets `online` to false (its last will). Where `online` is
+    true before this process has said so, it warns: what two publish on one topic is mixed.
 
     Raises
     ------
@@ -132,7 +133,7 @@ class Mqtt:
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
-        self._broker, self._has_failed = broker, False
+        self._broker, self._has_failed, self._has_asked = broker, False, False
         self._states: dict[str, str] = {}
         self._run, self._n_events = "", 0
         self._end: Figures | None = None
@@ -142,7 +143,7 @@ class Mqtt:
         if broker.scheme == "mqtts":
             self._client.tls_set()
         self._client.will_set(f"{broker.topic}/online", "false", qos=1, retain=True)
-        self._client.on_connect = self._connected
+        self._client.on_connect, self._client.on_message = self._connected, self._heard
         self._client.on_connect_fail = lambda *_: self._failed("cannot be reached")
         self._client.on_disconnect = lambda *_: self._failed("does not answer")
         self._client.reconnect_delay_set(1, 10)
@@ -155,6 +156,16 @@ class Mqtt:
             return
         self._has_failed = False
         self._states = {}  # a broker that was restarted has forgotten
+        if not self._has_asked:
+            client.subscribe(f"{self._broker.topic}/online", qos=1)
+            self._has_asked = True
+
+    def _heard(self, client: Any, data: Any, message: Any) -> None:
+        """Take the first `online`: what the broker retained, or this process's own."""
+        client.unsubscribe(message.topic)
+        if message.retain and message.payload == b"true":
+            why = "another hil publish is online: end it, or give one of them another topic"
+            say(f"{self._broker}: {why}", file=sys.stderr)
 
     def _failed(self, why: str) -> None:
         if not self._has_failed:
@@ -171,7 +182,7 @@ class Mqtt:
 
     def take(self, bench: Bench) -> None:
         """Publish what is new; nothing while there is no connection."""
-        if not self._client.is_connected():
+        if not (self._client.is_connected() and self._has_asked):
             return
         self._put("online", True, retain=True)
         self._put("bench", bench.state(), retain=True)

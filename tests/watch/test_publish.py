@@ -20,7 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from hil.__main__ import main
 from hil.record.read import open_run
-from hil.watch.publish import Lsl, broker_of
+from hil.watch.publish import Lsl, Mqtt, broker_of
 
 WAIT_S = 300.0
 MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -145,6 +145,24 @@ def test_a_missing_package_is_one_line(option, package, tmp_path, capsys, monkey
     assert option.strip("-") in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("retained", "content", "warns"), [
+    (True, b"true", True), (True, b"false", False), (False, b"true", False),
+])  # fmt: skip
+def test_a_second_publisher_on_a_topic_says_so(retained, content, warns, capsys, monkeypatch):
+    """What is not retained is its own."""
+    monkeypatch.setattr(Client, "loop_start", lambda self: None)
+    mqtt, topics = Mqtt(broker_of("mqtt://127.0.0.1/lab")), []
+    client = SimpleNamespace(subscribe=lambda topic, qos: topics.append(topic),
+                             unsubscribe=topics.remove)  # fmt: skip
+    for _ in range(2):  # connected again
+        mqtt._connected(client, None, None, SimpleNamespace(is_failure=False), None)
+    assert topics == ["lab/online"]
+    message = SimpleNamespace(topic="lab/online", retain=retained, payload=content)
+    mqtt._heard(client, None, message)
+    assert topics == []
+    assert ("/lab: another hil publish is online: " in capsys.readouterr().err) == warns
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as one:
         return one.getsockname()[1]
@@ -244,8 +262,13 @@ def test_a_broker_gets_a_run_its_end_and_the_last_will(configs, tmp_path):
             late = Subscriber(port)
             wait_until(lambda: late.last.keys() >= {"online", "bench", "run", "state", "end"})
             assert late.last["online"] is True
-            publisher.send_signal(signal.SIGKILL)
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as second:
+                assert "another hil publish is online" in second.stderr.readline()
+                second.kill()
             wait_until(lambda: late.last["online"] is False)
+            late.last.clear()
+            publisher.send_signal(signal.SIGKILL)
+            wait_until(lambda: late.last.get("online") is False)
             late.close()
         heard.close()
     assert len(lines) <= 1  # each time that it is gone
