@@ -206,7 +206,8 @@ class ForceObserver:
             estimate.suspicion = isolation.suspicion
         elif isinstance(isolation, CellFailures):
             wires, force_N = self._observer.wires, (residual_N, float(self._values[0]))
-            isolation.step(t_s, force_N, (wires.xi, wires.resistance_Ohm), self._sensed.read())
+            twin, read = (wires.xi, wires.resistance_Ohm), self._sensed.read()
+            isolation.step(t_s, force_N, twin, read, n_periods)
             estimate.suspicion = isolation.suspicion
         else:
             self._isolate_sigmoids(isolation, t_s, residual_N, n_periods)

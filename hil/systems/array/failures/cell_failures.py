@@ -113,7 +113,7 @@ class CellFailures:
     Attributes
     ----------
     state : (N,) uint8 array, 0 healthy, 1 failed, 2 suspect
-    log_odds : of the most likely failure that is not yet named
+    log_odds : of the most likely failure that is not yet named; -inf if none is tested
     suspicion : (N,) array, posterior of every suspect during an alarm; else 0
     findings : list of Finding
     """
@@ -148,6 +148,7 @@ class CellFailures:
         self._xi, self._ohm = np.zeros((kept, n)), np.ones((kept, n))
         self._counted_Ohm, self._counted_at = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
         self._residuals_N, self._forces_N = np.zeros(self._every), np.zeros(self._every)
+        self._sampled_xi = np.zeros((self._every, n))
         self._before: tuple[Array, float] | None = None
         self._moved_N2 = 0.0  # in the last sample: the reading of it comes in part in the next
         line = np.arange(self._every) - 0.5 * (self._every - 1)
@@ -155,6 +156,7 @@ class CellFailures:
         begun_per_day = len(self._failures) * DAY_S / rules.spawn_s
         self.threshold = EXCESS * float(np.log(begun_per_day / rules.false_alarms_per_day))
         self._tick = self._place = self._agreed = self._alarmed = 0
+        self._at = self._sampled_at = -1  # periods: of this tick, and of the end of a sample
         self._leader: tuple[int, ...] = ()
         self._broke = False
         self._learns_until_s = rules.learn_for_s
@@ -165,7 +167,7 @@ class CellFailures:
 
     def step(
         self, t_s: float, force_N: tuple[float, float], twin: tuple[Array, Array],
-        read: Array,
+        read: Array, n_periods: int = 1,
     ) -> None:  # fmt: skip
         """Process a tick.
 
@@ -174,17 +176,21 @@ class CellFailures:
         force_N : force less the twin's (NaN without a reading), and the twin's
         twin : austenite and resistance of every wire, (N,) arrays
         read : (2, N) array, resistances and their ages; NaN without a reading
+        n_periods : since the last tick; in those that were missed the twin counts as it is now
         """
-        at, self._tick = self._tick, self._tick + 1
-        now = at % len(self._xi)
-        self._xi[now], self._ohm[now] = twin
         if self._broke:
+            self.log_odds = -np.inf
             return
-        self._take_resistances(at, *read)
-        place = at % self._every
+        before, self._at = self._at, self._at + (n_periods if self._tick else 1)
+        place, self._tick = self._tick % self._every, self._tick + 1
+        kept = len(self._xi)
+        since = np.arange(max(before, self._at - kept) + 1, self._at + 1) % kept
+        self._xi[since], self._ohm[since] = twin
+        self._take_resistances(self._at, *read)
         self._residuals_N[place], self._forces_N[place] = force_N
+        self._sampled_xi[-1 - place] = twin[0]
         if place == self._every - 1:
-            self._take_force(at)
+            self._take_force()
             self._judge(t_s)
 
     def _take_resistances(self, at: int, ohms: Array, ages_s: Array) -> None:
@@ -202,9 +208,11 @@ class CellFailures:
         noise2 = self._rules.resolution**2
         kernel.take_resistances(self._bank, xi, self._contrast, ratio, noise2)
 
-    def _take_force(self, at: int) -> None:
+    def _take_force(self) -> None:
         """Correct by the mean of a sample's readings; between two samples errors wander."""
-        xi = self._xi[(at - np.arange(self._every)) % len(self._xi)].mean(axis=0)
+        h_s = (self._at - self._sampled_at) * self._period_s
+        self._sampled_at = self._at
+        xi = self._sampled_xi.mean(axis=0)
         twin_N = float(self._forces_N.mean())
         xi_before, before_N = self._before or (xi, twin_N)
         self._before = xi, twin_N
@@ -212,7 +220,7 @@ class CellFailures:
         moved_N = self._errors.stir * self._gains_N * (xi - xi_before)
         moved_N2, late_N2 = float(moved_N @ moved_N), self._moved_N2
         self._moved_N2 = moved_N2
-        kernel.predict(self._bank, self._sample_s, stirred, moved_N2 + late_N2)
+        kernel.predict(self._bank, h_s, stirred, moved_N2 + late_N2)
         e = self._residuals_N
         if np.isnan(e).any():
             return
@@ -220,7 +228,7 @@ class CellFailures:
         rings_N2, noise_N2 = float(off @ off) / max(1, len(e) - 2), self._errors.noise_N**2
         if rings_N2 <= RINGS**2 * noise_N2:
             rings_N2 = noise_N2 / len(e)
-        moves_N_per_s = (twin_N - before_N) / self._sample_s
+        moves_N_per_s = (twin_N - before_N) / h_s
         read = float(e.mean()), rings_N2 + (0.5 * self._errors.zero_N) ** 2 / len(e)
         kernel.take_force(self._bank, self._gains_N, xi, moves_N_per_s, read)
 

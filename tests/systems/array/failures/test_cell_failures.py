@@ -133,6 +133,7 @@ def test_cells_in_a_row_are_named_together():
     gains_N[600:] = CHAIN_N[2]
     tests = driven(built(CHAIN_N), twin, twin, gains_N, rng)
     assert [(f.cells, f.kind) for f in tests.findings] == [((0, 2), "mechanical")]
+    assert tests.log_odds == -np.inf  # nothing is tested any longer
     assert tests.state.tolist() == [FAILED, HEALTHY, FAILED]
 
 
@@ -198,6 +199,24 @@ def test_an_old_resistance_is_compared_with_the_twin_of_its_time():
             read[:] = np.nan
         tests.step(k * PERIOD_S, (0.0, GAINS_N @ twin[k]), (twin[k], ohms(twin[k])), read)
     assert np.abs(tests._bank.x[0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("n_periods", [1, 2, 60])
+def test_periods_that_were_missed_count_in_ages_and_times(n_periods):
+    """Resistances are the twin's of 0.1 s before; the disturbance gains 2 sd^2 / T_w a second."""
+    errors = WireErrors(wander_N=1e-3, wander_for_s=1e6, stir=0.0, zero_N=1e-9, noise_N=1.0)
+    tests, twin = built(NOTHING_BREAKS, errors=errors), moving(np.random.default_rng(71), 6010)
+    tests._bank.P[0, -1, -1] = 0.0
+    for k in range(100):
+        at = 9 + k * n_periods
+        read = np.array([ohms(twin[max(0, at - 10)]), np.full(3, 0.1)])
+        if k * n_periods < 10 or n_periods > 10:  # no tick of the twin is 0.1 s old
+            read[:] = np.nan
+        force_N = (np.nan if k < 99 else 0.0, GAINS_N @ twin[at])
+        tests.step(at * PERIOD_S, force_N, (twin[at], ohms(twin[at])), read, n_periods)
+    assert np.abs(tests._bank.x[0]).max() < 1e-9
+    lasted_s = (99 * n_periods + 1) * PERIOD_S
+    assert tests._bank.P[0, -1, -1] == pytest.approx(2e-12 * lasted_s, rel=1e-3)
 
 
 def test_a_cell_is_named_once_it_has_been_certain_for_as_long_as_is_asked():
