@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
+from fastapi import HTTPException
 from tiled.client import from_context
 from tiled.client.context import Context
 from tiled.queries import FullText, Key
@@ -12,6 +13,7 @@ from tiled.server.app import build_app
 import hil
 from hil.errors import ConfigError
 from hil.runs.catalogue import served
+from record.mutations import spoil
 
 RUNS = Path("runs")
 pytestmark = pytest.mark.filterwarnings("ignore:Using .httpx. with")  # within Tiled's own client
@@ -51,6 +53,23 @@ def test_a_run_that_is_made_while_it_is_served_appears(make, monkeypatch):
     assert len(runs) == 1
     make("b.h5", created_utc="2026-10-01T10:00:00+00:00")
     assert len(runs) == 2
+
+
+def test_a_recording_that_cannot_be_read_is_one_line_and_then_left_out(make, monkeypatch):
+    make("a.h5", created_utc="2026-10-01T10:00:00+00:00")
+    spoil(make("b.h5"), "ticks/t_s", 0)
+    monkeypatch.setattr(served, "FRESH_S", 0.0)
+    runs = served.Runs(RUNS)
+    newest = next(iter(runs))
+    with pytest.raises(HTTPException, match=r"404: runs/b\.h5: damaged \("):
+        list(runs[newest])
+    assert [run.metadata()["path"] for run in runs.values()] == ["a.h5"]
+
+
+def test_a_run_in_progress_is_left_out(make):
+    make("a.h5")
+    make("b.h5", outcome="running", created_utc="2026-10-01T10:00:00+00:00")
+    assert [run.metadata()["path"] for run in served.Runs(RUNS).values()] == ["a.h5"]
 
 
 def test_a_folder_that_is_none_is_said_at_the_start():
