@@ -7,7 +7,7 @@ import sys
 
 from hil.commands.parser import ANSWER_NO, DEVICE, DONE, Group, print_json, show
 from hil.errors import ConfigError
-from hil.platform.terminal import say
+from hil.platform.terminal import say, word
 from simdaq.options import add_arguments as simdaq_arguments
 
 TYPE_CHECKING = False
@@ -157,13 +157,13 @@ def examples(args: argparse.Namespace) -> int:
             print_json({"files": [str(file)]})
         else:
             say(f"{file}: its first lines say how an experiment names it")
-            say(f"try: pytest --hil-contract {file}")
+            say(f"try: pytest --hil-contract {word(file)}")
         return DONE
     if args.folder is None:
         raise ConfigError("hil examples: give a folder, or --template and a kind")
     files = copy_examples(args.folder)
     text = f"{len(files)} files are in {args.folder}\n"
-    text += f"try: hil run {args.folder / 'configs/miga6/all_on.toml'}"
+    text += f"try: hil run {word(args.folder / 'configs/miga6/all_on.toml')}"
     show(args, {"files": [str(file) for file in files]}, text)
     return DONE
 

@@ -7,6 +7,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import TextIO
 
 
@@ -26,6 +27,16 @@ def shown(text: str) -> str:
 def say(text: object = "", *, file: TextIO | None = None, end: str = "\n") -> None:
     """Print a text with control characters escaped; by default on standard output."""
     print(shown(str(text)), file=file or sys.stdout, end=end, flush=file is sys.stderr)
+
+
+def word(path: Path) -> str:
+    """A path as one word of a command line of this system."""
+    import shlex  # not at start-up
+
+    text = str(path)
+    if sys.platform == "win32":
+        return f'"{text}"' if " " in text else text
+    return shlex.quote(text)
 
 
 def escape_unprintable() -> None:

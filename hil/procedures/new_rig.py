@@ -32,6 +32,7 @@ from hil.experiment.loaded import Experiment, LoadedRig
 from hil.experiment.wire_catalogue import Actuator, Wire, actuators, wire, wires
 from hil.mechanics.sma.limits import NoTableError
 from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.platform.terminal import word
 from hil.platform.whole_files import write_whole
 from hil.procedures.questions import QUESTIONS
 from hil.runs.calibration_status import statuses_of
@@ -118,7 +119,7 @@ class Made:
 
     def as_text(self) -> str:
         """All of it, as lines."""
-        first = self.files[1]
+        first = word(self.files[1])
         return "\n".join([
             *(f"{file}: written" for file in self.files), "",
             *(f"  {line}" for line in self.drawing), "",

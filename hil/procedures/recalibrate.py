@@ -18,6 +18,7 @@ from hil.calibration.signal_chain import Chain, Encoder
 from hil.config.values import Attributes, Figures
 from hil.errors import ConfigError
 from hil.loop.channels import Channel
+from hil.platform.terminal import word
 from hil.platform.whole_files import whole
 from hil.procedures.rewrite import Exchange, linear_of, rewrite, settle
 from hil.record.read import calibrations_of, open_run
@@ -65,9 +66,9 @@ def recalibrate(
     record = load_any(record_path, named_by="--with")
     run = open_run(path)
     if run.attrs["outcome"] == "running" or not run.sizes["tick"]:
-        raise ConfigError(f"{path}: is incomplete: hil recover {path} first")
+        raise ConfigError(f"{path}: is incomplete: hil recover {word(path)} first")
     if faults := faults_of(path):
-        raise ConfigError(f"{path}: {faults[0]}: hil recover {path} first")
+        raise ConfigError(f"{path}: {faults[0]}: hil recover {word(path)} first")
     kept = calibrations_of(path)
     name = _channel(path, kept, record, channel)
     out = out or path.with_name(f"{path.stem}-recalibrated.h5")

@@ -17,6 +17,7 @@ from hil.errors import ConfigError, one_line
 from hil.experiment.load import from_toml
 from hil.experiment.loaded import Experiment
 from hil.experiment.registry import named
+from hil.platform.terminal import word
 from hil.plugins import trust
 from hil.record.read import calibrations_of, experiment_of, open_run, plugins_of
 
@@ -158,9 +159,9 @@ def _trust_message(path: Path, run: xr.Dataset, unknown: Sequence[KeptCode]) -> 
     lines.append(_origin(run))
     words = " ".join(f"--trust {c.sha256}" for c in unknown)
     lines += [
-        f"  read it first: hil replay {path} --show-code",
-        f"  then trust it: hil replay {path} {words}",
-        f"  or run your own file instead: hil replay {path} --code FILE.py",
+        f"  read it first: hil replay {word(path)} --show-code",
+        f"  then trust it: hil replay {word(path)} {words}",
+        f"  or run your own file instead: hil replay {word(path)} --code FILE.py",
     ]
     return "\n".join(lines)
 
@@ -172,7 +173,7 @@ def _unit_message(path: Path, run: xr.Dataset, unit: NamedUnit) -> str:
             f"{path}: its twin is a unit of native code that is not trusted: it was not run",
             f"  {one_line(str(unit.file))} for model, sha256 {unit.stated}",
             _origin(run),
-            f"  if you know where it comes from: hil replay {path} --trust {unit.stated}",
+            f"  if you know where it comes from: hil replay {word(path)} --trust {unit.stated}",
         ]
     )
 

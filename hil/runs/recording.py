@@ -18,6 +18,7 @@ from hil.loop.context import LoopContext
 from hil.loop.requests import Stop
 from hil.platform.processes import kill
 from hil.platform.provenance import software, user
+from hil.platform.terminal import word
 from hil.plugins import trust
 from hil.record import layout
 from hil.record.held import Replaced, refuse_held
@@ -219,7 +220,7 @@ def _recovered(path: Path) -> str:
     try:
         rows = recover(path)
     except (ConfigError, DeviceError):
-        return f"what it wrote is in {path}: free some space, then hil recover {path}"
+        return f"what it wrote is in {path}: free some space, then hil recover {word(path)}"
     return f"its {describe(path)['rows'] if rows is None else rows} rows are kept in {path}"
 
 

@@ -4,6 +4,7 @@ import io
 import signal
 import tomllib
 from math import pi
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.experiment.load import check_rig, load
 from hil.experiment.wire_catalogue import shipped, usual_Ohm_per_m, wire
-from hil.procedures.new_rig import Answers, answers_of, choices, make
+from hil.procedures.new_rig import Answers, Made, answers_of, choices, make
 from hil.procedures.questions import QUESTIONS
 from hil.systems.array.drawing import drawing
 
@@ -158,6 +159,13 @@ def test_a_rig_that_is_there_is_not_overwritten(tmp_path, capsys):
     assert main(["new", "rig", str(tmp_path), *options(ISSUE)]) == 2
     assert "rig.toml: exists already: choose another folder" in capsys.readouterr().err
     assert (tmp_path / "rig.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("system", "quoted"), [("linux", "'my rig/b'"), ("win32", '"my rig/b"')])
+def test_the_next_commands_can_be_pasted_whatever_the_folder_is_called(system, quoted, monkeypatch):
+    monkeypatch.setattr("sys.platform", system)
+    made = Made((Path("my rig/a"), Path("my rig/b")), [], [], [], [])
+    assert made.as_text().endswith(f"; hil run {quoted}; hil gui {quoted}")
 
 
 def test_a_missing_answer_names_its_option_and_what_it_may_be():
