@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,9 +62,14 @@ def built() -> Path:
     Raises
     ------
     SetupError
-        There is no C compiler, or it fails, or the cache cannot be written.
+        There is no C compiler, or it fails, or the cache cannot be written or has a space.
     """
     folder = cache_folder() / _key()
+    if re.search(r"[\s():;]", str(folder)):  # `ctypes.util.find_library` takes no path with these
+        raise SetupError(
+            f"'{folder.parent}': the simulated NI-DAQmx is not found in a path with a space, "
+            "bracket, colon or semicolon: name another folder in XDG_CACHE_HOME"
+        )
     library = folder / library_source.SONAME
     if library.is_file():
         return library

@@ -50,6 +50,12 @@ def test_without_a_compiler_that_works_there_is_one_clear_line(
     assert not list(elsewhere.rglob("*.so*"))
 
 
+def test_a_cache_where_nobody_would_find_the_library_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "Ada Lovelace"))
+    with pytest.raises(SetupError, match=r"in a path with a space.* XDG_CACHE_HOME"):
+        library.built()
+
+
 def test_a_cache_that_cannot_be_written_is_named(elsewhere):
     elsewhere.write_text("not a folder")
     with pytest.raises(SetupError, match="XDG_CACHE_HOME"):
