@@ -102,7 +102,7 @@ def trust(sha256: str, why: str) -> None:
     path = file_of_trust()
     line = f"{sha256} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {one_line(why)}\n"
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK
-    with writing(path):
+    with writing(path, ": name a folder that can be written in XDG_STATE_HOME"):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
             file.write(line)

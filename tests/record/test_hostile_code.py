@@ -18,6 +18,8 @@ import tomli_w
 
 import hil
 from hil.__main__ import main
+from hil.errors import ConfigError
+from hil.plugins import trust
 from hil.record.layout import LIBVER
 from hil.runs.kept_code import config_of
 from record.openers import OPENERS, refused, refused_lines, words_of
@@ -103,6 +105,12 @@ def test_trust_is_given_to_a_hash_once_and_kept_for_this_user_alone(mailed, stat
     assert state.read_text().startswith(f"{sha256} ")
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     assert stat.S_IMODE(state.parent.stat().st_mode) == 0o700
+
+
+def test_a_home_that_takes_no_file_is_one_line_with_its_remedy(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
+    with pytest.raises(ConfigError, match=r"cannot be written .* in XDG_STATE_HOME$"):
+        trust.trust("0" * 64, "mine.py, by hand")
 
 
 def test_the_hash_is_that_of_the_code_not_the_one_that_the_file_states(mailed, state, capsys):
