@@ -33,6 +33,9 @@ class MaskRecruiter:
     def write(self, values: NDArray[np.float64]) -> None:
         """Do nothing: there are no columns."""
 
+    def restart(self) -> None:
+        self.controller.restart()
+
 
 @dataclass(frozen=True)
 class FollowedChannel:
@@ -80,6 +83,9 @@ class SignalCells(CellStage):
         )
         if law is not None and isinstance(law, Selective):
             law.usable = self._estimate.usable
+
+    def restart(self) -> None:
+        self.recruiter.restart()
 
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         super().bind(frame, measured, commands)

@@ -95,6 +95,10 @@ class Broadcaster:
         """Set point at the last broadcast."""
         return float(self._state[_DEMAND])
 
+    def restart(self) -> None:
+        """Broadcast at the next tick: no message of before is drawn again."""
+        self._state[_NEXT_S] = 0.0
+
     def step(
         self, t_s: float, reference_N: float, force_N: float, usable: NDArray[np.uint8]
     ) -> bool:

@@ -38,6 +38,10 @@ class Recruiter(Protocol):
         """Write the values of its columns of this tick."""
         ...
 
+    def restart(self) -> None:
+        """All cells were off: nothing that was decided before is commanded again."""
+        ...
+
 
 def commanded_cells(commands: Commands) -> Drive:
     """The duties that a controller commands, or the cells if it does not modulate."""
@@ -69,6 +73,9 @@ class Recruitment(CellStage):
     def restart(self) -> None:
         super().restart()
         self._were_on[:] = False
+        self.recruiter.restart()
+        if self._diagnosis is not None:
+            self._diagnosis.restart()
         if self._breaks is not None:
             self._breaks.restart()
 
@@ -134,6 +141,9 @@ class BroadcastRecruiter:
         values[0], values[1] = self._caster.p_on, self._caster.q_off
         values[2] = self._caster.tick
 
+    def restart(self) -> None:
+        self._caster.restart()
+
 
 class GroupRecruiter:
     """The size principle, applied to the observer's force and disturbance."""
@@ -162,6 +172,9 @@ class GroupRecruiter:
     def write(self, values: NDArray[np.float64]) -> None:
         """Do nothing: there are no columns."""
 
+    def restart(self) -> None:
+        self.law.restart()
+
 
 class OptimalRecruiter:
     """The optimal controller, applied to the observer's state."""
@@ -188,3 +201,6 @@ class OptimalRecruiter:
 
     def write(self, values: NDArray[np.float64]) -> None:
         values[0], values[1] = self._optimal.late, self._optimal.n_looked_at
+
+    def restart(self) -> None:
+        self._optimal.restart()

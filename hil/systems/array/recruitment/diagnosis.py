@@ -29,6 +29,11 @@ class Diagnosis:
         self._hold = np.full(len(self._gains_N), -1, dtype=np.int8)  # 0 off, 1 on, -1 as commanded
         self._last_s = -np.inf
 
+    def restart(self) -> None:
+        """Hold no cell."""
+        self._hold[:] = -1
+        self._last_s = -np.inf
+
     def step(
         self, t_s: float, suspicion: NDArray[np.float64], usable: NDArray[np.uint8],
         cells: Drive,
@@ -43,8 +48,7 @@ class Diagnosis:
         suspects = suspicion > 0.0
         if not suspects.any():
             if self._last_s > -np.inf:
-                self._hold[:] = -1
-                self._last_s = -np.inf
+                self.restart()
             return
         if t_s - self._last_s >= self._apart_s:
             self._swap(suspicion, suspects, usable, cells)

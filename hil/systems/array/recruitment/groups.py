@@ -89,11 +89,16 @@ class SizePrinciple:
         # `Cells` but for the last, a plain tuple: from Python a named one takes 9 us more.
         self._cells = self.order, group_of, gains_N, self._on, np.full(n_cells, -np.inf)
         self._state = np.zeros(4)
-        self._state[_CHANGED_S] = -np.inf
+        self.restart()
 
     @property
     def demand_N(self) -> float:
         return float(self._state[_DEMAND])
+
+    def restart(self) -> None:
+        """All cells are off, and may be switched from now on."""
+        self._on[:], self._state[:] = 0, 0.0
+        self._state[_CHANGED_S] = -np.inf
 
     def step(
         self,

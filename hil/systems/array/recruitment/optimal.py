@@ -10,7 +10,7 @@ search found no better one. Cells of the same kind alternate.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,9 @@ class Search(Protocol):
     """Interface of the search for the best plan."""
 
     @property
+    def plan(self) -> NDArray[Any]: ...
+
+    @property
     def n_looked_at(self) -> int: ...
 
     @property
@@ -139,6 +142,13 @@ class PlannedCells(ABC):
         if searches:
             self._search.search(n_steps)
         cells[:] = self._held.on
+
+    def restart(self) -> None:
+        """All cells were off: they stay off until a plan that is posed from now on is due."""
+        self._schedule = PlanSchedule(self._rules)
+        self._held.on[:], self._held.since_s[:] = 0, -np.inf
+        self._search.plan[:] = 0
+        self.demand_N, self.late = float("nan"), False
 
     @abstractmethod
     def _apply(self, t_s: float, usable: NDArray[np.uint8]) -> None:

@@ -25,8 +25,6 @@ from hil.systems.array.recruitment.optimal import Held, PlannedCells, PlanRules,
 class Planner(Search, Protocol):
     """Interface of `hil.systems.array.recruitment.wire_plan`."""
 
-    plan: Array
-
     def pose(
         self, wires: tuple[Array, Array, Array], on: Array, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Array,

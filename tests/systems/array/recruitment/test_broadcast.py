@@ -171,6 +171,16 @@ def test_between_broadcasts_the_message_and_its_number_stay():
     assert (caster.tick, caster.p_on) == (2, 0.9)
 
 
+def test_after_all_was_off_no_message_of_before_is_drawn_again():
+    caster = Broadcaster(BroadcastLaw("dead_beat", period_s=0.5), np.ones(10))
+    assert caster.step(0.0, 5.0, 0.0, ALL_TEN)
+    assert not caster.step(0.1, 0.0, 0.0, ALL_TEN)
+    assert caster.p_on > 0.0
+    caster.restart()
+    assert caster.step(0.2, 0.0, 0.0, ALL_TEN)
+    assert (caster.tick, caster.p_on) == (2, 0.0)
+
+
 def test_a_cell_known_to_have_failed_is_not_counted_on():
     usable = np.ones(10, dtype=np.uint8)
     usable[:2] = 0

@@ -11,6 +11,9 @@ import hil
 from hil.devices.board import protocol
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.loop.channels import DUTY
+from hil.loop.states import NUMBERS
+from hil.record.memory import MemorySink
 from hil.runs import assembly
 from hil.runs.plan import Plan
 from hil.runs.replay import replay
@@ -270,3 +273,28 @@ def test_a_dead_cell_is_named_and_recruited_no_more(configs, tmp_path):
     assert run.t_s.values[named] < 3.0
     # the plan under way is carried out before the next one leaves the cell out
     assert not run.cells_commanded.values[named + 250 :, 11].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "planned_s"),
+    [
+        ("array14/optimal.toml", (), 0.02),
+        ("array14/size_principle.toml", ("controller.dwell_s=10.0",), 0.3),
+        ("wires4/follow.toml", (), 0.05),
+        ("wires4/follow.toml", ("controller.power='switched'",), 0.05),
+    ],
+)
+def test_a_run_that_is_armed_again_switches_nothing_on_that_was_decided_before(
+    configs, monkeypatch, name, sets, planned_s
+):
+    """Until a plan of the new set point is due, all stays off."""
+    config = load(configs / name, ("experiment.duration_s=3.0", *sets))
+    off, again = round(2.0 / config.period_s) + 7, round(2.2 / config.period_s) + 3
+    asked = {off: [("arm", 0.0, "")], again: [("arm", 1.0, ""), ("force_reference_N", 0.0, "")]}
+    monkeypatch.setattr(MemorySink, "requests", lambda _, tick: asked.get(tick, ()))
+    run = hil.simulate(config, seed=1)
+    commanded = run[DUTY if DUTY in run else "cells_commanded"].values
+    assert commanded[off - 1].any()
+    runs = again + int(np.argmax(run.guard_state.values[again:] == NUMBERS["running"]))
+    assert run.guard_state.values[runs] == NUMBERS["running"]
+    assert not commanded[off : runs + round(planned_s / config.period_s)].any()
