@@ -78,5 +78,5 @@ class Fails(Protocol):
     """A plant whose cells may break or weaken during a run."""
 
     def fail(self, cell: int, share: float) -> None:
-        """Leave a cell (from 0) this share of its force; with 0 it carries no tension."""
+        """Leave a cell (from 0) this share of its tension; with 0 it carries no tension."""
         ...

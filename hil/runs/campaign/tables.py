@@ -278,7 +278,7 @@ class FailingTable(Table):
 
 
 class WeakenedTable(FailingTable):
-    """Cells that weaken during a run, to the share `left` of their force; as `[cells_break]`."""
+    """Cells that weaken during a run, to the share `left` of their tension; as `[cells_break]`."""
 
     left: Annotated[float, Field(gt=0.0, lt=1.0)]
 

@@ -144,13 +144,24 @@ class CellArray:
 
     def with_broken(self, cell: int) -> CellArray:
         """The same with one more cell, from 0, that is mechanically broken."""
-        arrays, first = {}, 0
-        for name, array in self.arrays.items():
-            n_cells = array.topology.n_cells
-            if first <= cell < first + n_cells:
-                array = replace(array, broken=array.broken | {cell - first})
-            arrays[name], first = array, first + n_cells
-        return CellArray(self.points, arrays)
+        name, n = self._place_of(cell)
+        array = self.arrays[name]
+        changed = replace(array, broken=array.broken | {n})
+        return CellArray(self.points, {**self.arrays, name: changed})
+
+    def with_weak(self, cell: int, share: float) -> CellArray:
+        """The same with a cell, from 0, that keeps this share of its tension."""
+        name, n = self._place_of(cell)
+        array = self.arrays[name]
+        changed = replace(array, share={**array.share, n: share * array.share.get(n, 1.0)})
+        return CellArray(self.points, {**self.arrays, name: changed})
+
+    def _place_of(self, cell: int) -> tuple[str, int]:
+        """The array of a cell, from 0, and its number there."""
+        sizes = [array.topology.n_cells for array in self.arrays.values()]
+        ends = np.cumsum(sizes)
+        i = int(np.searchsorted(ends, cell, side="right"))
+        return list(self.arrays)[i], cell - int(ends[i]) + sizes[i]
 
     @property
     def state_order(self) -> NDArray[np.int64]:

@@ -52,6 +52,7 @@ class Array:
     mass_kg : (M,) array, every mass, both ends included
     start, end : names of the points at the left and the right end
     dead, broken : frozenset of int, electrically dead and mechanically broken cells, from 0
+    share : share of its tension that a weak cell keeps, by cell: the rest of its strands is torn
     """
 
     topology: Topology
@@ -61,6 +62,7 @@ class Array:
     end: str
     dead: frozenset[int] = field(default_factory=frozenset)
     broken: frozenset[int] = field(default_factory=frozenset)
+    share: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,11 @@ def _check_array(name: str, array: Array, points: Mapping[str, int]) -> None:
 
 
 def collect_coefficients(arrays: Mapping[str, Array]) -> Coefficients:
-    """Return the coefficients with failures: a dead cell has F = 0, a broken one no tension."""
+    """Return the coefficients with failures.
+
+    A dead cell has F = 0, a broken one no tension, and a weak one a share of it, while it moves
+    inside as before.
+    """
     columns: dict[str, list[NDArray[np.float64]]] = {
         name: [] for name in ("Ke", "Kv", "Kf", "K_static", "phi", "Kd", "Ze", "Zv", "Kp")
     }
@@ -222,6 +228,8 @@ def collect_coefficients(arrays: Mapping[str, Array]) -> Coefficients:
         alive[list(array.broken)] = 0.0
         answers = alive.copy()
         answers[list(array.dead)] = 0.0
+        pull = alive.copy()
+        pull[list(array.share)] *= list(array.share.values())
 
         n_internal = np.array([c.n_internal for c in kinds])[kind_of]
         owner = np.repeat(np.arange(n_cells), n_internal)
@@ -232,14 +240,14 @@ def collect_coefficients(arrays: Mapping[str, Array]) -> Coefficients:
         position[order] = np.arange(len(order))
 
         static = np.array([c.static for c in kinds])[kind_of]
-        columns["Ke"].append(alive * np.array([c.Ke for c in kinds])[kind_of])
-        columns["Kv"].append(alive * np.array([c.Kv for c in kinds])[kind_of])
-        columns["Kf"].append(answers * np.array([c.Kf for c in kinds])[kind_of])
-        columns["K_static"].append(alive * static[:, 0])
-        columns["phi"].append(answers * static[:, 1])
+        columns["Ke"].append(pull * np.array([c.Ke for c in kinds])[kind_of])
+        columns["Kv"].append(pull * np.array([c.Kv for c in kinds])[kind_of])
+        columns["Kf"].append(pull * answers * np.array([c.Kf for c in kinds])[kind_of])
+        columns["K_static"].append(pull * static[:, 0])
+        columns["phi"].append(pull * answers * static[:, 1])
         widest = max(n_internal, default=0)
         for name, scale in (
-            ("Kd", alive[owner]),
+            ("Kd", pull[owner]),
             ("Ze", 1.0),
             ("Zv", 1.0),
             ("Kp", answers[owner]),

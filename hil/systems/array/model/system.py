@@ -17,7 +17,7 @@ from hil.systems.array.model.period import NO_WIRES, period
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_load import LoadedWires, steps_per_period
 from hil.systems.array.model.wire_rest import at_rest
-from hil.systems.array.model.wire_step import FORCE_ON_AT, step_loaded
+from hil.systems.array.model.wire_step import step_loaded
 
 NO_INPUTS: NDArray[np.float64] = np.zeros(0)
 
@@ -165,22 +165,19 @@ class ArraySystem:
             u[:n], u[n:] = F_N, moves
 
     def fail(self, cell: int, share: float) -> None:
-        """Leave a cell this share of its force from now on; with 0 it carries no tension.
+        """Leave a cell this share of its tension from now on; with 0 it carries none.
 
         Raises
         ------
         ModelError
-            Cells of an array with so many states cannot break during a run.
+            Cells of an array with so many states cannot break or weaken during a run.
         """
-        if share > 0.0:
-            self.activation.arrays[0][cell] *= share
-            if self.loaded is not None:
-                kernel = self.loaded.kernel
-                kernel.constants[kernel.at[0] == cell, FORCE_ON_AT] *= share
-            return
         if not isinstance(self.linear, LinearStepper):
-            raise ModelError("a cell of an array with so many states cannot break during a run")
-        self.model = self.model.with_broken(cell)
+            raise ModelError(
+                "a cell of an array with so many states cannot break or weaken during a run"
+            )
+        model = self.model
+        self.model = model.with_weak(cell, share) if share > 0.0 else model.with_broken(cell)
         self.linear.becomes(self.model.discrete(self._step_s))
         if self.loaded is not None:
             self.loaded.feel(self.model, self.linear)
