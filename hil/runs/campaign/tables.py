@@ -262,7 +262,7 @@ class FailingTable(Table):
 
     With `[wires_open]` a cell's wire opens: it is electrically dead. With `[cells_break]` it
     carries no tension, whatever its wire does; with `[cells_weaken]` it keeps the share `left` of
-    its force. One that is dead or broken from the start is a choice of
+    its tension. One that is dead or broken from the start is a choice of
     `plant.arrays.NAME.dead_cells` or `broken_cells` in `[spread]`.
     """
 

@@ -59,7 +59,7 @@ SEED_BITS = 32
 RISEN_SHARE = 0.9
 LEVEL_MIN = 1e-9
 JUDGEMENT_S_PER_CELL3 = 3e-9  # 0.76 ms of 64 cells, 6.4 ms of 128
-SAMPLES_MAX = 200
+SAMPLES_MAX, BLOCKS_MAX = 200, 400  # of a plan; blocks of one for wires
 ONLY_LEVELS = "n_blocks", "sample_s"
 ONLY_WIRES = "power", "wear_price_s", "energy_price"
 ONLY_SWITCHED = "price", "on_min_s", "off_min_s"
@@ -395,27 +395,22 @@ def _plan(table: OptimalTable, nominal: NominalArray) -> Faults:
         if setting != default and (setting or key not in ONLY_SWITCHED):
             yield f"controller.{key}", f"{why}: leave it out"
             return
-    for key, value, unit_key, unit in (
-        ("sample_s", table.sample_s, "loop.period_s", nominal.period_s),
-        *(
-            [
-                ("plan_s", table.plan_s, "loop.period_s", nominal.period_s),
-                ("horizon_s", table.horizon_s, "controller.plan_s", table.plan_s),
-            ]
-            if wires
-            else [
-                ("plan_s", table.plan_s, "controller.sample_s", table.sample_s),
-                ("horizon_s", table.horizon_s, "controller.sample_s", table.sample_s),
-            ]
-        ),
+    fine, most = ("plan_s", BLOCKS_MAX) if wires else ("sample_s", SAMPLES_MAX)
+    fine_s = getattr(table, fine)
+    of_fine = f"controller.{fine}", fine_s
+    for key, unit_key, unit in (
+        (fine, "loop.period_s", nominal.period_s),
+        *(() if wires else (("plan_s", *of_fine),)),
+        ("horizon_s", *of_fine),
     ):
+        value = getattr(table, key)
         if abs(value / unit - round(value / unit)) > 1e-6 or value < unit * (1.0 - 1e-6):
             yield f"controller.{key} = {value:g}", f"give a whole multiple of {unit_key} = {unit:g}"
             return
-    if table.horizon_s > SAMPLES_MAX * table.sample_s * (1.0 + 1e-6):
+    if table.horizon_s > most * fine_s * (1.0 + 1e-6):
         yield (
             f"controller.horizon_s = {table.horizon_s:g}",
-            f"more than {SAMPLES_MAX} samples of {table.sample_s:g} s: choose fewer",
+            f"more than {most} times controller.{fine} = {fine_s:g} s: choose less",
         )
         return
     if table.budget_s > table.plan_s:

@@ -170,6 +170,8 @@ def test_a_plan_cut_off_is_marked_late_and_the_run_goes_on(configs, tmp_path):
         ("array14/size_principle", ["observer.disturbance_N_per_sqrt_s=0.0"], "unknown forces"),
         ("array14/optimal", ["controller.plan_s=0.12"], "give a whole multiple"),
         ("array14/optimal", ["controller.budget_s=0.5"], "a plan is due every 0.1 s"),
+        ("array14/optimal", ["controller.horizon_s=40.0"],
+         "more than 200 times controller.sample_s = "),
         ("array14/optimal", ["controller.horizon_s=0.2"], "4 blocks of 0.1 s do not fit"),
         ("array14/optimal", ["reference.mean_N=4.0"], "all cells on give 0 to 4.46"),
     ],

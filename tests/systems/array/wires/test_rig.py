@@ -63,6 +63,17 @@ def test_keys_that_wires_have_no_use_for_are_refused(planned, key):
         planned(f"horizon_s = 5.0\n{key}")
 
 
+def test_a_plan_of_wires_has_blocks_and_no_samples(planned):
+    """Its blocks are whole periods, whatever these are, and at most 400."""
+    of_3_ms = ["loop.period_s=0.003", "controller.plan_s=0.099", "controller.budget_s=0.048"]
+    assert planned("horizon_s = 2.97", of_3_ms)
+    assert (
+        planned("horizon_s = 25.0", ["controller.plan_s=1.0"]).tables.controller.horizon_s == 25.0
+    )
+    with pytest.raises(ConfigError, match=r"more than 400 times controller.plan_s = 0.01 s"):
+        planned("horizon_s = 5.0", ["controller.plan_s=0.01", "controller.budget_s=0.01"])
+
+
 @pytest.mark.parametrize("key", ["price = 0.1", "on_min_s = 0.1", "off_min_s = 0.1"])
 def test_modulated_power_refuses_what_only_switches_have(planned, key):
     with pytest.raises(ConfigError, match=f"controller.{key.split()[0]}: is for switched power"):
