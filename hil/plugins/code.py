@@ -246,11 +246,8 @@ def exit_refused() -> Iterator[None]:
     Blocks of several threads may overlap: the last one that ends puts os._exit back.
     """
     global _refusing
-    pid = os.getpid()
 
     def refuse(status: int) -> NoReturn:
-        if os.getpid() != pid:  # a fork, such as of multiprocessing
-            _real_exit(status)
         text = f"os._exit({status}) would end the program without switching anything off"
         if threading.current_thread() is not threading.main_thread():
             say(f"plug-in: {text}: the run is stopped", file=sys.stderr)
@@ -264,9 +261,19 @@ def exit_refused() -> Iterator[None]:
         yield
     finally:
         with _refusing_lock:
-            _refusing -= 1
+            _refusing = max(0, _refusing - 1)  # a fork may end a block of before
             if not _refusing:
                 os._exit = _real_exit
+
+
+def _forget_refusals() -> None:
+    """In a fork, such as of multiprocessing, no block of another thread ever ends."""
+    global _refusing, _refusing_lock
+    _refusing, _refusing_lock, os._exit = 0, threading.Lock(), _real_exit
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_refusals)
 
 
 _limit_s = 0.0

@@ -294,6 +294,8 @@ def test_a_fork_ends_by_os_exit_as_ever():
     with code.exit_refused():
         child = os.fork()
         if child == 0:
+            with code.exit_refused():  # a run of its own
+                pass
             os._exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         with pytest.raises(code.ExitError, match="raise an exception"):
