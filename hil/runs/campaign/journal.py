@@ -84,6 +84,9 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
             case "begin":
                 p.attempts[trial] = entry["attempt"]
                 p.open[trial] = entry
+            case "end" if trial in p.settled:  # it ran again for its recording: all else stays
+                if ends_alike(entry, p.ends[trial]):
+                    p.ends[trial]["file"] = entry["file"]
             case "end":
                 entry["begun_utc"] = p.open.pop(trial, entry)["utc"]
                 p.attempts[trial] = entry.get("attempt", p.attempts.get(trial, 1))
@@ -108,6 +111,11 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
         if entry["kind"] in ("skip", "stop") or entry.get("outcome", "complete") != "complete":
             p.notes.append(entry)
     return p
+
+
+def ends_alike(one: Entry, other: Entry) -> bool:
+    """Whether two runs of a trial, of which one was recorded, have the same outcome and faults."""
+    return (one["outcome"], one.get("faults")) == (other["outcome"], other.get("faults"))
 
 
 def refuse_outside(path: Path, entries: Iterable[Mapping[str, object]]) -> None:

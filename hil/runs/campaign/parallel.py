@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from hil.config.values import Figures
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.load import load
 from hil.platform.parallel import (
     Pace,
@@ -30,6 +30,7 @@ from hil.record.append_log import Entry
 from hil.runs import session
 from hil.runs.campaign.bundle import Bundle, bundle_of, unpacked
 from hil.runs.campaign.commission import commissioned, known_of
+from hil.runs.campaign.journal import ends_alike
 from hil.runs.campaign.plan import Campaign, Trial, as_sets
 from hil.runs.campaign.plants import in_tables
 from hil.runs.campaign.tables import CampaignTables, CommissionTable
@@ -149,7 +150,11 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> Figures:
         if work.keep == "all" or (work.keep == "tripped" and result["outcome"] == "tripped"):
             output = Output(work.out, force=True, attributes=work.attributes)
             again = replace(plan, injection=Injection(work.faults) if work.faults else None)
-            result = _recorded(again, output, tables)
+            recorded = _recorded(again, output, tables)
+            if result and not ends_alike(recorded, result):
+                why = recorded["error"] or ", ".join(recorded["faults"]) or recorded["outcome"]
+                raise DeviceError(f"its recording failed: {why}")
+            result = recorded
     except Exception as error:  # any failure goes into the journal
         text = one_line(str(error)) or type(error).__name__
         return {**facts, "outcome": "failed", "error": text, "took_s": time.monotonic() - began_s}

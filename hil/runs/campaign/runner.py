@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hil.config.values import Figures
 from hil.errors import ConfigError, DeviceError, one_line
 from hil.experiment.expectations import MISSED
 from hil.experiment.loaded import Experiment
@@ -312,13 +313,24 @@ class Runner:
                 self._log.add({**attempt_of(trial, attempt, file), **result, "kind": "end"})
                 self._stream.append()
                 advance(1)
-                if result["outcome"] == "failed":
+                if trial.number in p.settled:
+                    self._refuse_lost(trial, result)
+                elif result["outcome"] == "failed":
                     raise DeviceError(f"trial {trial.number}: {result['error']}")
-                if result["outcome"] == "tripped" and trial.number not in p.settled:
+                elif result["outcome"] == "tripped":
                     why = f"tripped by {', '.join(result['faults'])}"
                     if then == "stop":
                         raise Stopped(f"trial {trial.number} {why}", TRIPPED)
                     self._skip(trial, why)
+
+    def _refuse_lost(self, trial: Trial, result: Figures) -> None:
+        """Stop if the run for a trial's recording ended otherwise than the trial."""
+        if not self._has_recording(trial.number):
+            why = result["error"] or ", ".join(result["faults"]) or result["outcome"]
+            raise DeviceError(
+                f"trial {trial.number} keeps its figures, but its recording, which the same "
+                f"command makes again, failed: {why}"
+            )
 
     def _trial(self, trial: Trial) -> None:
         """Run attempts until the trial is settled."""

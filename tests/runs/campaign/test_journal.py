@@ -83,6 +83,16 @@ def test_the_time_that_is_left_goes_by_the_pace_and_the_waits_of_what_is_complet
     assert progress_of([HEAD, end(1, duration_s=0.0)]).left_s() is None
 
 
+@pytest.mark.parametrize("outcome", ["complete", "tripped", "failed"])
+def test_a_run_for_the_recording_of_a_trial_changes_nothing_but_its_file(outcome):
+    first = {**end(1), "faults": [], "figures": {"force_N": 1.0}, "file": ""}
+    again = {**end(1, outcome, utc="t2"), "figures": {"force_N": 2.0}, "file": "trials/1.h5"}
+    again["faults"] = ["disk_low"] if outcome == "tripped" else []
+    kept = progress_of([HEAD, first, again]).ends[1]
+    file = "trials/1.h5" if outcome == "complete" else ""
+    assert kept == {**first, "begun_utc": "t1", "file": file}
+
+
 @pytest.mark.parametrize("file", ["/etc/passwd", "../a.h5", "a/../../b.h5", "C:a.h5"])
 def test_a_journal_that_names_a_file_outside_its_folder_is_refused(file, tmp_path):
     entries = [HEAD, {"kind": "begin", "trial": 3, "file": file}]

@@ -8,6 +8,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.runs.campaign.parallel import run_apart, work_of
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.campaign.plants import compared
 
@@ -196,6 +197,37 @@ def test_the_worst_trials_of_each_combination_keep_their_recording(write, tmp_pa
     page = (folder / "campaign.html").read_text()
     assert "Distributions" in page
     assert f'href="{worst["file"]}"' in page
+
+
+DISK_LOW = {"outcome": "tripped", "faults": ["disk_low"], "error": "", "figures": {"force_N": 0.0}}
+
+
+def test_a_recording_that_fails_leaves_the_figures_and_is_made_again(
+    write, tmp_path, capsys, monkeypatch
+):
+    path = write(of(FORCE, "relative = 0.2"), 'keep = "worst 1"\nworst_by = "-force_N"', plants=2)
+    words = ["campaign", str(path), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr("hil.runs.campaign.parallel._recorded", lambda *_: DISK_LOW)
+        for _ in range(2):
+            assert main(words) == 4
+            assert "same command makes again, failed: disk_low\n" in capsys.readouterr().err
+    before = rows_of(tmp_path / "out")
+    assert {(row["outcome"], row["file"]) for row in before} == {("complete", "")}
+    assert main(words) == 0
+    after = rows_of(tmp_path / "out")
+    assert [{**row, "file": ""} for row in after] == before
+    assert sum(bool(row["file"]) for row in after) == 2
+
+
+def test_a_trip_that_cannot_be_recorded_is_no_other_trip(write, monkeypatch):
+    trial = {**DISK_LOW, "faults": ["force_high"]}
+    monkeypatch.setattr("hil.runs.campaign.parallel._in_memory", lambda *_: trial)
+    monkeypatch.setattr("hil.runs.campaign.parallel._recorded", lambda *_: DISK_LOW)
+    campaign = load_campaign(write(of(FORCE, "relative = 0.2"), 'keep = "tripped"'))
+    work = work_of(campaign, campaign.trials[0], 1)._replace(keep="tripped")
+    result = run_apart(work, campaign.tables, strict=False)
+    assert (result["outcome"], result["error"]) == ("failed", "its recording failed: disk_low")
 
 
 @pytest.mark.slow
