@@ -12,6 +12,7 @@ from hil.experiment.expectations import MISSED
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.platform.parallel import Pace, Scheduler
+from hil.platform.processes import is_alive
 from hil.platform.provenance import software
 from hil.record.append_log import AppendLog
 from hil.record.progress import count_progress
@@ -197,6 +198,10 @@ class Runner:
 
     def _settle(self) -> None:
         """Repair the recordings of attempts that were cut off; their trials are repeated."""
+        for part in self.folder.glob("trials/*-*.h5.*.new"):  # as `record.layout.create` names it
+            pid = part.name.split(".")[-2]
+            if pid.isdecimal() and not is_alive(int(pid)):
+                part.unlink()
         opened = self.progress.open
         cut = list(opened)
         for trial, begun in opened.items():

@@ -58,6 +58,17 @@ def test_every_attempt_that_was_cut_off_is_settled_and_repeated(runner):
     assert runner.progress.left == [1, 2, 3]
 
 
+def test_what_a_killed_process_was_about_to_record_goes_and_nothing_else(runner, monkeypatch):
+    monkeypatch.setattr(f"{Runner.__module__}.is_alive", lambda pid: pid == 7)
+    trials = runner.folder / "trials"
+    trials.mkdir()
+    names = ["0021-1.h5", "0021-1.h5.7.new", "0021-1.h5.8.new", "0021-1.h5.x.new", "a.8.new"]
+    for name in names:
+        (trials / name).touch()
+    runner._settle()
+    assert {file.name for file in trials.iterdir()} == set(names) - {"0021-1.h5.8.new"}
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_an_attempt_that_ends_in_any_error_is_written_down_as_failed(runner, monkeypatch, error):
     def fails(*arguments):
