@@ -193,6 +193,18 @@ def _paces(tables: RigTables) -> Faults:
             )
 
 
+def _slow_loop(tables: RigTables) -> Faults:
+    """Check that a board's answer, which the loop reads a period later, is not too old."""
+    period_s, age_max_s = tables.loop.period_s, tables.guard.reading_age_max_s
+    slow = [name for name, board in boards_of(tables.devices).items() if board.every == 1]
+    if slow and period_s >= age_max_s:
+        yield (
+            f"loop.period_s = {period_s:g}",
+            f"answers of '{slow[0]}' are a period old, but guard.reading_age_max_s = "
+            f"{age_max_s:g}: lower period_s, or raise reading_age_max_s",
+        )
+
+
 def _channels(
     cards: dict[str, NidaqTable],
 ) -> Iterator[tuple[str, AnyChannelTable]]:
@@ -302,7 +314,8 @@ def _limits(name: str, limits: dict[str, int]) -> Faults:
 
 
 def disabled(tables: RigTables) -> Faults:
-    """Choices that leave a protection without effect."""
+    """Choices that leave a protection without effect, or trip one at once."""
+    yield from _slow_loop(tables)
     for name, board in boards_of(tables.devices).items():
         if any(_limits(name, board.limits)):
             continue  # its own error says enough

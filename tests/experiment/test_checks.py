@@ -34,6 +34,11 @@ SUPPLY = (
         ("wires4", ["devices.board.every=60"], "board.every = 60: one command every 0.06 s, but"),
         (
             "wires4",
+            ["loop.period_s=0.05", "devices.board.every=1", "guard.reading_age_max_s=0.05"],
+            "loop.period_s = 0.05: answers of 'board' are a period old, but guard.reading_age_max_",
+        ),
+        (
+            "wires4",
             ["guard.cell_on_max_s=20.5"],
             "cell_on_max_s = 20.5: board 'board' switches a cell off after 20 s",
         ),
@@ -57,7 +62,10 @@ def test_tables_that_disagree_are_refused(rigs, rig, sets, said):
     ("rig", "sets"),
     [
         ("wires4", []),  # its cells may be on for 20 s, and the board's own default is 10 s
-        ("wires4", ["loop.period_s=0.05", "devices.board.every=1", "guard.reading_age_max_s=0.05"]),
+        (
+            "wires4",
+            ["loop.period_s=0.05", "devices.board.every=1", "guard.reading_age_max_s=0.051"],
+        ),
         ("hand", ["devices.daq.outputs.index_flexor.units_per_V=-0.03"]),
     ],
 )
