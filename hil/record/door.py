@@ -5,9 +5,12 @@ whose name was made to lead here (DNS rebinding) has that name in `Host`. Off lo
 needs the token that the address has. See decision record 0018.
 """
 
+import errno
 import hmac
 import ipaddress
+import os
 import re
+import socket
 import time
 from asyncio import BaseTransport
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
 
 LOOPBACK = "127.0.0.1"
+ANOTHER_PORT = "choose another port, or 0 for any that is free"
+ANOTHER_HOST = "choose an address of this machine"
 CONNECTIONS_MAX = 100  # at a time, with those that have asked for nothing yet
 HANDSHAKES_MAX = 200
 OPEN_S = 5.0  # in which a connection must say what it wants
@@ -46,6 +51,14 @@ def address_of(text: str) -> Address:
     if not (port.isascii() and port.isdecimal() and int(port) < 65536):
         raise ValueError(text)
     return Address(host.strip("[]") or LOOPBACK, int(port))
+
+
+def reason_of(error: OSError) -> str:
+    """Why an address cannot be used, and what to do, in one line."""
+    if error.errno is None or isinstance(error, socket.gaierror):  # whose numbers are its own
+        return f"{error.strerror or error}: {ANOTHER_HOST}"
+    is_elsewhere = error.errno in (errno.EADDRNOTAVAIL, errno.EINVAL)
+    return f"{os.strerror(error.errno)}: {ANOTHER_HOST if is_elsewhere else ANOTHER_PORT}"
 
 
 def is_loopback(host: str | None) -> bool:

@@ -36,10 +36,12 @@ from hil.loop.frame import Column
 from hil.platform.processes import APART, PYTHON, STOP_SIGNALS, be_nice, parent_watch
 from hil.record import messages
 from hil.record.door import (
+    ANOTHER_PORT,
     OPEN_S,
     Address,
     is_page_of_this_computer,
     limited_connection,
+    reason_of,
     refusal,
 )
 
@@ -116,12 +118,10 @@ class Server:
         output = self._process.stdout
         assert output is not None
         streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
-        words = output.readline().strip() if streams else "the server does not answer"
+        words = output.readline().strip() if streams else f"no answer: {ANOTHER_PORT}"
         if not words.startswith("ws://"):
-            raise ConfigError(
-                f"--foxglove {self._address}: {words or 'the server ended'}: choose another port, "
-                "or 0 for any that is free"
-            )
+            words = words or f"the server ended: {ANOTHER_PORT}"
+            raise ConfigError(f"--foxglove {self._address}: {words}")
         return words
 
     @property
@@ -332,8 +332,7 @@ def main() -> int:
         attached, address = taps.attach(Path(tap), read_only=True), Address(host, int(port))
         asyncio.run(_serve(attached, address, facts, int(parent)))
     except OSError as error:
-        known = error.errno is not None and error.errno > 0  # not of a name without an address
-        print(os.strerror(error.errno or 0) if known else error.strerror, flush=True)
+        print(reason_of(error), flush=True)
         return BAD_ADDRESS
     return 0
 

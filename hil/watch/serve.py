@@ -36,7 +36,7 @@ from hil.errors import ConfigError
 from hil.pages.vendored import permitted, plotting
 from hil.platform import shared_memory
 from hil.platform.processes import PYTHON, STOP_SIGNALS, ask_to_stop, be_nice
-from hil.record.door import OPEN_S, Address, limited_connection, refusal
+from hil.record.door import OPEN_S, Address, limited_connection, reason_of, refusal
 from hil.watch import metrics
 from hil.watch.bench import Bench, as_json, ending_of
 
@@ -511,10 +511,7 @@ async def watch(job: Job, ending: Ending, say: Say) -> None:
             try:
                 url = await stack.enter_async_context(served(page, address))
             except OSError as error:
-                raise ConfigError(
-                    f"--page {address}: {reason_of(error)}: choose another port, or 0 for any that "
-                    "is free"
-                ) from None
+                raise ConfigError(f"--page {address}: {reason_of(error)}") from None
             place = Place(urlsplit(url).port or 0)
             stack.callback(place.close)
             words = {"url": url, "code": page.code.text}
@@ -575,12 +572,6 @@ async def _until_over(page: Page, ending: Ending, place: Place | None, post: Pos
             return
         frame_s = max(frame_s + FRAME_S, now_s)  # the time that a frame takes does not add up
         await asyncio.sleep(frame_s - now_s if page.readers else IDLE_S)
-
-
-def reason_of(error: OSError) -> str:
-    """An error of a server's address, in one line."""
-    known = error.errno is not None and error.errno > 0  # not of a name without an address
-    return str(os.strerror(error.errno or 0) if known else error.strerror)
 
 
 def serve_folder(job: Job, say: Say) -> None:

@@ -423,5 +423,5 @@ def test_without_the_package_the_run_does_not_begin(configs, tmp_path, capsys, m
 def test_a_server_that_cannot_listen_says_why(tap):
     with Server(Address("192.0.2.1", 0), "a run", CREATED) as server:  # of no interface: RFC 5737
         server.start(tap.path, COLUMNS, ())
-        with pytest.raises(ConfigError, match="Cannot assign requested address"):
+        with pytest.raises(ConfigError, match="requested address: choose an address of this mach"):
             server.wait_ready()

@@ -345,7 +345,8 @@ ALL_ON = "miga6/all_on.toml"
     [
         (["--page-certificate", "none.pem"], "there is no page: give --page too"),
         (["--page", "0", "--page-certificate", "none.pem"], "No such file or directory"),
-        (["--page", "192.0.2.1:0"], "Cannot assign requested address"),
+        (["--page", "192.0.2.1:0"], "Cannot assign requested address: choose an address of this"),
+        (["--page", "host.invalid:0"], ": choose an address of this machine"),
     ],
 )
 def test_a_page_that_cannot_be_served_is_one_line_before_anything_opens(
