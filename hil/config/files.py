@@ -69,6 +69,8 @@ def read_toml(path: Path) -> TomlTable:
 
 def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
     """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
+    if isinstance(sets, str):
+        raise ConfigError(f"{path}: sets = {sets!r}: give a list of such texts: [{sets!r}]")
     contents = _read(path)
     sources: list[tuple[str, Mapping[str, object]]] = []
     table: dict[str, object] = {}

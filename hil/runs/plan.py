@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
+from numbers import Integral
 
 from hil.devices.injection import Injection
 from hil.errors import ConfigError
@@ -68,8 +69,9 @@ class Plan:
             raise ConfigError(f"--clock virtual: --backend {self.backend} runs in real time")
         if self.clock not in CLOCKS:
             raise ConfigError(f"--clock {self.clock}: choose {' or '.join(CLOCKS)}")
-        if not 0 <= self.seed < 2**63:
-            raise ConfigError(f"--seed {self.seed}: give a whole number from 0 to 2^63 - 1")
+        seed: object = self.seed  # from Python it may be anything
+        if not (isinstance(seed, Integral) and 0 <= int(seed) < 2**63):
+            raise ConfigError(f"--seed {seed!r}: give a whole number from 0 to 2^63 - 1")
         if self.injection is not None:
             self._refuse_faults(self.injection)
         if self.strict and (refused := self.status.refused(on_bench=self.on_bench)):

@@ -12,6 +12,7 @@ from hil.__main__ import main
 from hil.config.files import Merged
 from hil.config.validate import validated
 from hil.errors import ConfigError
+from hil.experiment.load import load
 
 MUSCLE = "model.arrays.muscle"
 
@@ -495,6 +496,12 @@ def test_a_bad_option_is_one_line(case, configs, tmp_path, capsys):
     for part in wanted:
         assert part in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_in_place_of_a_list_of_changes_is_named_as_such(configs):
+    path = configs / "miga6/all_on.toml"
+    with pytest.raises(ConfigError, match=r"sets = 'a\.b=1': give a list of such texts"):
+        load(path, "a.b=1")
 
 
 def test_an_unknown_command_is_one_line(capsys):

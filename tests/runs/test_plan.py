@@ -31,6 +31,8 @@ def test_the_clock_is_real_where_a_device_is_on_the_bench_and_virtual_elsewhere(
         ({"clock": "fast"}, "--clock fast: choose virtual or real"),
         ({"seed": -1}, "--seed -1: "),
         ({"seed": 2**63}, f"--seed {2**63}: "),
+        ({"seed": 1.5}, "--seed 1.5: give a whole number"),
+        ({"seed": "a"}, "--seed 'a': give a whole number"),
         ({"backend": "bord=sim"}, "--backend "),
     ],
 )
