@@ -93,7 +93,7 @@ def _version(package: str) -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
-    )
+    """What git says; it takes no lock of the user's checkout."""
+    command = ["git", "--no-optional-locks", "-C", str(root), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     return done.stdout.strip()
