@@ -303,6 +303,16 @@ def test_a_fork_ends_by_os_exit_as_ever():
     assert os._exit.__module__ == "posix"
 
 
+def test_a_fork_may_end_a_block_that_began_before_it():
+    with code.exit_refused():
+        child = os.fork()
+    if child == 0:
+        with code.exit_refused():
+            pass
+        code._real_exit(7 if os._exit is code._real_exit else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
 def test_a_model_that_fails_in_the_run_trips_too(tmp_path):
     text = (EXAMPLES / "model.py").read_text()
     assert "        h, u, x" in text

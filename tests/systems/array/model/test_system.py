@@ -210,6 +210,33 @@ def test_a_cell_that_weakens_pulls_with_the_share_that_is_left(pulled):
     assert statics.tension_N[2] == pytest.approx(0.4 * whole_N, rel=1e-9)
 
 
+def test_all_of_a_weak_cells_tension_is_less_and_it_moves_inside_as_before():
+    """Of one cell with two dampers, whose tension is an output: C and D have the share."""
+    cell = cells.two_damper(
+        k_pe_N_per_m=20.0, k_se_N_per_m=400.0, k_ae_N_per_m=900.0,
+        b_se_N_s_per_m=30.0, b_ae_N_s_per_m=50.0,
+    )  # fmt: skip
+    array = CellArray.from_fingerprint("-:1 | &1:-1", cell=cell, mass_kg=0.01, right="driven")
+    weak, at = array.with_weak(0, 0.3), array.outputs.index("array.right_N")
+    assert np.array_equal(weak.A, array.A)
+    assert np.array_equal(weak.B, array.B)
+    assert weak.C[at] == pytest.approx(0.3 * array.C[at])
+    assert weak.D[at] == pytest.approx(0.3 * array.D[at])
+    assert np.count_nonzero(array.D[at]) == 3
+
+
+def test_cells_are_counted_through_all_arrays(configs):
+    model = load_rig(configs / "antagonist/rig.toml").models[0]
+    sizes = [array.topology.n_cells for array in model.arrays.values()]
+    assert len(sizes) == 2
+    for n in range(model.n_cells):
+        assert model.with_broken(n).broken == [n]
+        share = [array.share for array in model.with_weak(n, 0.5).arrays.values()]
+        own = n >= sizes[0]
+        assert share[own] == {n - own * sizes[0]: 0.5}
+        assert not share[not own]
+
+
 def test_a_weak_cell_takes_less_force_than_a_broken_one_also_at_once(pulled):
     array, cells_of = pulled
     at = next(i for i, name in enumerate(array.outputs) if name.endswith("right_N"))

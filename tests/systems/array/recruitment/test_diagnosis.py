@@ -2,7 +2,12 @@
 
 import numpy as np
 
+from hil.control.controller import ArrayEstimate
+from hil.control.reference import NoReference
+from hil.control.steering import Steerable
+from hil.systems.array.recruitment.control import Recruitment
 from hil.systems.array.recruitment.diagnosis import Diagnosis
+from hil.systems.soft.control import FollowedChannel, SignalCells
 
 SHARES = np.array([0.3, 0.3, 0.2, 0.31, 0.2])
 USABLE = np.ones(5, dtype=np.uint8)
@@ -35,3 +40,32 @@ def test_once_it_is_over_wishes_stand_again():
     d = Diagnosis(SHARES)
     asked(d, 0.0, [0.5, 0.5, 0, 0, 0])
     assert asked(d, 0.1, [0] * 5) == [1, 1, 1, 0, 0]
+
+
+def test_after_all_was_off_no_cell_is_held_of_those_before():
+    """The other suspects were held on: one alone is not switched, so nothing is held anew."""
+    d = Diagnosis(SHARES)
+    asked(d, 0.0, [0.3, 0.6, 0.1, 0, 0])
+    d.restart()
+    assert asked(d, 0.1, [0.3, 0.6, 0.1, 0, 0], wished=(0, 0, 0, 0, 0)) == [0] * 5
+
+
+def test_a_stage_that_restarts_restarts_its_recruiter_and_its_diagnosis():
+    class Noted:
+        columns = ()
+
+        def __init__(self):
+            self.restarts = 0
+
+        def restart(self):
+            self.restarts += 1
+
+    recruiter, diagnosis = Noted(), Noted()
+    estimate = ArrayEstimate(
+        cells=np.zeros(5, dtype=np.uint8), usable=USABLE, x=np.zeros(0), theta=np.zeros(5)
+    )
+    Recruitment(Steerable(NoReference()), recruiter, estimate, diagnosis).restart()
+    assert (recruiter.restarts, diagnosis.restarts) == (1, 1)
+    channel = FollowedChannel(0, "bend_reference", "bend_demand", "1", 0.0)
+    SignalCells(Steerable(NoReference()), recruiter, channel, 5).restart()
+    assert recruiter.restarts == 2

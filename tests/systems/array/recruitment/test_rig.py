@@ -300,3 +300,13 @@ def test_a_run_that_is_armed_again_switches_nothing_on_that_was_decided_before(
     runs = again + int(np.argmax(run.guard_state.values[again:] == NUMBERS["running"]))
     assert run.guard_state.values[runs] == NUMBERS["running"]
     assert not commanded[off : runs + round(planned_s / config.period_s)].any()
+
+
+@pytest.mark.parametrize("name", ["array14/optimal.toml", "wires4/follow.toml"])
+def test_a_plan_of_before_the_arming_is_not_continued(configs, name):
+    """Else it is the plan that a search begins from, and ends with if it is short."""
+    control = assembly.build(Plan(load(configs / name))).control
+    planned = control.recruiter._optimal._search.plan
+    planned[:] = 1
+    control.restart()
+    assert not planned.any()
