@@ -35,7 +35,7 @@ def fit(config: Experiment, fitting: Fitting) -> Fitted:
     ConfigError
         As `hil.identification.identify.identify_files`.
     """
-    options = Options(fitting.free, fitting.fix, fitting.each, bootstrap=0)
+    options = Options(fitting.free, fitting.fix, fitting.each, bootstrap=0, weak=False)
     _, model = identify_files([fitting.recording], options)
     values = {one.key: one.value for one in model.parameters}
     return Fitted(values, model.adequacy.adequate, _known(config, values, fitting.each))

@@ -168,7 +168,7 @@ def _solve(
         return np.concatenate([_white(noise, parts) / scale, prior])
 
     def jacobian(x: Array) -> Array:
-        J = -_white(noise, with_zeros(box.sensitivities(x[:n], until))) / scale
+        J = -_white(noise, with_zeros(box.sensitivities(x[:n], until, central=False))) / scale
         if towards is None:
             return J
         return np.vstack((J, np.hstack((np.eye(n) / PRIOR, np.zeros((n, n_runs))))))
@@ -182,7 +182,7 @@ def _solve(
         jacobian,
         bounds=(low, high),
         x_scale="jac",
-        ftol=1e-8 if towards is None else 1e-3,
+        ftol=1e-6 if towards is None else 1e-3,
         xtol=1e-9 if towards is None else 1e-6,
         gtol=None,
         max_nfev=15 if towards is None else 8,

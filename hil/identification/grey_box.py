@@ -110,28 +110,33 @@ class GreyBox:
         if not parameters.has_wires(self.tables):
             return ()
         small, large = (
-            np.concatenate(self.sensitivities(theta, size=size))
+            np.concatenate(self.sensitivities(theta, size=size, central=False))
             for size in (STEP_OF_WIRES, 100.0 * STEP_OF_WIRES)
         )
         ratio = np.linalg.norm(small, axis=0) > JUMP * np.linalg.norm(large, axis=0)
         return tuple(key for key, jumps in zip(self.free, ratio, strict=True) if jumps)
 
     def sensitivities(
-        self, theta: Array, until: Sequence[int] | None = None, size: float | None = None
+        self,
+        theta: Array,
+        until: Sequence[int] | None = None,
+        *,
+        size: float | None = None,
+        central: bool = True,
     ) -> list[Array]:
         """(k, P) derivatives of every run's readings by theta.
 
-        Central differences; one-sided differences if `until` selects a part of the runs.
+        Central differences, or one-sided ones, which take half as many simulations.
         """
         if size is None:
             size = STEP_OF_WIRES if parameters.has_wires(self.tables) else STEP
         steps = size * np.eye(len(theta))
-        if until is None:
-            both = self.all_readings([theta + s for s in (*steps, *-steps)])
+        if central:
+            both = self.all_readings([theta + s for s in (*steps, *-steps)], until)
             ups, downs, width = both[: len(steps)], both[len(steps) :], 2.0 * size
         else:
-            ups, width = self.all_readings([theta + s for s in steps], until), size
-            downs = [self.readings(theta, until)] * len(steps)
+            *ups, at_theta = self.all_readings([theta + s for s in steps] + [theta], until)
+            downs, width = [at_theta] * len(steps), size
         columns = [
             [(u - d) / width for u, d in zip(up, down, strict=True)]
             for up, down in zip(ups, downs, strict=True)

@@ -36,6 +36,7 @@ class Options:
     free, fix : patterns of parameters to fit, or to hold
     each : lists (mass_kg, force_on_N, cell) that get a separate value for each entry
     bootstrap : number of refits
+    weak : whether to look for weak directions; without `free` they decide what is fitted
     """
 
     free: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class Options:
     each: tuple[str, ...] = ()
     bootstrap: int = BOOTSTRAP
     seed: int = 0
+    weak: bool = True
 
 
 @dataclass(frozen=True)
@@ -178,20 +180,16 @@ def identify(
         raise ConfigError("--fix leaves no parameter to fit")
     box = GreyBox(tables, tuple(offered), tuple(runs))
     noise = noise_of(runs)
-    rms_N = noise.rms_N if np.isfinite(noise.rms_N) else _rough_noise_N(runs)
-    fisher = identifiability.information(box, noise, rms_N, box.start)
-    noise_N = noise.total_rms_N if np.isfinite(noise.rms_N) else rms_N
-    weak = identifiability.weak_directions(box, fisher, box.start, noise_N, rms_N)
-    if options.free:
-        free = parameters.matching(options.free, offered, "--free")
-    else:
-        rows = [i for i, key in enumerate(offered) if not parameters.needed(key)]
-        free = identifiability.chosen([offered[i] for i in rows], fisher[np.ix_(rows, rows)])
-        if not free:
-            raise ConfigError(
-                "no parameter is identifiable from these runs: the force hardly changes beyond "
-                "its noise: give runs that switch more cells, more often"
-            )
+    weak: list[Weak] = []
+    free: Sequence[str] = parameters.matching(options.free, offered, "--free")
+    if options.weak or not options.free:
+        identifiable, weak = _identifiable(box, noise)
+        free = free if options.free else identifiable
+    if not free:
+        raise ConfigError(
+            "no parameter is identifiable from these runs: the force hardly changes beyond its "
+            "noise: give runs that switch more cells, more often"
+        )
     box = box.with_free(free)
     jumping = box.jumping(box.start)
     if jumping:
@@ -238,6 +236,18 @@ def identify(
         covariance * np.outer(values, values),
         resampled_theta,
     )
+
+
+def _identifiable(box: GreyBox, noise: Noise) -> tuple[list[str], list[Weak]]:
+    """Parameters of the box that are identifiable together, and its weak directions."""
+    known = np.isfinite(noise.rms_N)
+    rms_N = noise.rms_N if known else _rough_noise_N(box.runs)
+    fisher = identifiability.information(box, noise, rms_N, box.start)
+    noise_N = noise.total_rms_N if known else rms_N
+    weak = identifiability.weak_directions(box, fisher, box.start, noise_N, rms_N)
+    rows = [i for i, key in enumerate(box.free) if not parameters.needed(key)]
+    keys = [box.free[i] for i in rows]
+    return identifiability.chosen(keys, fisher[np.ix_(rows, rows)]), weak
 
 
 def _rough_noise_N(runs: Sequence[RunData]) -> float:
