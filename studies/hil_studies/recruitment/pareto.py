@@ -51,7 +51,7 @@ class Values(Table):
 def tables_of(values: Values) -> dict[str, Any]:
     """The tables of the campaign: those of the recruitment study, with the weights as factors."""
     of_study = study.Values(cells=(values.cells,), seeds=values.seeds, budget=values.budget)
-    tables = study.tables_of(of_study, values.cells)
+    tables = study.tables_of(of_study, study.FOLDER / study.SIZES[values.cells])
     factors, tune = tables["factors"], tables["tune"]
     weights = [
         (0.0, 0.0),
@@ -90,7 +90,7 @@ def results(out: Path, trials: pd.DataFrame, n_cells: int) -> dict[str, Any]:
     trials = trials[trials.plant.isin(counts[counts == counts.max()].index)]
     n_plants = trials.plant.nunique()
     title = f"{n_cells} cells, {n_plants} plants"
-    by_plant = plants_of(trials, study.full_force_N(n_cells))
+    by_plant = plants_of(trials, study.full_force_N(study.FOLDER / study.SIZES[n_cells]))
     return study.made(
         "Recruitment: error against wear and energy", [saved(out, f"pareto{n_cells}.png",
         _draw(by_plant, title), _CAPTION)], [table_of(by_plant, title)],

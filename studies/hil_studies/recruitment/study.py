@@ -37,9 +37,10 @@ from hil.pages.style import (
 from hil.platform.provenance import software
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
+from hil_studies.recruitment.hundred import written
 
 FOLDER = Path(__file__).parent
-SIZES = {6: "six", 14: "fourteen"}
+SIZES = {6: "six", 14: "fourteen", 100: "hundred"}
 CONTROLLERS = (
     "PID", "broadcast", "size_principle", "preview", "modulate", "optimal", "optimal_modulated",
 )  # fmt: skip
@@ -67,7 +68,7 @@ def _tuple(value: Any) -> Any:
 
 def _sizes(value: Any) -> Any:
     if not value or any(one not in SIZES for one in value):
-        raise ValueError("must be a list of 6 and 14")
+        raise ValueError("must be a list of 6, 14 and 100")
     return tuple(value)
 
 
@@ -147,9 +148,14 @@ def made(title: str, figures: list[Any], tables: list[Any], **more: Any) -> dict
     }  # fmt: skip
 
 
-def tables_of(values: Values, n_cells: int, name: str = "controllers") -> Tables:
-    """The tables of a campaign's file, with what `--set` has changed."""
+def files_of(n_cells: int, out: Path) -> Path:
+    """The folder with rig and campaigns of a size."""
     folder = FOLDER / SIZES[n_cells]
+    return folder if folder.is_dir() else written(FOLDER / "fourteen", out / folder.name)
+
+
+def tables_of(values: Values, folder: Path, name: str = "controllers") -> Tables:
+    """The tables of a campaign's file, with what `--set` has changed."""
     tables = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
     tables["campaign"] |= {"experiments": [str(folder / "run.toml")], "plants": values.seeds}
     levels = tables["factors"]["controller"]["levels"]
@@ -167,10 +173,11 @@ def tables_of(values: Values, n_cells: int, name: str = "controllers") -> Tables
 
 def _size(out: Path, values: Values, n_cells: int) -> Size:
     """Run the campaign of one size, and the planner on its plants not commissioned, and exact."""
-    tables = tables_of(values, n_cells)
+    files = files_of(n_cells, out)
+    tables = tables_of(values, files)
     folder = out / SIZES[n_cells]
     trials = complete_of(campaign_of(tables, folder / "controllers", values.workers))
-    full_N = full_force_N(n_cells)
+    full_N = full_force_N(files)
     once = {**tables, "campaign": {**tables["campaign"], "plants": 1, "keep": "all"}}
     once["factors"] = {**tables["factors"], "controller": {"levels": _tuned(tables, trials)}}
     del once["tune"]
@@ -182,9 +189,10 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
     if BEST in values.controllers:
         untold = {**tables, "factors": {**tables["factors"], "controller": {
             "levels": {BEST: _tuned(tables, trials)[BEST]}}}}  # fmt: skip
-        del untold["tune"], untold["commission"]
+        del untold["tune"]
+        commissions = untold.pop("commission", None)
         exact = {**untold, "campaign": {**untold["campaign"], "exact": True}}
-        for name, of_these in ((UNTOLD, untold), (EXACT, exact)):
+        for name, of_these in ((UNTOLD, untold), (EXACT, exact))[0 if commissions else 1 :]:
             where = folder / name.partition(", ")[2].replace(" ", "_")
             more = complete_of(campaign_of(of_these, where, values.workers))
             trials = pd.concat([trials, more.assign(controller=name)], ignore_index=True)
@@ -225,9 +233,9 @@ def _number(value: Any) -> Any:
         return str(value)
 
 
-def full_force_N(n_cells: int) -> float:
+def full_force_N(folder: Path) -> float:
     """Static force of all cells of the nominal array."""
-    rig = load_rig(FOLDER / SIZES[n_cells] / "rig.toml")
+    rig = load_rig(folder / "rig.toml")
     model, cells_N = rig.models[0], np.array([one.force_on_N for one in rig.activation()])
     assert isinstance(model, CellArray)
     return float(static_gains_N(model, cells_N, "muscle.right_N").sum())
@@ -282,7 +290,7 @@ def settings(one: Size) -> dict[str, Any]:
 def failures(out: Path, values: Values) -> pd.DataFrame:
     """For every wire that opened: when it did, and when and by what it was found; false alarms."""
     columns = ["controller", "plant", "cell", "opened_s", "after_s", "by"]
-    tables = tables_of(values, 6, "failures")
+    tables = tables_of(values, FOLDER / "six", "failures")
     if not (values.failure_seeds and tables["factors"]["controller"]["levels"]):
         return pd.DataFrame(columns=columns)
     tables["campaign"]["plants"] = values.failure_seeds
@@ -347,10 +355,10 @@ _CAPTION_TRACES = (
     "advance and heat before a step. The first 4 s (grey) do not count: the wires begin cold."
 )
 _NOTES = (
-    "Every plant is commissioned: each cell has a pulse, and `hil identify` fits force of every "
-    "cell, convection, latent heat and room to the readings. Controllers and twin know the fit; "
-    "the planner that is not commissioned knows the nominal rig, that of the exact plant all that "
-    "is drawn. Tuning is on plants of its own.",
+    "Every plant of 6 and 14 cells is commissioned: each cell has a pulse, and `hil identify` fits "
+    "every wire's force, convection and latent heat to the readings; the air is measured. "
+    "Controllers and twin know the fit; the planner that is not commissioned knows the nominal "
+    "rig, that of the exact plant all that is drawn. Tuning is on plants of its own.",
     "The readings have 2 mN of noise and are 20 ms late; the board's answer comes a period later. "
     "Errors are of the measured force.",
     "Wear is full transformations there and back in an hour, mean over the wires; small cycles "

@@ -55,5 +55,8 @@ def test_the_front_is_what_no_other_point_beats():
 def test_the_table_of_the_page_is_that_of_its_trials(path):
     made = json.loads(path.read_text(encoding="utf-8"))
     for n_cells, rows in made["trials"].items():
-        by_plant = plants_of(pd.DataFrame(rows), pareto.study.full_force_N(int(n_cells)))
+        by_plant = plants_of(
+            pd.DataFrame(rows),
+            pareto.study.full_force_N(pareto.study.FOLDER / pareto.study.SIZES[int(n_cells)]),
+        )
         assert table_of(by_plant, "")["rows"] == made["tables"][0]["rows"]

@@ -20,9 +20,9 @@ def values(**changed):
     return Values.model_validate(changed)
 
 
-@pytest.mark.parametrize(("size", "n_cells"), [("six", 6), ("fourteen", 14)])
-def test_a_board_protects_every_wire_and_lets_it_contract(size, n_cells):
-    rig = load_rig(FOLDER / size / "rig.toml")
+@pytest.mark.parametrize("n_cells", [6, 14, 100])
+def test_a_board_protects_every_wire_and_lets_it_contract(n_cells, tmp_path):
+    rig = load_rig(study.files_of(n_cells, tmp_path) / "rig.toml")
     peaks = [peak for board in rig.protections for peak in board.peaks()]
     assert len(peaks) == n_cells
     assert all(peak.worst_C <= 180.0 for peak in peaks)
@@ -40,7 +40,7 @@ def test_names_of_earlier_versions_are_those_of_now():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("cells=[100]", "cells = [100]: must be a list of 6 and 14"),
+        ("cells=[10]", "cells = [10]: must be a list of 6, 14 and 100"),
         ('controllers=["optimal, exact plant"]', "no controller 'optimal, exact plant': choose"),
         ("seeds_of_100=3", "this study has cells, controllers, seeds, tuning_seeds, budget,"),
         ("dead_percent=[0.0]", "this study has cells, controllers, seeds, tuning_seeds, budget,"),
@@ -54,13 +54,34 @@ def test_a_key_that_went_is_refused_in_one_line(change, said, tmp_path):
 
 def test_set_changes_the_tables_of_the_campaign():
     tables = study.tables_of(
-        values(seeds=5, controllers=["PID"], budget=3, tuning_seeds=1, wear_weight_s=0.5), 6
+        values(seeds=5, controllers=["PID"], budget=3, tuning_seeds=1, wear_weight_s=0.5), SIX
     )
     assert tables["campaign"]["plants"] == 5
     assert list(tables["factors"]["controller"]["levels"]) == ["PID"]
     assert {p["of"]["controller"] for p in tables["tune"]["parameters"]} == {"PID"}
     assert (tables["tune"]["budget"], tables["tune"]["plants"]) == (3, 1)
     assert "0.5 * wear_per_h" in tables["tune"]["cost"]
+
+
+def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force(tmp_path):
+    of = {}
+    for size, folder in (
+        ("fourteen", FOLDER / "fourteen"),
+        ("hundred", study.files_of(100, tmp_path)),
+    ):
+        campaign = load_campaign(folder / "controllers.toml")
+        [points] = [f.levels for name, f in campaign.tables.factors.items() if name == "set_point"]
+        full_N = study.full_force_N(folder)
+        of[size] = [
+            np.atleast_1d(value) / full_N
+            for level in points.values()
+            for key, value in level["reference"].items()
+            if key.endswith("_N")
+        ]
+        assert float(campaign.tables.tune.cost.split()[2]) == pytest.approx(full_N, rel=1e-3)
+    assert len(of["hundred"]) == 5
+    for share, of_fourteen in zip(of["hundred"], of["fourteen"], strict=True):
+        assert share == pytest.approx(of_fourteen, rel=1e-3)
 
 
 @pytest.mark.slow
