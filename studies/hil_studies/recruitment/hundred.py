@@ -10,6 +10,8 @@ from typing import Any
 
 import tomli_w
 
+from hil.platform.whole_files import write_whole
+
 FINGERPRINT = "-:25 | &1FFFFFF:75 | &7FFFFFFFFFFFFFFFFFF:-1"
 N_CELLS, A_BOARD = 100, 3
 FORCES = 9.375  # full force of 41.8 N over that of fourteen cells, 4.46 N
@@ -25,7 +27,7 @@ def written(fourteen: Path, folder: Path) -> Path:
     _larger(made["rig"])
     _of_more_cells(made["controllers"])
     for name, tables in made.items():
-        (folder / f"{name}.toml").write_text(tomli_w.dumps(tables), encoding="utf-8")
+        write_whole(folder / f"{name}.toml", tomli_w.dumps(tables))
     return folder
 
 

@@ -20,7 +20,7 @@ wire whose tension it changes: a wire that lost its load transforms at lower tem
     weak      a_n falls by one half, give or take a quarter
     broken    every a_m takes that of the array without cell n, within `LEFT` of each change
 
-For each cell that pulls, both begin every `spawn_s` and live for `life_s`. The likelihood of a
+For each cell both begin every `spawn_s` and live for `life_s`. The likelihood of a
 filter's readings over that of the healthy one starts at 1, and exceeds e^A with probability e^-A at
 most while the array is healthy and its errors are as stated (Ville). Those of a commissioned twin
 are not: in healthy runs the highest log odds of 10 s exceeded a level by 4.5 in the mean, not by
@@ -32,7 +32,8 @@ A cell is named once its failures hold `sure` of the posterior, with equal prior
 after a break the array rings, and readings that deviate from a straight line by `RINGS` times their
 noise count as noisy as they are. Cells in a row lose their load together, whichever of them breaks:
 they are named together. After a break the array is no longer the configured one, and none is named.
-A cell that does not pull is not tested: nothing shows what it would do.
+A failure that hardly changes what any cell pulls with is not tested: nothing would show it. A cell
+that does not pull may be one that others pull through, and is tested for a break.
 
 Source: Willsky & Jones 1976 (likelihood ratios of jumps); Blom & Bar-Shalom 1988 (a filter for each
 hypothesis); Ville 1939.
@@ -54,7 +55,7 @@ LEFT = 0.3  # of the change of every static gain by a break
 LOOSE = 0.4  # standard deviation of the austenite of a wire that has lost its load
 SLACK = 0.1  # the same of a wire that keeps a part
 JOLT = 0.15  # of the force that a failure takes, in its first second
-PULLS = 0.1  # austenite of a cell that is tested
+PULLS = 0.1  # austenite that a failure takes from a cell, if it is tested
 LOST = -10.0  # log odds at which a hypothesis ends
 EXCESS = 2.25  # of the log odds of healthy runs (six cells, 0.28 h) over those of stated errors
 ALIKE = 0.2  # readings that differ by less, in units of the resolution, are one that repeats
@@ -266,7 +267,7 @@ class CellFailures:
             self._restart(t_s)
 
     def _begin(self) -> None:
-        """Begin a hypothesis of every failure of a cell that pulls."""
+        """Begin a hypothesis of every failure that changes what a cell pulls with."""
         bank, n = self._bank, len(self._gains_N)
         count = len(self._failures)
         x, P = bank.x[0], bank.P[0]
@@ -284,11 +285,9 @@ class CellFailures:
         diagonal[:, AUSTENITE * n : OHM * n] += 0.01 * loose2
         bank.Q[of, AUSTENITE * n : OHM * n] += loose2
         diagonal[:, -1] += (JOLT * (np.abs(self._shift * xi) @ self._gains_N)) ** 2
-        tested = [
-            any(xi[c] > PULLS and self.state[c] != FAILED for c in cells)
-            for cells, _ in self._failures
-        ]
-        bank.log[of] = np.where(tested, 0.0, -np.inf)
+        taken = (xi * self._shift / self._shift.min(axis=1, keepdims=True)).max(axis=1)
+        known = [all(self.state[c] == FAILED for c in cells) for cells, _ in self._failures]
+        bank.log[of] = np.where((taken > PULLS) & ~np.array(known), 0.0, -np.inf)
 
     def _name(
         self, t_s: float, cells: tuple[int, ...], chance: float, log: NDArray[np.float64]

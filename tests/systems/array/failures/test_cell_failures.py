@@ -125,6 +125,22 @@ def test_a_broken_cell_is_named_though_its_wire_transforms_sooner(cell):
     assert 6.0 < tests.findings[0].t_s < 9.0
 
 
+@pytest.mark.parametrize("twin_share", [0.0, 0.05])
+def test_a_cell_that_does_not_pull_is_named_if_the_others_pulled_through_it(twin_share):
+    """All force is gone, and wires without load transform sooner: no cell that pulled does that."""
+    rng = np.random.default_rng(40)
+    twin = moving(rng, 900)
+    twin[:, 0] *= twin_share
+    wires = twin.copy()
+    wires[600:, 1:] = np.minimum(1.0, twin[600:, 1:] + 0.3)
+    gains_N = np.tile(GAINS_N, (900, 1))
+    gains_N[600:] = 0.0
+    through_N = np.array([[0.0, 0.0, 0.0], [0.42, 0.0, 0.35], [0.42, 0.3, 0.0]])
+    tests = driven(built(through_N), twin, wires, gains_N, rng)
+    assert [(f.cells, f.kind) for f in tests.findings] == [((0,), "mechanical")]
+    assert 6.0 < tests.findings[0].t_s < 7.5
+
+
 def test_cells_in_a_row_are_named_together():
     """Whichever of cells 0 and 2 breaks, neither pulls any longer."""
     rng = np.random.default_rng(30)
