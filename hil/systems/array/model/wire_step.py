@@ -130,15 +130,15 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
     wires = borrowed(wires)
     at, loads, free, per = wires.at, wires.loads, wires.free, wires.stretch_per
     constants, laws, state = wires.constants, wires.laws, wires.state
-    for i in range(len(constants)):
-        n, load = at[0, i], loads[i]
-        load[T_AT], load[XI_AT] = state[0, n], state[1, n]
-        _heat(laws[at[1, i]], constants[i], load, _duty(drive[n]), wires.h)
-    for _ in range(SWEEPS_MAX if wires.coupled else 1):
+    for sweep in range(SWEEPS_MAX if wires.coupled else 1):
         solved = True
         for i in range(len(constants)):
-            n, c = at[0, i], constants[i]
-            force = _force(c, loads[i], free[i])
+            n, c, load = at[0, i], constants[i], loads[i]
+            at_stress = _at_stress(c, load[TENSION])
+            if sweep == 0:
+                load[T_AT], load[XI_AT] = state[0, n], state[1, n]
+                _heat(laws[at[1, i]], c, load, at_stress[2], _duty(drive[n]), wires.h)
+            force = _force(c, load, free[i], at_stress)
             change = force - F[n]
             for k in range(len(free)):  # the other wires feel it
                 free[k] += per[n, k] * change
@@ -170,11 +170,17 @@ def _add(per, first, values, into):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always", error_model="numpy")
-def _heat(law, c, load, duty, h):  # type: ignore[no-untyped-def]
-    """Solve the heat balance of a wire at the stress of the beginning."""
-    stress, began = load[TENSION] / c[AREA_AT], load[XI_AT]
-    _, slope = stroke(c, stress)
-    place = places(c, stress, slope)
+def _at_stress(c, tension):  # type: ignore[no-untyped-def]
+    """Strain of a wire's martensite, its slope, and the place of its branches."""
+    stress = tension / c[AREA_AT]
+    strain, slope = stroke(c, stress)
+    return strain, slope, places(c, stress, slope)
+
+
+@njit(inline="always", error_model="numpy")
+def _heat(law, c, load, place, duty, h):  # type: ignore[no-untyped-def]
+    """Solve the heat balance of a wire at the stress of the beginning, where its branches are."""
+    began = load[XI_AT]
     if c[MINOR_AT] > 0.0:
         _heat_sloped(law, c, load, duty, h)
         return
@@ -203,25 +209,27 @@ def _heat_sloped(law, c, load, duty, h):  # type: ignore[no-untyped-def]
 @njit(inline="always", error_model="numpy")
 def _keep_parts(c, load):  # type: ignore[no-untyped-def]
     """Take the parts of the austenite to the temperature and stress of the end of a step."""
-    stress = load[TENSION] / c[AREA_AT]
-    _, slope = stroke(c, stress)
-    move_parts(c, places(c, stress, slope), load[PARTS_AT:], load[T_AT])
+    _, _, place = _at_stress(c, load[TENSION])
+    move_parts(c, place, load[PARTS_AT:], load[T_AT])
     xi = whole(c, load[PARTS_AT:])
     load[T_AT] -= load[PER_XI_AT] * (xi - load[XI_AT])
     load[XI_AT] = xi
 
 
 @njit(inline="always", error_model="numpy")
-def _force(c, load, free):  # type: ignore[no-untyped-def]
-    """Solve a wire's tension, f - known - eases F(f) = 0, which rises with f; return F."""
+def _force(c, load, free, at_stress):  # type: ignore[no-untyped-def]
+    """Solve a wire's tension, f - known - eases F(f) = 0, which rises with f; return F.
+
+    It begins with the tension of `load`, at which `at_stress` is.
+    """
     area, on, k_ae = c[AREA_AT], c[FORCE_ON_AT], c[K_AE_AT]
     eases, known = 1.0 + k_ae * c[GAIN_AT], c[PULL_AT] + k_ae * free
     held = c[IMPLICIT_AT] == 0.0
     close = HELD_SOLVED * (1.0 + c[PULL_AT]) if held else CLOSE * (on + c[PULL_AT])
     f, low, high = load[TENSION], 0.0, np.inf
-    strain, slope = stroke(c, f / area)
+    strain, slope, place = at_stress
     for _ in range(HELD_STEPS if held else NEWTON_STEPS):
-        loses = 0.0 if held else _settle(c, load, f, strain, slope)
+        loses = 0.0 if held else _settle(c, load, place, strain)
         share = (1.0 - load[XI_AT]) * on / c[REST_AT]
         off = f - known - eases * (on - share * strain)
         lost = eases * on / c[REST_AT] * loses * strain
@@ -234,15 +242,15 @@ def _force(c, load, free):  # type: ignore[no-untyped-def]
             _follow(load, loses * (f - before))
         if abs(change) < close or f == before:
             break
-        strain, slope = stroke(c, f / area)
+        strain, slope, place = _at_stress(c, f)
     load[TENSION], load[STRAIN_AT] = f, strain
     return (f - known) / eases
 
 
 @njit(inline="always", error_model="numpy")
-def _settle(c, load, f, strain, slope):  # type: ignore[no-untyped-def]
-    """Settle a wire at the tension f; return how much less austenite a newton more leaves."""
-    place, per_xi = places(c, f / c[AREA_AT], slope), load[PER_XI_AT]
+def _settle(c, load, place, strain):  # type: ignore[no-untyped-def]
+    """Settle a wire where its branches are; return how much less austenite a newton more leaves."""
+    per_xi = load[PER_XI_AT]
     if c[MINOR_AT] > 0.0:
         T, xi, per_K, up_K = settled_sloped(c, place, load[PARTS_AT:], per_xi, load[TRIAL_AT])
         load[T_AT], load[XI_AT] = T, xi
