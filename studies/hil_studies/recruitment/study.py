@@ -37,7 +37,7 @@ from hil.pages.style import (
 from hil.platform.provenance import software
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.force_levels import static_gains_N
-from hil_studies.recruitment.hundred import written
+from hil_studies.recruitment import variants
 
 FOLDER = Path(__file__).parent
 SIZES = {6: "six", 14: "fourteen", 100: "hundred"}
@@ -86,7 +86,8 @@ class Values(Table):
     `seeds` is the number of plants in the tables, each under every set point; `tuning_seeds` that
     of the plants to tune on, `budget` the number of settings that are tried of each controller,
     `wear_weight_s` the weight of wear in what a setting costs. `failure_seeds` plants have wires
-    that open. `workers` processes share the trials; default: the number of cores.
+    that open. Without `stress` the branches of wires do not move with it. `workers` processes share
+    the trials; default: the number of cores.
     """
 
     cells: Annotated[tuple[int, ...], BeforeValidator(_sizes)] = (6,)
@@ -98,6 +99,7 @@ class Values(Table):
     budget: Annotated[int, Field(ge=1, le=10_000)] = 6
     wear_weight_s: Annotated[float, Field(ge=0.0, le=100.0)] = 0.25
     failure_seeds: Annotated[int, Field(ge=0, le=10_000)] = 12
+    stress: bool = True
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
 
 
@@ -106,15 +108,21 @@ class Size(NamedTuple):
 
     Attributes
     ----------
+    stress : whether the branches of its wires move with stress
     full_N : force of all nominal cells
     trials : a row for each trial
     traced : recordings of one plant, by controller and set point
     """
 
     n_cells: int
+    stress: bool
     full_N: float
     trials: pd.DataFrame
     traced: dict[tuple[str, str], xr.Dataset]
+
+    @property
+    def title(self) -> str:
+        return f"{self.n_cells} cells{'' if self.stress else ' without stress'}"
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
@@ -148,10 +156,13 @@ def made(title: str, figures: list[Any], tables: list[Any], **more: Any) -> dict
     }  # fmt: skip
 
 
-def files_of(n_cells: int, out: Path) -> Path:
+def files_of(n_cells: int, stress: bool, out: Path) -> Path:
     """The folder with rig and campaigns of a size."""
-    folder = FOLDER / SIZES[n_cells]
-    return folder if folder.is_dir() else written(FOLDER / "fourteen", out / folder.name)
+    changes = [variants.of_100_cells] if n_cells == 100 else []
+    if not stress:
+        changes.append(variants.without_stress)
+    source = FOLDER / SIZES[min(n_cells, 14)]
+    return variants.written(source, out / SIZES[n_cells], changes) if changes else source
 
 
 def tables_of(values: Values, folder: Path, name: str = "controllers") -> Tables:
@@ -173,7 +184,7 @@ def tables_of(values: Values, folder: Path, name: str = "controllers") -> Tables
 
 def _size(out: Path, values: Values, n_cells: int) -> Size:
     """Run the campaign of one size, and the planner on its plants not commissioned, and exact."""
-    files = files_of(n_cells, out)
+    files = files_of(n_cells, values.stress, out)
     tables = tables_of(values, files)
     folder = out / SIZES[n_cells]
     trials = complete_of(campaign_of(tables, folder / "controllers", values.workers))
@@ -196,7 +207,7 @@ def _size(out: Path, values: Values, n_cells: int) -> Size:
             where = folder / name.partition(", ")[2].replace(" ", "_")
             more = complete_of(campaign_of(of_these, where, values.workers))
             trials = pd.concat([trials, more.assign(controller=name)], ignore_index=True)
-    return Size(n_cells, full_N, trials, traced)
+    return Size(n_cells, values.stress, full_N, trials, traced)
 
 
 def campaign_of(tables: Tables, folder: Path, workers: int | None) -> pd.DataFrame:
@@ -257,7 +268,7 @@ def errors(one: Size) -> dict[str, Any]:
         ])  # fmt: skip
     n_plants = one.trials.plant.nunique()
     return as_table(
-        f"{one.n_cells} cells, {n_plants} plants under {len(points)} set points: RMS error [% of "
+        f"{one.title}, {n_plants} plants under {len(points)} set points: RMS error [% of "
         f"{one.full_N:.2f} N], mean over plants and its 95 % interval",
         ["", "error", *points, "from rest", "wear [cycles/h]", "energy [J]"], rows,
     )  # fmt: skip
@@ -283,7 +294,7 @@ def settings(one: Size) -> dict[str, Any]:
         told = [f"{k} = {v:.3g}" if isinstance(v, float) else f"{k} = {v}"
                 for k, v in best.items() if v == v and v != ""]  # fmt: skip
         rows.append([str(name), ", ".join(told), str(row["tuning"]) or "–"])
-    return as_table(f"{one.n_cells} cells: settings selected by tuning",
+    return as_table(f"{one.title}: settings selected by tuning",
                     ["", "setting", "at the edge of its range"], rows)  # fmt: skip
 
 
@@ -390,7 +401,7 @@ def _draw_errors(one: Size) -> Figure:
         wear.set_ylabel("wear [cycles/h]")
         wear.set_xticks(at, [textwrap.fill(name.replace("_", " "), 12) for name in names])
         error.legend(frameon=False, ncols=3)
-        error.set_title(f"{one.n_cells} cells, {one.trials.plant.nunique()} plants")
+        error.set_title(f"{one.title}, {one.trials.plant.nunique()} plants")
         mark_simulated(figure, error)
     return figure
 

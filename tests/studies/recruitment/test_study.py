@@ -20,9 +20,9 @@ def values(**changed):
     return Values.model_validate(changed)
 
 
-@pytest.mark.parametrize("n_cells", [6, 14, 100])
-def test_a_board_protects_every_wire_and_lets_it_contract(n_cells, tmp_path):
-    rig = load_rig(study.files_of(n_cells, tmp_path) / "rig.toml")
+@pytest.mark.parametrize(("n_cells", "stress"), [(6, True), (6, False), (14, True), (100, True)])
+def test_a_board_protects_every_wire_and_lets_it_contract(n_cells, stress, tmp_path):
+    rig = load_rig(study.files_of(n_cells, stress, tmp_path) / "rig.toml")
     peaks = [peak for board in rig.protections for peak in board.peaks()]
     assert len(peaks) == n_cells
     assert all(peak.worst_C <= 180.0 for peak in peaks)
@@ -67,7 +67,7 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
     of = {}
     for size, folder in (
         ("fourteen", FOLDER / "fourteen"),
-        ("hundred", study.files_of(100, tmp_path)),
+        ("hundred", study.files_of(100, True, tmp_path)),
     ):
         campaign = load_campaign(folder / "controllers.toml")
         [points] = [f.levels for name, f in campaign.tables.factors.items() if name == "set_point"]
@@ -109,13 +109,13 @@ def trials_of(errors_N, controllers=CONTROLLERS):
 
 def test_errors_have_students_interval_over_plants():
     """Of 1, 2 and 3 % the mean is 2 and the interval 4.303 / sqrt(3) = 2.48 wide."""
-    one = Size(6, 2.0, trials_of([0.02, 0.04, 0.06], ["PID"]), {})
+    one = Size(6, True, 2.0, trials_of([0.02, 0.04, 0.06], ["PID"]), {})
     [row] = study.errors(one)["rows"]
     assert row == ["PID", *["2.00 ± 2.48"] * 4, "4.00 ± 4.97", "100", "40"]
 
 
 def test_figures_have_a_bar_for_every_controller_and_set_point():
-    one = Size(6, 2.0, trials_of([0.02, 0.04, 0.06], [*CONTROLLERS, UNTOLD]), {})
+    one = Size(6, True, 2.0, trials_of([0.02, 0.04, 0.06], [*CONTROLLERS, UNTOLD]), {})
     figure = study._draw_errors(one)
     assert len(figure.axes[0].patches) == 3 * 8
     ticks = [label.get_text() for label in figure.axes[1].get_xticklabels()]

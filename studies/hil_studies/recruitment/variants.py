@@ -1,16 +1,19 @@
-"""The array of 100 cells: the files of `fourteen` with another array, boards and larger forces.
+"""Rigs and campaigns that are made from the files of another size: 100 cells, wires without stress.
 
-Its plants are not commissioned: a step of a fit of 300 values would simulate two minutes 300 times.
+Plants of 100 cells are not commissioned: a step of a fit of 300 values would simulate two minutes
+300 times.
 """
 
 import math
 import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from hil.platform.whole_files import write_whole
+from hil.systems.array.tables import ThermalTable
 
 FINGERPRINT = "-:25 | &1FFFFFF:75 | &7FFFFFFFFFFFFFFFFFF:-1"
 N_CELLS, A_BOARD = 100, 3
@@ -19,16 +22,41 @@ STEP_N = 0.28  # the largest between two force levels
 WEAK, STRONG = range(26, 101), range(1, 26)  # cells by their share of the force
 
 
-def written(fourteen: Path, folder: Path) -> Path:
-    """Write rig.toml, run.toml and controllers.toml into the folder, and return it."""
+Files = dict[str, dict[str, Any]]
+"""The tables of rig.toml, run.toml, pulses.toml and controllers.toml, by name."""
+
+
+def written(source: Path, folder: Path, changes: Iterable[Callable[[Files], None]]) -> Path:
+    """Write the files of a size into the folder, changed, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = {name: tomllib.loads((fourteen / f"{name}.toml").read_text(encoding="utf-8"))
-            for name in ("rig", "run", "controllers")}  # fmt: skip
-    _larger(made["rig"])
-    _of_more_cells(made["controllers"])
-    for name, tables in made.items():
+    files = {name: tomllib.loads((source / f"{name}.toml").read_text(encoding="utf-8"))
+             for name in ("rig", "run", "pulses", "controllers")}  # fmt: skip
+    for change in changes:
+        change(files)
+    for name, tables in files.items():
         write_whole(folder / f"{name}.toml", tomli_w.dumps(tables))
     return folder
+
+
+def without_stress(files: Files) -> None:
+    """Take wires whose branches do not move with stress, and are not drawn."""
+    muscle = files["rig"]["model"]["arrays"]["muscle"]
+    wire = muscle["activation"]
+    muscle["activation"] = {k: v for k, v in wire.items() if k in ThermalTable.model_fields}
+    muscle["activation"]["kind"] = "thermal"
+    tables = files["controllers"]
+    for key in [key for key in tables["spread"] if key.endswith(".middle_C")]:
+        del tables["spread"][key]
+    tables["factors"]["controller"]["levels"]["modulate"]["controller"]["temperature_max_C"] = 85.0
+    [hottest] = [p for p in tables["tune"]["parameters"] if p["key"].endswith("temperature_max_C")]
+    hottest |= {"low": 75.0, "high": 95.0}
+
+
+def of_100_cells(files: Files) -> None:
+    """Take an array of 100 cells, and boards, forces and set points for it."""
+    _larger(files["rig"])
+    _of_more_cells(files["controllers"])
+    del files["pulses"]
 
 
 def _larger(rig: dict[str, Any]) -> None:
