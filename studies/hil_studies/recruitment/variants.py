@@ -18,7 +18,7 @@ from hil.systems.array.tables import ThermalTable
 FINGERPRINT = "-:25 | &1FFFFFF:75 | &7FFFFFFFFFFFFFFFFFF:-1"
 N_CELLS, A_BOARD = 100, 3
 FORCES = 9.375  # full force of 41.8 N over that of fourteen cells, 4.46 N
-STEP_N = 0.28  # the largest between two force levels
+STEP_N = 0.35  # the largest between two force levels, of any plant
 WEAK, STRONG = range(26, 101), range(1, 26)  # cells by their share of the force
 
 
