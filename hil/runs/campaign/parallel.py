@@ -135,14 +135,22 @@ def run_apart(work: Work, tables: CampaignTables, strict: bool) -> Figures:
     """Run one trial on a rig of its own, in any process; returns the keys of its journal line.
 
     A trial whose recording does not stay runs in memory. One that trips there runs again, into a
-    file, if those stay.
+    file, if those stay. One whose controller is refused, knowing this plant, does not run.
     """
     began_s = time.monotonic()
     facts: Figures = {}
     try:
         if work.commissions and tables.commission is not None:
             return commissioned(work, tables.commission) | {"took_s": time.monotonic() - began_s}
-        config = load(work.experiment, work.sets)
+        try:
+            config = load(work.experiment, work.sets)
+        except ConfigError as error:
+            return {
+                "outcome": "refused",
+                "faults": [],
+                "error": one_line(str(error)),
+                "took_s": 0.0,
+            }
         facts["duration_s"] = config.tables.experiment.duration_s
         injection = Injection(work.faults) if work.faults else None
         plan = Plan(config, clock="virtual", seed=work.seed, injection=injection, strict=strict)

@@ -322,6 +322,8 @@ class Runner:
                     self._refuse_lost(trial, result)
                 elif result["outcome"] == "failed":
                     raise DeviceError(f"trial {trial.number}: {result['error']}")
+                elif result["outcome"] == "refused":
+                    self._skip(trial, f"refused: {result['error']}")
                 elif result["outcome"] == "tripped":
                     why = f"tripped by {', '.join(result['faults'])}"
                     if then == "stop":

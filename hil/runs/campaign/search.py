@@ -68,7 +68,7 @@ class Search:
             results: dict[tuple[int, int], list[Figures]] = {}
             for work, result in workers.run(works, self.n_left - len(works)):
                 job = of[work.number]
-                if result["outcome"] == "failed":
+                if result["outcome"] in ("failed", "refused"):
                     raise DeviceError(f"{job}: {result['error']}")
                 runs = results.setdefault((job.controller.index, job.number), [])
                 runs.append(result)

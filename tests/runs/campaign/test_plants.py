@@ -8,6 +8,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.experiment.load import load
 from hil.runs.campaign.parallel import run_apart, work_of
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.campaign.plants import compared
@@ -442,6 +443,28 @@ def test_controllers_know_all_that_a_plant_draws_where_it_is_exact(write):
             assert len(stiff[1]) == 6
             assert (stiff[0] == stiff[1]) is equal
     assert len({one.plant.arrays["muscle"].force_on_N[0] for one in drawn}) == 3
+
+
+def test_a_plant_that_a_controller_is_refused_for_is_left_out_and_the_others_run(
+    write, configs, capsys
+):
+    """A dead zone of 1.05 times half the largest step: some random arrays have larger ones."""
+    path = write(of(FORCE, 'distribution = "uniform"\nrelative = 0.2\neach = true'),
+                 'exact = true\nkeep = "none"', plants=6)  # fmt: skip
+    text = path.read_text()
+    with pytest.raises(ConfigError) as refused:
+        load(configs / "miga6/broadcast.toml", ["controller.dead_zone_N=1e-6"])
+    least_N = float(str(refused.value).rpartition("at least ")[2])
+    text = text.replace("miga6/pid.toml", "miga6/broadcast.toml")
+    text = text.replace("controller.k_p", "controller.dead_zone_N")
+    path.write_text(text.replace("[0.5, 2.0]", f"[{1.05 * least_N}, {2.0 * least_N}]"))
+    assert main(["campaign", str(path), "--jobs", "1", "--out", str(path.parent / "out")]) == 5
+    outcomes = [row["outcome"] for row in rows_of(path.parent / "out")]
+    assert len(outcomes) == 12
+    assert set(outcomes) == {"complete", "refused"}
+    errors = [row["error"] for row in rows_of(path.parent / "out") if row["outcome"] == "refused"]
+    assert all("below half of it some set points are never reached" in one for one in errors)
+    assert capsys.readouterr().err.count("is left out: refused: ") == len(errors)
 
 
 def test_a_plant_that_is_known_exactly_is_not_commissioned_too(write):
