@@ -29,6 +29,7 @@ WINDOW_PERIODS = 10.0
 GROWTH = 4.0
 STEPS_OF_A_FIT = 100
 AT_ONCE, READINGS_AT_ONCE = 20, 2_000_000  # refits of the bootstrap, and all that they read
+SHIFT = 1e-3  # of a residual's square: what a fit leaves moves no value by 0.05 of its uncertainty
 PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
 TRIES = (0.0, 0.03, -0.03)  # shifts of all start stiffnesses, in the logarithm
 
@@ -182,7 +183,7 @@ def _solve(
         jacobian,
         bounds=(low, high),
         x_scale="jac",
-        ftol=1e-6 if towards is None else 1e-3,
+        ftol=min(1e-6, SHIFT / len(residuals_at_start)) if towards is None else 1e-3,
         xtol=1e-9 if towards is None else 1e-6,
         gtol=None,
         max_nfev=15 if towards is None else 8,

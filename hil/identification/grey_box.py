@@ -3,7 +3,8 @@
     y_r(t; theta, z_r) = reading of (array's force at the channel, cells as reported) + z_r
 
 theta are logarithms of the parameters, z_r the zero of the channel in run r. Derivatives are
-central differences of STEP in the logarithm. The time stepping is exact, so the only errors are
+differences of STEP in the logarithm, central ones where an interval or an answer comes of them, and
+one-sided ones on the way of a fit. The time stepping is exact, so the only errors are
 rounding (1e-16 / STEP) and curvature (STEP^2). The law of a wire has corners, so that the error of
 its derivatives falls with the step only in proportion: STEP_OF_WIRES is smaller. Where the air is
 measured, its median over the run is that of the wires.

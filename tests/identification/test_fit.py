@@ -17,6 +17,7 @@ class LinearBox:
 
     def __init__(self, X, measured):
         self.free, self.start, self.X = FREE, np.zeros(2), X
+        self.asked = []
         self.runs = [SimpleNamespace(measured=measured, rows=np.arange(len(X)), first_on=0)]
 
     def readings(self, theta, until=None):
@@ -27,6 +28,7 @@ class LinearBox:
         return [self.readings(theta) for theta in thetas]
 
     def sensitivities(self, theta, until=None, *, central=True):
+        self.asked.append(central)
         return [self.X]
 
     def table_at(self, theta):
@@ -43,6 +45,37 @@ def fitted(theta, rng, n=8):
     X = rng.normal(size=(n, 2))
     box = LinearBox(X, X @ theta + 0.25 + 0.01 * rng.normal(size=n))
     return box, fits.fit(box, NOISE)
+
+
+def test_only_the_jacobian_of_the_intervals_is_of_central_differences():
+    box, _ = fitted([0.3, -0.4], np.random.default_rng(1))
+    *on_the_way, last = box.asked
+    assert on_the_way
+    assert not any(on_the_way)
+    assert last
+
+
+class CurvedBox(LinearBox):
+    """readings = X sin(theta): steps come nearer and nearer to the least sum."""
+
+    def readings(self, theta, until=None):
+        return [self.X @ np.sin(theta)]
+
+    def sensitivities(self, theta, until=None, *, central=True):
+        return [self.X * np.cos(theta)]
+
+
+@pytest.mark.parametrize("n", [100, 10_000, 100_000])
+def test_a_fit_ends_within_a_twentieth_of_an_uncertainty_however_many_readings_it_has(n):
+    """Against Newton's method on the whole sum, to rounding."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 2))
+    box = CurvedBox(X, X @ np.sin([1.2, -1.1]) + rng.normal(size=n))
+    solution = fits.fit(box, NOISE)
+    J = np.column_stack((X, np.ones(n)))
+    sines = np.linalg.lstsq(J, box.runs[0].measured, rcond=None)[0][:2]
+    away = (solution.theta - np.arcsin(sines)) / np.sqrt(np.diag(solution.covariance))
+    assert np.abs(away).max() < 0.05
 
 
 def test_theta_zero_and_covariance_are_those_of_linear_least_squares():

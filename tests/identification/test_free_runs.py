@@ -73,6 +73,13 @@ def test_heats_and_branch_of_another_wire_are_within_their_intervals(found):
     assert max(p.relative for p in found.parameters) < 0.02
 
 
+def test_a_fit_that_does_not_look_for_weak_directions_is_the_same(tables, found):
+    quick = identify(tables, [run_of(tables, TRUE)], Options(free=FITTED, bootstrap=0, weak=False))
+    assert [p.value for p in quick.parameters] == [p.value for p in found.parameters]
+    assert quick.weak == ()
+    assert found.weak != ()
+
+
 def test_a_complete_model_of_wires_leaves_noise_alone(found):
     assert found.adequacy.adequate
 

@@ -67,9 +67,10 @@ def _tuple(value: Any) -> Any:
 
 
 def _sizes(value: Any) -> Any:
-    if not value or any(one not in SIZES for one in value):
+    sizes = value if isinstance(value, list | tuple) else ()
+    if not sizes or any(type(one) is not int or one not in SIZES for one in sizes):
         raise ValueError("must be a list of 6, 14 and 100")
-    return tuple(value)
+    return tuple(dict.fromkeys(sizes))
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -85,9 +86,9 @@ class Values(Table):
 
     `seeds` is the number of plants in the tables, each under every set point; `tuning_seeds` that
     of the plants to tune on, `budget` the number of settings that are tried of each controller,
-    `wear_weight_s` the weight of wear in what a setting costs. `failure_seeds` plants have wires
-    that open. Without `stress` the branches of wires do not move with it. `workers` processes share
-    the trials; default: the number of cores.
+    `wear_weight_s` the weight of wear in what a setting costs. `failure_seeds` plants of six cells
+    under stress have wires that open. Without `stress` the branches of wires do not move with it.
+    `workers` processes share the trials; default: the number of cores.
     """
 
     cells: Annotated[tuple[int, ...], BeforeValidator(_sizes)] = (6,)
@@ -128,7 +129,7 @@ class Size(NamedTuple):
 def run(out: Path, values: Values) -> dict[str, Any]:
     """Run the campaigns into the folder; the results, as written to results.json."""
     sizes = [_size(out, values, n) for n in values.cells]
-    openings = failures(out, values)
+    openings = failures(out, values) if values.stress and 6 in values.cells else pd.DataFrame()
     figures = [
         saved(out, f"errors{one.n_cells}.png", _draw_errors(one), _CAPTION_ERRORS) for one in sizes
     ]
@@ -366,10 +367,10 @@ _CAPTION_TRACES = (
     "advance and heat before a step. The first 4 s (grey) do not count: the wires begin cold."
 )
 _NOTES = (
-    "Every plant of 6 and 14 cells is commissioned: each cell has a pulse, and `hil identify` fits "
-    "every wire's force, convection and latent heat to the readings; the air is measured. "
-    "Controllers and twin know the fit; the planner that is not commissioned knows the nominal "
-    "rig, that of the exact plant all that is drawn. Tuning is on plants of its own.",
+    "Plants of 100 cells are not commissioned. Every other plant is: each cell has a pulse, and "
+    "`hil identify` fits every wire's force, convection and latent heat to the readings; the air "
+    "is measured. Controllers and twin know the fit; the planner that is not commissioned knows "
+    "the nominal rig, that of the exact plant all that is drawn. Tuning is on plants of its own.",
     "The readings have 2 mN of noise and are 20 ms late; the board's answer comes a period later. "
     "Errors are of the measured force.",
     "Wear is full transformations there and back in an hour, mean over the wires; small cycles "

@@ -34,13 +34,16 @@ def test_a_board_protects_every_wire_and_lets_it_contract(n_cells, stress, tmp_p
 def test_names_of_earlier_versions_are_those_of_now():
     named = values(controllers=["size principle", "broadcast, LMS", "broadcast, dead beat"])
     assert named.controllers == ("size_principle", "broadcast")
-    assert values(cells=[14, 6]).cells == (14, 6)
+    assert values(cells=[14, 6, 14]).cells == (14, 6)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ("cells=[10]", "cells = [10]: must be a list of 6, 14 and 100"),
+        ("cells=6", "cells = 6: must be a list of 6, 14 and 100"),
+        ("cells=[[6]]", "cells = [[6]]: must be a list of 6, 14 and 100"),
+        ("cells=[true]", "must be a list of 6, 14 and 100"),
         ('controllers=["optimal, exact plant"]', "no controller 'optimal, exact plant': choose"),
         ("seeds_of_100=3", "this study has cells, controllers, seeds, tuning_seeds, budget,"),
         ("dead_percent=[0.0]", "this study has cells, controllers, seeds, tuning_seeds, budget,"),
@@ -65,10 +68,8 @@ def test_set_changes_the_tables_of_the_campaign():
 
 def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force(tmp_path):
     of = {}
-    for size, folder in (
-        ("fourteen", FOLDER / "fourteen"),
-        ("hundred", study.files_of(100, True, tmp_path)),
-    ):
+    hundred = study.files_of(100, True, tmp_path)
+    for size, folder in (("fourteen", FOLDER / "fourteen"), ("hundred", hundred)):
         campaign = load_campaign(folder / "controllers.toml")
         [points] = [f.levels for name, f in campaign.tables.factors.items() if name == "set_point"]
         full_N = study.full_force_N(folder)
@@ -82,6 +83,18 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
     assert len(of["hundred"]) == 5
     for share, of_fourteen in zip(of["hundred"], of["fourteen"], strict=True):
         assert share == pytest.approx(of_fourteen, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n_cells", "stress"), [(6, False), (14, False), (100, True)])
+def test_campaigns_that_are_made_from_others_are_valid(n_cells, stress, tmp_path):
+    campaign = load_campaign(study.files_of(n_cells, stress, tmp_path) / "controllers.toml")
+    assert (campaign.commission is None) == (n_cells == 100)
+    wires = [
+        wire.kind
+        for config in campaign.configs.values()
+        for wire in config.tables.model.arrays["muscle"].activation
+    ]
+    assert set(wires) == {"sma" if stress else "thermal"}
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ wire whose tension it changes: a wire that lost its load transforms at lower tem
     weak      a_n falls by one half, give or take a quarter
     broken    every a_m takes that of the array without cell n, within `LEFT` of each change
 
-For each cell both begin every `spawn_s` and live for `life_s`. The likelihood of a
+For cells with a gain both begin every `spawn_s` and live for `life_s`. The likelihood of a
 filter's readings over that of the healthy one starts at 1, and exceeds e^A with probability e^-A at
 most while the array is healthy and its errors are as stated (Ville). Those of a commissioned twin
 are not: in healthy runs the highest log odds of 10 s exceeded a level by 4.5 in the mean, not by
@@ -31,7 +31,9 @@ are not: in healthy runs the highest log odds of 10 s exceeded a level by 4.5 in
 A cell is named once its failures hold `sure` of the posterior, with equal priors, for `confirm_s`:
 after a break the array rings, and readings that deviate from a straight line by `RINGS` times their
 noise count as noisy as they are. Cells in a row lose their load together, whichever of them breaks:
-they are named together. After a break the array is no longer the configured one, and none is named.
+they are named together. So are cells whose breaks take the same from the cells that pull now, such
+as the only one that pulls and one that it pulls through. After a break the array is no longer the
+configured one, and none is named; a cell that was named weak may still break.
 A failure that hardly changes what any cell pulls with is not tested: nothing would show it. A cell
 that does not pull may be one that others pull through, and is tested for a break.
 
@@ -126,6 +128,8 @@ class CellFailures:
         self._gains_N, self._contrast = wires.static_gains_N, wires.contrast
         n = len(self._gains_N)
         self._failures, self._shift, self._within = _failures_of(wires)
+        loses = np.clip(-self._shift, 0.0, 1.0)  # a share of each cell's pull
+        self._loses = loses / loses.max(axis=1, keepdims=True)
         self._every = max(1, round(rules.sample_s / period_s))
         self._sample_s = self._every * period_s
         self._spawn = max(1, round(rules.spawn_s / self._sample_s))
@@ -249,22 +253,35 @@ class CellFailures:
         self._alarmed += 1
         chance = np.exp(log - self.log_odds).sum(axis=0)
         chance /= chance.sum()
-        groups: dict[tuple[int, ...], float] = {}
         for (cells, _), one in zip(self._failures, chance, strict=True):
-            groups[cells] = groups.get(cells, 0.0) + float(one)
             self.suspicion[list(cells)] += one
         suspects = (self.suspicion > 1.0 - rules.sure) & (self.state == HEALTHY)
         self.suspicion[~suspects] = 0.0
         self.state[suspects] = SUSPECT
-        best = max(groups, key=groups.__getitem__)
-        certain = groups[best] >= rules.sure
+        best = self._alike(int(chance.argmax()))
+        among = [set(cells) <= set(best) for cells, _ in self._failures]
+        probability = float(chance[among].sum())
+        certain = probability >= rules.sure
         self._agreed = self._agreed + 1 if certain and best == self._leader else int(certain)
         self._leader = best
         if self._agreed >= self._confirm:
-            self._name(t_s, best, groups[best], log)
+            self._name(t_s, best, probability, log)
         elif self._alarmed * self._sample_s > rules.doubt_for_s:
             np.einsum("ii->i", bank.P[0])[:] += self._sd**2
             self._restart(t_s)
+
+    def _alike(self, failure: int) -> tuple[int, ...]:
+        """Cells of a failure, and of all that take the same from those that pull now."""
+        assert self._before is not None
+        takes_N = self._shift * self._before[0] * self._gains_N
+        apart_N = np.abs(takes_N - takes_N[failure]).max(axis=1)
+        most_N = LEFT * np.abs(takes_N[failure]).max()
+        cells, kind = self._failures[failure]
+        return tuple(sorted({
+            c for (others, other), off_N in zip(self._failures, apart_N, strict=True)
+            if others == cells or (kind == other == "mechanical" and off_N <= most_N)
+            for c in others
+        }))  # fmt: skip
 
     def _begin(self) -> None:
         """Begin a hypothesis of every failure that changes what a cell pulls with."""
@@ -285,15 +302,18 @@ class CellFailures:
         diagonal[:, AUSTENITE * n : OHM * n] += 0.01 * loose2
         bank.Q[of, AUSTENITE * n : OHM * n] += loose2
         diagonal[:, -1] += (JOLT * (np.abs(self._shift * xi) @ self._gains_N)) ** 2
-        taken = (xi * self._shift / self._shift.min(axis=1, keepdims=True)).max(axis=1)
-        known = [all(self.state[c] == FAILED for c in cells) for cells, _ in self._failures]
+        known = [
+            kind == "weak" and all(self.state[c] == FAILED for c in cells)
+            for cells, kind in self._failures
+        ]
+        taken = (xi * self._loses).max(axis=1)
         bank.log[of] = np.where((taken > PULLS) & ~np.array(known), 0.0, -np.inf)
 
     def _name(
         self, t_s: float, cells: tuple[int, ...], chance: float, log: NDArray[np.float64]
     ) -> None:
         """Announce it; the array goes on as one in which these cells have failed."""
-        mine = np.array([one == cells for one, _ in self._failures])
+        mine = np.array([set(one) <= set(cells) for one, _ in self._failures])
         place, failure = np.unravel_index(np.where(mine, log, -np.inf).argmax(), log.shape)
         kind = self._failures[failure][1]
         self.findings.append(Finding(t_s, cells, kind, self.log_odds, chance))

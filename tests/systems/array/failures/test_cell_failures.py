@@ -17,6 +17,7 @@ CONTRAST = np.full(3, -0.1)
 OHM = 50.0
 NOTHING_BREAKS = np.full((3, 3), np.nan)
 BROKEN_N = np.array([[0.0, 0.3, 0.2], [0.36, 0.0, 0.33], [0.5, 0.2, 0.0]])
+THROUGH_N = np.array([[0.0, 0.0, 0.0], [0.42, 0.0, 0.35], [0.42, 0.3, 0.0]])
 CHAIN_N = np.array([[0.0, 0.25, 0.0], [0.4, 0.0, 0.3], [0.0, 0.25, 0.0]])
 RULES = CellRules(learn_for_s=1.0)
 ERRORS = WireErrors(wander_N=0.003, noise_N=0.002)
@@ -135,10 +136,36 @@ def test_a_cell_that_does_not_pull_is_named_if_the_others_pulled_through_it(twin
     wires[600:, 1:] = np.minimum(1.0, twin[600:, 1:] + 0.3)
     gains_N = np.tile(GAINS_N, (900, 1))
     gains_N[600:] = 0.0
-    through_N = np.array([[0.0, 0.0, 0.0], [0.42, 0.0, 0.35], [0.42, 0.3, 0.0]])
-    tests = driven(built(through_N), twin, wires, gains_N, rng)
+    tests = driven(built(THROUGH_N), twin, wires, gains_N, rng)
     assert [(f.cells, f.kind) for f in tests.findings] == [((0,), "mechanical")]
     assert 6.0 < tests.findings[0].t_s < 7.5
+
+
+def test_the_only_cell_that_pulls_is_named_with_one_that_it_pulls_through():
+    """Whichever of cells 0 and 2 broke: the force of cell 2 is gone, and no other cell tells."""
+    for broken in (0, 2):
+        rng = np.random.default_rng(50)
+        twin = moving(rng, 900)
+        twin[:, :2] = 0.0
+        wires = twin.copy()
+        wires[600:, 2] = np.minimum(1.0, twin[600:, 2] + 0.3)
+        gains_N = np.tile(GAINS_N, (900, 1))
+        gains_N[600:] = THROUGH_N[broken]
+        tests = driven(built(THROUGH_N), twin, wires, gains_N, rng)
+        assert [(f.cells, f.kind) for f in tests.findings] == [((0, 2), "mechanical")]
+
+
+def test_a_cell_that_was_named_weak_is_named_when_it_breaks():
+    rng = np.random.default_rng(60)
+    twin = moving(rng, 2200)
+    gains_N = np.tile(GAINS_N, (2200, 1))
+    gains_N[600:, 0] *= 0.5
+    gains_N[1800:] = 0.0
+    wires = twin.copy()
+    wires[1800:] = np.minimum(1.0, twin[1800:] + 0.3)
+    tests = driven(built(THROUGH_N), twin, wires, gains_N, rng)
+    assert [(f.cells, f.kind) for f in tests.findings] == [((0,), "weak"), ((0,), "mechanical")]
+    assert 18.0 < tests.findings[1].t_s < 19.5
 
 
 def test_cells_in_a_row_are_named_together():
