@@ -22,7 +22,10 @@ import resident as resident_module
 
 MARK = "--- end of command"
 FILE = re.compile(r"^# (\S+\.(?:toml|py|csv|cff|yml))\n")
-FOLDERS = ("docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
+FOLDERS = (
+    "docs", "docs/tutorial", "docs/how-to", "docs/explanation", "docs/recruitment",
+    "docs/reference",
+)  # fmt: skip
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 RUN, SHOWN = ("console", "python", "toml"), ("text", "mermaid", "bibtex")
 

@@ -1,4 +1,4 @@
-"""docs/recruitment.md shows what docs/recruitment/*.json holds."""
+"""docs/recruitment.md and the pages beside it show what docs/recruitment/*.json holds."""
 
 import json
 
@@ -10,8 +10,10 @@ from scipy.stats import t as student
 from hil.bundled_configs import root
 from hil_studies.recruitment.study import BEST
 
-PAGE = (root() / "docs" / "recruitment.md").read_text(encoding="utf-8")
-MADE = sorted((root() / "docs" / "recruitment").glob("*.json"))
+DOCS = root() / "docs"
+PAGES = [DOCS / "recruitment.md", *(DOCS / "recruitment").glob("*.md")]
+PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+MADE = sorted((DOCS / "recruitment").glob("*.json"))
 
 
 @pytest.fixture(params=MADE, ids=lambda path: path.stem)
