@@ -159,9 +159,9 @@ def made(title: str, figures: list[Any], tables: list[Any], **more: Any) -> dict
 
 def files_of(n_cells: int, stress: bool, out: Path) -> Path:
     """The folder with rig and campaigns of a size."""
-    changes = [variants.of_100_cells] if n_cells == 100 else []
-    if not stress:
-        changes.append(variants.without_stress)
+    changes = [] if stress else [variants.without_stress]
+    if n_cells == 100:
+        changes.append(variants.of_100_cells)
     source = FOLDER / SIZES[min(n_cells, 14)]
     return variants.written(source, out / SIZES[n_cells], changes) if changes else source
 

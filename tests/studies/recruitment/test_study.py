@@ -85,7 +85,9 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
         assert share == pytest.approx(of_fourteen, rel=1e-3)
 
 
-@pytest.mark.parametrize(("n_cells", "stress"), [(6, False), (14, False), (100, True)])
+@pytest.mark.parametrize(
+    ("n_cells", "stress"), [(6, False), (14, False), (100, True), (100, False)]
+)
 def test_campaigns_that_are_made_from_others_are_valid(n_cells, stress, tmp_path):
     campaign = load_campaign(study.files_of(n_cells, stress, tmp_path) / "controllers.toml")
     assert (campaign.commission is None) == (n_cells == 100)
