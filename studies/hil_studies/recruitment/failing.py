@@ -31,22 +31,28 @@ COLUMNS = ["plant", "set_point", "kind", "cell", "failed_s", "austenite", "suspe
 
 
 class Values(Table):
-    """What `--set` may change: number of plants, each under two set points, and of processes."""
+    """What `--set` may change: number of plants, each under two set points, and of processes.
+
+    Without `stress` the branches of wires do not move with it.
+    """
 
     seeds: Annotated[int, Field(ge=1, le=10_000)] = 12
+    stress: bool = True
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
 
 
 def run(out: Path, values: Values) -> dict[str, Any]:
     """Run the campaign into the folder; the results, as written to results.json."""
-    tables = tomllib.loads((SIX / "cells_that_fail.toml").read_text(encoding="utf-8"))
-    tables["campaign"] |= {"experiments": [str(SIX / "run.toml")], "plants": values.seeds}
-    tables["commission"]["experiment"] = str(SIX / "pulses.toml")
+    files = study.files_of(6, values.stress, out)
+    tables = tomllib.loads((files / "cells_that_fail.toml").read_text(encoding="utf-8"))
+    tables["campaign"] |= {"experiments": [str(files / "run.toml")], "plants": values.seeds}
+    tables["commission"]["experiment"] = str(files / "pulses.toml")
     folder = out / "campaign"
-    return results(folder, study.campaign_of(tables, folder, values.workers))
+    under = "6 cells under stress" if values.stress else "6 cells without stress"
+    return results(folder, study.campaign_of(tables, folder, values.workers), under)
 
 
-def results(folder: Path, trials: pd.DataFrame) -> dict[str, Any]:
+def results(folder: Path, trials: pd.DataFrame, title: str) -> dict[str, Any]:
     """The tables of a campaign's recordings."""
     rig = load_rig(SIX / "rig.toml")
     cells = {name: board.cells for name, board in rig.boards.items()}
@@ -63,7 +69,10 @@ def results(folder: Path, trials: pd.DataFrame) -> dict[str, Any]:
         rows.append([trial.plant, trial.set_point, *seen_in(run, sorted(failing), contrast)])
     seen = pd.DataFrame(rows, columns=COLUMNS)
     return study.made(
-        "Recruitment: cells that fail", [], [named(seen), alarms(seen)], cells=study.plain_of(seen)
+        "Recruitment: cells that fail",
+        [],
+        [named(seen, title), alarms(seen, title)],
+        cells=study.plain_of(seen),
     )
 
 
@@ -100,7 +109,7 @@ def seen_in(
     return [kind, cell, end_s, austenite, *after, others, end_s, false]
 
 
-def named(seen: pd.DataFrame) -> dict[str, Any]:
+def named(seen: pd.DataFrame, title: str) -> dict[str, Any]:
     """The table of cells that failed, whether they pulled then or not."""
     rows = []
     for kind in KINDS.values():
@@ -120,19 +129,19 @@ def named(seen: pd.DataFrame) -> dict[str, Any]:
                 f"{int(of.others.sum())}",
             ])  # fmt: skip
     return as_table(
-        f"6 cells under stress: cells that fail (95 % interval; pulls: austenite above {PULLS:g})",
+        f"{title}: cells that fail (95 % interval; pulls: austenite above {PULLS:g})",
         ["", "cells", f"named within {WITHIN_S:g} s", "median", "suspected by then",
          "another was named"], rows,
     )  # fmt: skip
 
 
-def alarms(seen: pd.DataFrame) -> dict[str, Any]:
+def alarms(seen: pd.DataFrame, title: str) -> dict[str, Any]:
     """The table of false alarms, with the exact interval of a Poisson rate."""
     n, hours = int(seen.false_alarms.sum()), float(seen.intact_s.sum()) / 3600.0
     low = chi2.ppf(0.025, 2 * n) / 2.0 if n else 0.0
     high = chi2.ppf(0.975, 2 * (n + 1)) / 2.0
     return as_table(
-        "6 cells under stress: cells named while all were intact",
+        f"{title}: cells named while all were intact",
         ["hours", "named", "an hour (95 % interval)"],
         [[f"{hours:.2f}", f"{n}", f"{n / hours:.1f} ({low / hours:.1f} to {high / hours:.1f})"]],
     )  # fmt: skip

@@ -23,15 +23,17 @@ SLOWER = 1.5  # wires without stress take up to 3.3 s
 WEAK, STRONG = range(26, 101), range(1, 26)  # cells by their share of the force
 
 
+CAMPAIGNS = "controllers", "cells_that_fail"  # not every size has the second one
 Files = dict[str, dict[str, Any]]
-"""The tables of rig.toml, run.toml, pulses.toml and controllers.toml, by name."""
+"""The tables of a size's files, by name."""
 
 
 def written(source: Path, folder: Path, changes: Iterable[Callable[[Files], None]]) -> Path:
     """Write the files of a size into the folder, changed, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: tomllib.loads((source / f"{name}.toml").read_text(encoding="utf-8"))
-             for name in ("rig", "run", "pulses", "controllers")}  # fmt: skip
+             for name in ("rig", "run", "pulses", *CAMPAIGNS)
+             if (source / f"{name}.toml").is_file()}  # fmt: skip
     for change in changes:
         change(files)
     for name, tables in files.items():
@@ -45,13 +47,17 @@ def without_stress(files: Files) -> None:
     wire = muscle["activation"]
     muscle["activation"] = {k: v for k, v in wire.items() if k in ThermalTable.model_fields}
     muscle["activation"]["kind"] = "thermal"
-    tables = files["controllers"]
-    for key in [key for key in tables["spread"] if key.endswith(".middle_C")]:
-        del tables["spread"][key]
-    levels = tables["factors"]["controller"]["levels"]
-    levels["modulate"]["controller"]["temperature_max_C"] = 85.0
-    for name in ("optimal", "optimal_modulated"):
-        levels[name]["controller"]["horizon_s"] = 4.0
+    for tables in (files[name] for name in CAMPAIGNS if name in files):
+        for key in [key for key in tables["spread"] if key.endswith(".middle_C")]:
+            del tables["spread"][key]
+        for level in tables["factors"]["controller"]["levels"].values():
+            if level["controller"]["kind"] == "optimal":
+                level["controller"]["horizon_s"] = 4.0
+    controllers = files["controllers"]
+    modulate = controllers["factors"]["controller"]["levels"]["modulate"]["controller"]
+    modulate["temperature_max_C"] = 85.0
+    [hottest] = [p for p in controllers["tune"]["parameters"] if p["key"].endswith("_max_C")]
+    hottest |= {"low": 75.0, "high": 95.0}
     files["pulses"]["experiment"]["duration_s"] *= SLOWER
     for step in files["pulses"]["controller"]["steps"]:
         step["t_s"] *= SLOWER

@@ -63,9 +63,9 @@ def test_tables_have_the_intervals_of_wilson_and_poisson():
     rows = [base | {"named_after_s": s} for s in (1.0, 2.0, 5.0, np.inf)]
     rows[3]["false_alarms"] = 1
     table = pd.DataFrame(rows)
-    [row] = failing.named(table)["rows"]
+    [row] = failing.named(table, "six")["rows"]
     assert row[:3] == ["weak, pulls", "4", "50 % (15 to 85)"]
-    [row] = failing.alarms(table)["rows"]
+    [row] = failing.alarms(table, "six")["rows"]
     assert row == ["0.50", "1", "2.0 (0.1 to 11.1)"]
 
 

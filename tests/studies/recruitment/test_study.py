@@ -99,6 +99,15 @@ def test_campaigns_that_are_made_from_others_are_valid(n_cells, stress, tmp_path
     assert set(wires) == {"sma" if stress else "thermal"}
 
 
+def test_cells_without_stress_fail_as_those_under_it(tmp_path):
+    made = load_campaign(study.files_of(6, False, tmp_path) / "cells_that_fail.toml").tables
+    under = load_campaign(SIX / "cells_that_fail.toml").tables
+    assert (made.cells_break, made.cells_weaken) == (under.cells_break, under.cells_weaken)
+    gone = {key for key in under.spread if key.endswith(".middle_C")}
+    assert set(made.spread) == set(under.spread) - gone
+    assert len(gone) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [*sorted(FOLDER.glob("*/*rs.toml")), SIX / "failures.toml"],
                          ids=lambda path: f"{path.parent.name}-{path.stem}")  # fmt: skip
