@@ -61,8 +61,6 @@ def without_stress(files: Files) -> None:
     files["pulses"]["experiment"]["duration_s"] *= SLOWER
     for step in files["pulses"]["controller"]["steps"]:
         step["t_s"] *= SLOWER
-    [hottest] = [p for p in tables["tune"]["parameters"] if p["key"].endswith("temperature_max_C")]
-    hottest |= {"low": 75.0, "high": 95.0}
 
 
 def of_100_cells(files: Files) -> None:
