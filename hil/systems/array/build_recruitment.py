@@ -141,7 +141,8 @@ class NominalArray:
             return None
         laws = wire_model(self.model, self.activation, self.static_gains_N).laws
         contrast = laws[:, DR_AT] / laws[:, R_M_AT]
-        wires = SensedWires(self.static_gains_N, self.broken_gains_N, contrast)
+        stressed = [one.loaded is not None for one in self.activation]
+        wires = SensedWires(self.static_gains_N, self.broken_gains_N, contrast, stressed)
         return CellFailures(same_named(CellRules, tests), _errors(table), wires, self.period_s)
 
     def wires(self, table: ObserverTable) -> LearnedWires:

@@ -15,7 +15,7 @@ has its rounding error too, and counts again after `repeat_s` only: a cell that 
 prove an error of its resistance anew with every reading.
 
 A failure is the same filter with other static gains, and more freedom for the austenite of every
-wire whose tension it changes: a wire that lost its load transforms at lower temperatures.
+wire under stress whose tension it changes: one that lost its load transforms at lower temperatures.
 
     weak      a_n falls by one half, give or take a quarter
     broken    every a_m takes that of the array without cell n, within `LEFT` of each change
@@ -103,11 +103,15 @@ class CellRules:
 
 @dataclass(frozen=True)
 class SensedWires:
-    """The nominal wires: static gains (N,), those with a broken cell (row), and R_A / R_M - 1."""
+    """The nominal wires: static gains (N,), those with a broken cell (row), and R_A / R_M - 1.
+
+    `stressed` says which wires' branches move with their load.
+    """
 
     static_gains_N: Array
     broken_N: ArrayLike
     contrast: Array
+    stressed: ArrayLike = True
 
 
 class CellFailures:
@@ -126,6 +130,7 @@ class CellFailures:
     ) -> None:
         self._rules, self._errors, self._period_s = rules, errors, period_s
         self._gains_N, self._contrast = wires.static_gains_N, wires.contrast
+        self._stressed = np.asarray(wires.stressed, dtype=float)
         n = len(self._gains_N)
         self._failures, self._shift, self._within = _failures_of(wires)
         loses = np.clip(-self._shift, 0.0, 1.0)  # a share of each cell's pull
@@ -298,7 +303,7 @@ class CellFailures:
         diagonal = np.einsum("hii->hi", bank.P[of])
         diagonal[:, GAIN * n : AUSTENITE * n] += self._within
         slack = np.array([[SLACK if kind == "weak" else LOOSE] for _, kind in self._failures])
-        loose2 = (slack * np.minimum(0.0, self._shift)) ** 2
+        loose2 = self._stressed * (slack * np.minimum(0.0, self._shift)) ** 2
         diagonal[:, AUSTENITE * n : OHM * n] += 0.01 * loose2
         bank.Q[of, AUSTENITE * n : OHM * n] += loose2
         diagonal[:, -1] += (JOLT * (np.abs(self._shift * xi) @ self._gains_N)) ** 2

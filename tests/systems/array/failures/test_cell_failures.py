@@ -141,6 +141,19 @@ def test_a_cell_that_does_not_pull_is_named_if_the_others_pulled_through_it(twin
     assert 6.0 < tests.findings[0].t_s < 7.5
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_break_is_named_among_wires_that_do_not_transform_sooner_without_load(seed):
+    """Wires without stress: their resistances go on as they were."""
+    rng = np.random.default_rng(70 + seed)
+    twin = moving(rng, 900)
+    twin[:, 0] = 0.0
+    gains_N = np.tile(GAINS_N, (900, 1))
+    gains_N[600:] = 0.0
+    wires = SensedWires(GAINS_N, THROUGH_N, CONTRAST, stressed=[False] * 3)
+    tests = driven(CellFailures(RULES, ERRORS, wires, PERIOD_S), twin, twin, gains_N, rng)
+    assert [(f.cells, f.kind) for f in tests.findings] == [((0,), "mechanical")]
+
+
 def test_the_only_cell_that_pulls_is_named_with_one_that_it_pulls_through():
     """Whichever of cells 0 and 2 broke: the force of cell 2 is gone, and no other cell tells."""
     for broken in (0, 2):
