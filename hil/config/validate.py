@@ -106,9 +106,8 @@ def _line(merged: Merged, path: Sequence[str | int], detail: ErrorDetails) -> st
                 "string_type": "a text in quotes",
                 "bool_type": "true or false",
             }[kind]
-            text = f"must be {wanted}, without unit: the key names the unit"
-            if kind == "string_type":
-                text = f"must be {wanted}"
+            numbers = kind in ("float_type", "int_type")
+            text = f"must be {wanted}{', without unit: the key names the unit' * numbers}"
         case "literal_error" if isinstance(value, str) and (near := _near(value, context)):
             text = near
         case "value_error":

@@ -43,6 +43,7 @@ def test_names_of_earlier_versions_are_those_of_now():
         ("cells=[10]", "cells = [10]: must be a list of 6, 14 and 100"),
         ("cells=6", "cells = 6: must be a list of 6, 14 and 100"),
         ("cells=[[6]]", "cells = [[6]]: must be a list of 6, 14 and 100"),
+        ("stress=1", "stress = 1: must be true or false."),
         ("cells=[true]", "must be a list of 6, 14 and 100"),
         ('controllers=["optimal, exact plant"]', "no controller 'optimal, exact plant': choose"),
         ("seeds_of_100=3", "this study has cells, controllers, seeds, tuning_seeds, budget,"),
@@ -52,7 +53,7 @@ def test_names_of_earlier_versions_are_those_of_now():
 def test_a_key_that_went_is_refused_in_one_line(change, said, tmp_path):
     with pytest.raises(ConfigError, match=r"^[^\n]*$") as refused:
         run_study("recruitment", [change], tmp_path)
-    assert said in str(refused.value)
+    assert said in f"{refused.value}."
 
 
 def test_set_changes_the_tables_of_the_campaign():
