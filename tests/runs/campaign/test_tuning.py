@@ -295,6 +295,29 @@ def test_an_unknown_measure_is_refused_before_anything_runs(write, tmp_path, cap
     assert not (tmp_path / "out").exists()
 
 
+def test_a_setting_that_a_plant_refuses_ends_the_search_in_one_line(write, tmp_path, capsys):
+    """A dead zone of just half the file's largest step, on plants that are known exactly."""
+    path = write()
+    text = path.read_text()
+    for old, new in (
+        ("miga6/pid.toml", "miga6/broadcast.toml"),
+        ("controller.k_p", "controller.dead_zone_N"),
+        ('keep = "none"', 'keep = "none"\nexact = true'),
+        ("relative = 0.05", "relative = 0.2\neach = true"),
+        ("low = 0.1\nhigh = 10.0", "low = 0.0858\nhigh = 0.0859"),
+        ("budget = 5\nplants = 2", "budget = 5\nplants = 8"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert main(["campaign", str(path), "--jobs", "1", "--out", str(tmp_path / "out")]) != 0
+    heard = capsys.readouterr().err
+    assert "controller.dead_zone_N = 0.085" in heard
+    assert "below half of it some set points are never reached" in heard
+    assert "internal error" not in heard
+    assert "is left out" not in heard  # no trial began
+
+
 def test_a_trial_of_a_campaign_that_is_not_tuned_yet_is_one_line(write, tmp_path, capsys):
     words = ["campaign", str(write()), "--out", str(tmp_path / "out"), "--trial", "1"]
     assert main(words) == 2

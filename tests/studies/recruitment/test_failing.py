@@ -6,9 +6,12 @@ import pytest
 import xarray as xr
 
 from hil.errors import ConfigError
-from hil.experiment.load import load_with
+from hil.experiment.load import load_rig, load_with
 from hil.runs.campaign.plan import load_campaign
-from hil_studies.recruitment import failing
+from hil.systems.array import build_recruitment
+from hil.systems.array.build_recruitment import NominalArray
+from hil.systems.array.tables import ObserverTable
+from hil_studies.recruitment import failing, study
 from hil_studies.recruitment.failing import COLUMNS, SIX
 
 
@@ -53,6 +56,17 @@ def test_failures_are_read_from_a_campaigns_column():
     assert failing.failures_of("board_a 2: 22.468 s, board_b 3: 23.280 s") == [
         ("board_a", 2, 22.468), ("board_b", 3, 23.28)]  # fmt: skip
     assert failing.failures_of("nan") == []
+
+
+@pytest.mark.parametrize("stress", [True, False])
+def test_the_tests_of_cells_know_whether_load_moves_a_wires_branches(stress, tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(build_recruitment, "CellFailures", lambda *args: given.append(args))
+    rig = load_rig(study.files_of(6, stress, tmp_path) / "rig.toml")
+    nominal = NominalArray(rig.models[0], tuple(rig.activation()), "muscle.right_N", 0.01)
+    nominal.cell_failures(ObserverTable.model_validate({"cell_failures": {}}))
+    [(_, _, wires, _)] = given
+    assert list(wires.stressed) == 6 * [stress]
 
 
 def test_tables_have_the_intervals_of_wilson_and_poisson():

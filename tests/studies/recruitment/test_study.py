@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from hil.errors import ConfigError
-from hil.experiment.load import load_rig
+from hil.experiment.load import load, load_rig
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.study import run_study
 from hil_studies.recruitment import study
@@ -98,6 +98,17 @@ def test_campaigns_that_are_made_from_others_are_valid(n_cells, stress, tmp_path
         for wire in config.tables.model.arrays["muscle"].activation
     ]
     assert set(wires) == {"sma" if stress else "thermal"}
+
+
+def test_a_pulse_lasts_until_a_wire_without_stress_has_come_to_its_end(tmp_path):
+    """They take up to 3.3 s."""
+    tables = load(study.files_of(6, False, tmp_path) / "pulses.toml").tables
+    steps = tables.controller.steps
+    on_s = {cell: step.t_s for step in steps for cell in step.on}
+    off_s = {cell: step.t_s for step in steps for cell in step.off}
+    assert sorted(on_s) == sorted(off_s) == [1, 2, 3, 4, 5, 6]
+    assert min(off_s[cell] - on_s[cell] for cell in on_s) > 3.3
+    assert tables.experiment.duration_s > max(off_s.values()) + 3.3
 
 
 def test_cells_without_stress_fail_as_those_under_it(tmp_path):
