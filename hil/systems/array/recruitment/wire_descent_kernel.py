@@ -14,22 +14,128 @@ Source: Nocedal & Wright 2006, ch. 10 (Gauss-Newton, Levenberg-Marquardt); Lawso
 (reweighting); Wright 2015 (coordinate descent).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hil.compiled import borrowed, njit
-from hil.systems.array.recruitment.wire_plan_kernel import Cell, PlanPrices, running, step
+from hil.mechanics.arrays import Array, Indices
+from hil.systems.array.recruitment.wire_plan_kernel import cell_of, named, running, step
 
+SWEEPS = 6  # for one linearisation
+PRODUCTS_A_STEP = 40  # multiplications that take as long as a predicted cell step
+STEPS_A_DERIVATIVE = 5  # predicted cell steps a block: 4, and the products
+DAMPING_FIRST, DAMPING_LEAST, DAMPING_MOST = 1e-2, 1e-3, 1e2
+GAIN_LEAST = 1e-3  # relative gain below which the descent ends
 AT_K, AT_XI, AT_DUTY = 1e-3, 1e-5, 1e-3  # steps of the derivatives
 TURN_LEAST = 5e-3  # change of austenite below which its price is quadratic
 
 
+class Descent(NamedTuple):
+    """What a descent keeps between its steps, for N cells and M blocks.
+
+    Attributes
+    ----------
+    F, W : (N, M, M) arrays, derivatives of forces and of changes of austenite; first index duty
+    v, H : (N, M) arrays
+    e_left, v_left : (M,) and (N, M) arrays, what the changes so far leave of e and v
+    trial, y : (N, M) arrays, the next duties, and their forces
+    at : (2,) array, number of the next step since the last plan was taken; 1 once it has finished
+    values : (3,) array, damping, cost of the plan, and cost of the trial
+    """
+
+    F: Array
+    W: Array
+    v: Array
+    H: Array
+    e_left: Array
+    v_left: Array
+    trial: Array
+    y: Array
+    at: Indices
+    values: Array
+
+
 @njit(cache=True)
-def linearise(of_cell, of_power, state, plan, locked, into):  # type: ignore[no-untyped-def]
+def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
+    """Continue until about `n_steps` cell steps have been predicted, `done` of them before.
+
+    Return how many have been. A step linearises one cell, or sweeps once over its duties, or
+    predicts its new forces. The first one is done however long it takes.
+    """
+    p, d = named(problem), Descent(*borrowed(descent))
+    n_cells, n_blocks = p.plan.shape
+    while done < n_steps and d.at[1] == 0:
+        turn, n = d.at[0] // n_cells, d.at[0] % n_cells
+        if turn == 0:
+            needed = STEPS_A_DERIVATIVE * n_blocks
+        elif turn <= SWEEPS:
+            needed = 2 * n_blocks**2 // PRODUCTS_A_STEP
+        else:
+            needed = n_blocks
+        if done > 0 and done + needed > n_steps:
+            break
+        done += needed
+        d.at[0] += 1
+        if turn == 0:
+            _linearise_next(p, d, n)
+        elif turn <= SWEEPS:
+            if turn == 1 and n == 0:
+                d.trial[:], d.e_left[:], d.v_left[:] = p.plan, p.error, d.v
+            of_cell = d.F[n], d.W[n], d.H[n]
+            weights = p.prices.power_N2, d.values[0]
+            left = d.e_left, d.v_left[n]
+            sweep(of_cell, left, p.plan[n], d.trial[n], p.locked[n], weights)
+        else:
+            if n == 0:
+                d.values[2] = 0.0
+            if p.usable[n]:
+                cell = cell_of(p.cells, n)
+                d.values[2] += predict(cell, p.prices, p.state[n], d.trial[n], d.y[n])
+            if n == n_cells - 1:
+                _take_the_better(p, d)
+    return done
+
+
+@njit(cache=True)
+def _linearise_next(p, d, n):  # type: ignore[no-untyped-def]
+    if n == 0:
+        d.values[1] = np.sum(p.error * p.error)
+    d.H[n] = 0.0
+    if p.usable[n]:
+        into = d.F[n], d.W[n], d.v[n], d.H[n]
+        cell = cell_of(p.cells, n)
+        d.values[1] += linearise(cell, p.prices, p.state[n], p.plan[n], p.locked[n], into)
+
+
+@njit(cache=True)
+def _take_the_better(p, d):  # type: ignore[no-untyped-def]
+    """Take the trial if it costs less; else look from the same derivatives with more damping."""
+    error = p.error.copy()
+    for n in range(len(p.plan)):
+        if p.usable[n]:
+            error += p.y[n] - d.y[n]
+    cost = d.values[2] + np.sum(error * error)
+    if cost < d.values[1]:
+        p.plan[:], p.error[:] = d.trial, error
+        for n in range(len(p.plan)):
+            if p.usable[n]:
+                p.y[n] = d.y[n]
+        d.at[1] = cost > d.values[1] * (1.0 - GAIN_LEAST)
+        d.values[0] = max(DAMPING_LEAST, d.values[0] / 4.0)
+        d.at[0] = 0
+    else:
+        d.values[0] *= 8.0
+        d.at[1] = d.values[0] > DAMPING_MOST
+        d.at[0] = len(p.plan)
+
+
+@njit(cache=True)
+def linearise(cell, prices, state, plan, locked, into):  # type: ignore[no-untyped-def]
     """Write to `into` a cell's derivatives F, W (M, M), first index duty, and its rows v, H.
 
     Return its cost beside the error.
     """
-    cell, prices = Cell(*borrowed(of_cell)), PlanPrices(*of_power)
     F, W, v, H = into
     n_blocks = len(plan)
     gain_N, direct, lag = cell.gain_N, cell.direct, cell.lag
@@ -93,9 +199,8 @@ def sweep(problem, left, plan, trial, locked, weights):  # type: ignore[no-untyp
 
 
 @njit(cache=True)
-def predict(of_cell, of_power, state, duties, y):  # type: ignore[no-untyped-def]
+def predict(cell, prices, state, duties, y):  # type: ignore[no-untyped-def]
     """Write the forces (M,) of a cell with these duties; return its cost beside the error."""
-    cell, prices = Cell(*borrowed(of_cell)), PlanPrices(*of_power)
     cost = 0.0
     T, xi, z = state
     for b in range(len(duties)):

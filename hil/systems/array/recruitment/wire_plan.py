@@ -150,7 +150,7 @@ class WirePlanner:
             if self._changes_tried:
                 self._descent.begin()
             else:  # the last descent took the whole search: it is the turn of the other
-                self._descent.finished = True
+                self._descent.stop()
         self._changes_tried = False
         self.n_looked_at = 0
 
@@ -161,11 +161,9 @@ class WirePlanner:
             if descent is None or descent.finished:
                 done += self._search_cell(n_steps - done)
                 continue
-            needed = descent.next_steps
-            if done and done + needed > n_steps:
+            done = descent.search(done, n_steps)
+            if not descent.finished:
                 break
-            descent.step()
-            done += needed
         self.n_looked_at += done
 
     def _search_cell(self, n_steps: int) -> int:

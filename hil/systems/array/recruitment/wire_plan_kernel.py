@@ -83,11 +83,6 @@ class Problem(NamedTuple):
     y: Array
     error: Array
 
-    def cell(self, n: int) -> tuple[Array, Array, float, float, Array, float]:
-        """What a kernel takes of one cell."""
-        c = self.cells
-        return c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s
-
     def plain(self) -> tuple[object, ...]:
         """What a kernel takes of all cells."""
         return tuple(self.cells), tuple(self.prices), *self[2:]
@@ -149,22 +144,29 @@ def hold(law, T, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _named(problem):  # type: ignore[no-untyped-def]
+def named(problem):  # type: ignore[no-untyped-def]
     cells, prices, state, on, locked, usable, plan, y, error = borrowed(problem)
     return Problem(Cells(*cells), PlanPrices(*prices), state, on, locked, usable, plan, y, error)
 
 
 @njit(cache=True)
+def cell_of(c, n):  # type: ignore[no-untyped-def]
+    """Cell n of all of them."""
+    one = Cell(c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s)
+    return borrowed(one)
+
+
+@njit(cache=True)
 def pose(problem, lead_lags, lead_s, wanted):  # type: ignore[no-untyped-def]
     """Continue the plan by a block, and predict every cell; `lead_s` is until the first block."""
-    p = _named(problem)
+    p = named(problem)
     c = p.cells
     n_cells, n_blocks = p.plan.shape
     p.error[:] = wanted
     for n in range(n_cells):
         state, plan = p.state[n], p.plan[n]
-        law, knots_C, gain_N, direct = c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n]
-        first = Cell(law, knots_C, gain_N, direct, lead_lags[n], lead_s)
+        cell = cell_of(c, n)
+        first = Cell(cell.law, cell.knots_C, cell.gain_N, cell.direct, lead_lags[n], lead_s)
         T, xi, z, _ = step(first, p.on[n], state[0], state[1], state[2])
         state[0], state[1], state[2] = T, xi, z
         for b in range(n_blocks - 1):
@@ -174,7 +176,6 @@ def pose(problem, lead_lags, lead_s, wanted):  # type: ignore[no-untyped-def]
                 plan[b] = 0.0
             elif b < p.locked[n]:
                 plan[b] = p.on[n]
-        cell = Cell(law, knots_C, gain_N, direct, c.lags[n], c.block_s)
         for b in range(n_blocks):
             T, xi, z, p.y[n, b] = step(cell, plan[b], T, xi, z)
             p.error[b] -= p.y[n, b]
@@ -187,9 +188,9 @@ def improve(problem, n, search, n_levels, n_steps):  # type: ignore[no-untyped-d
     Returns predicted steps, whether a better sequence was found, and whether the search is
     complete.
     """
-    p, s = _named(problem), Search(*borrowed(search))
+    p, s = named(problem), Search(*borrowed(search))
     c, start, plan, on = p.cells, p.state[n], p.plan[n], p.on[n]
-    cell = borrowed(Cell(c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s))
+    cell = cell_of(c, n)
     at, best_N2, n_blocks = s.at, s.best_N2, len(plan)
     steps, better = 0, False
     if at[0] == 0:
