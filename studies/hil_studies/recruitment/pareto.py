@@ -37,10 +37,12 @@ class Values(Table):
     A weight of wear is the error over full force that a cycle of wear a second is worth, one of
     energy that of a watt; without a weight the error alone counts. `seeds` plants are in the
     tables, and `budget` settings of each controller are tried for every weight. `workers` processes
-    share the trials; default: the number of cores.
+    share the trials; default: the number of cores. Without `stress` the branches of wires do not
+    move with it.
     """
 
-    cells: Literal[6, 14] = 6
+    cells: Literal[6, 14, 100] = 6
+    stress: bool = True
     seeds: Annotated[int, Field(ge=2, le=10_000)] = 16
     budget: Annotated[int, Field(ge=1, le=10_000)] = 6
     wear_weights_s: Weights = (0.1, 0.4, 1.6)
@@ -48,10 +50,10 @@ class Values(Table):
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
 
 
-def tables_of(values: Values) -> dict[str, Any]:
+def tables_of(values: Values, files: Path) -> dict[str, Any]:
     """The tables of the campaign: those of the recruitment study, with the weights as factors."""
     of_study = study.Values(cells=(values.cells,), seeds=values.seeds, budget=values.budget)
-    tables = study.tables_of(of_study, study.FOLDER / study.SIZES[values.cells])
+    tables = study.tables_of(of_study, files)
     factors, tune = tables["factors"], tables["tune"]
     weights = [
         (0.0, 0.0),
@@ -80,17 +82,19 @@ def tables_of(values: Values) -> dict[str, Any]:
 
 def run(out: Path, values: Values) -> dict[str, Any]:
     """Run the campaign into the folder; the results, as written to results.json."""
-    ran = study.campaign_of(tables_of(values), out / "campaign", values.workers)
-    return results(out, study.complete_of(ran), values.cells)
+    files = study.files_of(values.cells, values.stress, out)
+    ran = study.campaign_of(tables_of(values, files), out / "campaign", values.workers)
+    return results(out, study.complete_of(ran), values, files)
 
 
-def results(out: Path, trials: pd.DataFrame, n_cells: int) -> dict[str, Any]:
+def results(out: Path, trials: pd.DataFrame, values: Values, files: Path) -> dict[str, Any]:
     """Table and figure of the trials of those plants that have all of them."""
+    n_cells = values.cells
     counts = trials.groupby("plant").size()
     trials = trials[trials.plant.isin(counts[counts == counts.max()].index)]
     n_plants = trials.plant.nunique()
-    title = f"{n_cells} cells, {n_plants} plants"
-    by_plant = plants_of(trials, study.full_force_N(study.FOLDER / study.SIZES[n_cells]))
+    title = f"{n_cells} cells{'' if values.stress else ' without stress'}, {n_plants} plants"
+    by_plant = plants_of(trials, study.full_force_N(files))
     return study.made(
         "Recruitment: error against wear and energy", [saved(out, f"pareto{n_cells}.png",
         _draw(by_plant, title), _CAPTION)], [table_of(by_plant, title)],

@@ -10,15 +10,16 @@ import pytest
 
 from hil.bundled_configs import root
 from hil.runs.campaign.plan import load_campaign
-from hil_studies.recruitment import pareto
+from hil_studies.recruitment import study
 from hil_studies.recruitment.pareto import Values, front_of, plants_of, table_of, tables_of
 
+SIX = study.FOLDER / "six"
 MADE = sorted((root() / "docs" / "recruitment").glob("pareto*.json"))
 
 
 def test_every_controller_is_tuned_for_each_weight_of_wear_or_of_energy():
     values = Values(wear_weights_s=[0.5], energy_weights_per_W=[0.1], seeds=2)
-    tables = tables_of(values)
+    tables = tables_of(values, SIX)
     pairs = {(t["wear_weight_s"], t["energy_weight_per_W"]) for t in tables["trials"]}
     assert pairs == {(0.0, 0.0), (0.5, 0.0), (0.0, 0.1)}
     assert len(tables["trials"]) == 7 * 3 * 3
@@ -26,8 +27,11 @@ def test_every_controller_is_tuned_for_each_weight_of_wear_or_of_energy():
 
 
 @pytest.mark.slow
-def test_the_campaign_is_valid():
-    campaign = load_campaign(Path("pareto.toml"), tables_of(Values(seeds=2)))
+@pytest.mark.parametrize(("cells", "stress"), [(6, True), (6, False), (14, True), (100, True)])
+def test_the_campaign_is_valid(cells, stress, tmp_path):
+    values = Values(seeds=2, cells=cells, stress=stress)
+    files = study.files_of(cells, stress, tmp_path)
+    campaign = load_campaign(Path("pareto.toml"), tables_of(values, files))
     assert len(campaign.controllers) == 7 * 6
 
 
@@ -52,11 +56,10 @@ def test_the_front_is_what_no_other_point_beats():
 
 
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
-def test_the_table_of_the_page_is_that_of_its_trials(path):
+def test_the_table_of_the_page_is_that_of_its_trials(path, tmp_path):
     made = json.loads(path.read_text(encoding="utf-8"))
+    title = made["tables"][0]["title"]
     for n_cells, rows in made["trials"].items():
-        by_plant = plants_of(
-            pd.DataFrame(rows),
-            pareto.study.full_force_N(pareto.study.FOLDER / pareto.study.SIZES[int(n_cells)]),
-        )
+        files = study.files_of(int(n_cells), "without stress" not in title, tmp_path)
+        by_plant = plants_of(pd.DataFrame(rows), study.full_force_N(files))
         assert table_of(by_plant, "")["rows"] == made["tables"][0]["rows"]
