@@ -213,7 +213,8 @@ def _identify_array(args: argparse.Namespace, page: Path) -> int:
             say(f"record: {args.out} ({record.id})")
     if args.json:
         print_json(facts)
-    return DONE if identification.adequacy.adequate else ANSWER_NO
+    sound = identification.adequacy.adequate and identification.fit.settled
+    return DONE if sound else ANSWER_NO
 
 
 def _identify_wire(args: argparse.Namespace, page: Path) -> int:

@@ -32,6 +32,11 @@ ON_A_BOARD = ON_A_CELL | {
     "program_spoilt",
     "relay_welded",
 }  # fmt: skip
+WITH_VALUE = frozenset(
+    {"force_offset", "force_ramp", "cell_current", "cell_leakage", "cell_temperature"}
+    | {"current_gain", "cell_weak", "address_stuck", "relay_welded", "line_stuck"}
+    | {"supply_voltage", "machine_sleeps"}
+)
 OF_VIRTUAL_TIME = frozenset({"machine_stalls", "machine_sleeps"})
 OF_EMULATED_CARDS = frozenset({"card_unplugged", "card_reserved", "packets_late"})
 
@@ -40,7 +45,8 @@ class FaultTable(Table):
     """One fault; its kind determines where it acts: the plant, a pin, the serial line, a process.
 
     `value` is in the unit of the kind: N, N/s, A, V, °C or s; of a gain it is 1 without a fault. Of
-    `cell_weak` it is the share of the cell's force that is left.
+    `cell_weak` it is the share of the cell's force that is left. Kinds that are not of WITH_VALUE
+    have none.
     """
 
     kind: Kind

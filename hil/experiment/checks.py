@@ -194,7 +194,7 @@ def _paces(tables: RigTables) -> Faults:
 
 
 def _slow_loop(tables: RigTables) -> Faults:
-    """Check that a board's answer, which the loop reads a period later, is not too old."""
+    """Check that a board's answer, which comes a period later, is not too old, nor its command."""
     period_s, age_max_s = tables.loop.period_s, tables.guard.reading_age_max_s
     slow = [name for name, board in boards_of(tables.devices).items() if board.every == 1]
     if slow and period_s >= age_max_s:
@@ -203,6 +203,13 @@ def _slow_loop(tables: RigTables) -> Faults:
             f"answers of '{slow[0]}' are a period old, but guard.reading_age_max_s = "
             f"{age_max_s:g}: lower period_s, or raise reading_age_max_s",
         )
+    for name, board in boards_of(tables.devices).items():
+        if board.every == 1 and period_s > board.hold_s:
+            yield (
+                f"devices.{name}.hold_s = {board.hold_s:g}",
+                f"a command expires before the next one, {period_s:g} s after it: raise hold_s, or "
+                "lower loop.period_s",
+            )
 
 
 def _channels(

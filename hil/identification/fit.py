@@ -28,6 +28,11 @@ BOUND_FACTOR = 5.0  # a parameter stays between a fifth and five times its start
 WINDOW_PERIODS = 10.0
 GROWTH = 4.0
 STEPS_OF_A_FIT = 100
+STEPS_MAX, STEPS_MAX_OF_A_PART = 40, 8  # of the whole run, and of a window
+UNSETTLED = (
+    "the fit had not settled when it ended, and its values would move on: give a start nearer to "
+    "them, or free fewer"
+)
 AT_ONCE, READINGS_AT_ONCE = 20, 2_000_000  # refits of the bootstrap, and all that they read
 SHIFT = 1e-3  # of a residual's square: what a fit leaves moves no value by 0.05 of its uncertainty
 PRIOR = 0.1  # standard deviation of the logarithm while only a part of the run is fitted
@@ -49,6 +54,7 @@ class Fit:
     at_bound : tuple of str, parameters that ended at a bound
     scale : (n,) array
         Standard deviation of the noise of every entry of `white` over that at rest.
+    settled : whether the fit ended before STEPS_MAX
     """
 
     theta: Array
@@ -58,6 +64,7 @@ class Fit:
     J: Array
     at_bound: tuple[str, ...]
     scale: Array
+    settled: bool = True
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -88,19 +95,19 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
     first, *later_windows = _windows(box)
     share = STEPS_OF_A_FIT // (1 + len(later_windows))
     stiff = np.array([".k_" in key or "mass_kg" in key for key in box.free], dtype=float)
-    best, least = np.zeros(0), np.inf
+    best, least, is_settled = np.zeros(0), np.inf, False
     for shift in TRIES if later_windows and stiff.any() else TRIES[:1]:
         start = box.start + shift * stiff
         zeros = [_first_zero_N(box, start, i) for i in range(len(box.runs))]
-        x, cost = _solve(box, noise, np.concatenate((start, zeros)), first, scale, start)
+        x, cost, settled = _solve(box, noise, np.concatenate((start, zeros)), first, scale, start)
         if cost < least:
-            best, least = x, cost
+            best, least, is_settled = x, cost, settled
         if least < 4.0:
             break
     done(share)
     x, start = best, best[:n]
     for until in later_windows:
-        x, _ = _solve(box, noise, x, until, scale, start)
+        x, _, is_settled = _solve(box, noise, x, until, scale, start)
         done(share)
     theta, zero_N = x[:n], x[n:]
     residual_N = [
@@ -112,7 +119,7 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
     at_edge = (theta <= low + 1e-3) | (theta >= high - 1e-3)
     at_bound = tuple(key for key, at in zip(box.free, at_edge, strict=True) if at)
     white = _white(noise, residual_N)
-    return Fit(theta, zero_N, residual_N, white, J, at_bound, np.ones(len(white)))
+    return Fit(theta, zero_N, residual_N, white, J, at_bound, np.ones(len(white)), is_settled)
 
 
 def _first_zero_N(box: GreyBox, theta: Array, i: int) -> float:
@@ -145,8 +152,8 @@ def _solve(
     until: Sequence[int] | None,
     scale: float,
     start: Array,
-) -> tuple[Array, float]:
-    """Theta and zeros, and the mean square residual over that of the noise.
+) -> tuple[Array, float, bool]:
+    """Theta and zeros, the mean square residual over that of the noise, and whether it settled.
 
     While only a part of a run is fitted, a prior draws the parameters `towards` the start.
     """
@@ -186,9 +193,10 @@ def _solve(
         ftol=min(1e-6, SHIFT / len(residuals_at_start)) if towards is None else 1e-3,
         xtol=1e-9 if towards is None else 1e-6,
         gtol=None,
-        max_nfev=15 if towards is None else 8,
+        max_nfev=STEPS_MAX if towards is None else STEPS_MAX_OF_A_PART,
     )
-    return np.asarray(solution.x), 2.0 * float(solution.cost) / len(solution.fun)
+    mean_square = 2.0 * float(solution.cost) / len(solution.fun)
+    return np.asarray(solution.x), mean_square, bool(solution.status > 0)
 
 
 def _bounds(box: GreyBox) -> tuple[tuple[Array, int], tuple[Array, int]]:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from hil.config.values import Figures
 from hil.errors import writing
 from hil.identification.adequacy import COARSE_S, FALSE_ALARM, UNSEEN
+from hil.identification.fit import UNSETTLED
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified, Parameter
 from hil.identification.runs import Recorded
@@ -78,6 +79,7 @@ def as_dict(recorded: Sequence[Recorded], model: Identified) -> Figures:
                 },
                 "residual": {
                     "rms_N": model.fit.rms_N,
+                    "settled": model.fit.settled,
                     "adequate": adequacy.adequate,
                     "false_alarm": FALSE_ALARM,
                     "tests": {test.name: test.p for test in adequacy.tests},
@@ -107,6 +109,8 @@ def as_text(model: Identified) -> str:
         lines.append(f"held as configured: {_held(model)}")
     lines += [f"- {weak.sentence(model.held)}" for weak in model.weak]
     lines.append(_noise_sentence(model))
+    if not model.fit.settled:
+        lines.append(UNSETTLED)
     lines += [model.adequacy.sentence(), UNSEEN]
     if not model.adequacy.adequate:
         lines.append(f"intervals do not include missing effects: {REMEDY}")
@@ -273,7 +277,10 @@ def write_page(recorded: Sequence[Recorded], model: Identified, path: Path) -> N
         sub=f"{len(recorded)} run{'s' * (len(recorded) > 1)} · least squares of the array's own "
         "equations to recorded force",
         adequate=adequacy.adequate,
-        verdict=f"{_sentence(adequacy.sentence())}. {_sentence(UNSEEN)}",
+        verdict=". ".join(
+            _sentence(text)
+            for text in (*([] if model.fit.settled else [UNSETTLED]), adequacy.sentence(), UNSEEN)
+        ),
         remedy="" if adequacy.adequate else _sentence(REMEDY),
         rows=[
             [

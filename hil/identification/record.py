@@ -12,6 +12,7 @@ from hil.calibration.files import Record, Source
 from hil.calibration.write import raw_table, values_table, write_record
 from hil.config.values import TomlTable
 from hil.errors import ConfigError
+from hil.identification.fit import UNSETTLED
 from hil.identification.identifiability import short
 from hil.identification.identify import Identified
 from hil.identification.runs import Recorded
@@ -45,11 +46,13 @@ def write(
     Raises
     ------
     ConfigError
-        The model lacks an effect, the parameters are of several arrays or of different cells, or
-        the file exists.
+        The model lacks an effect, the fit has not settled, the parameters are of several arrays or
+        of different cells, or the file exists.
     """
     if not model.adequacy.adequate:
         raise ConfigError(f"--out {path}: no record is written: {model.adequacy.sentence()}")
+    if not model.fit.settled:
+        raise ConfigError(f"--out {path}: no record is written: {UNSETTLED}")
     arrays = {key.split(".")[1] for key in (*(p.key for p in model.parameters), *model.stated)}
     unlike = any(".cell." in p.key and p.key.split(".")[3].isdigit() for p in model.parameters)
     if len(arrays) > 1 or unlike:

@@ -9,6 +9,7 @@ from hil.devices.injection_tables import (
     OF_VIRTUAL_TIME,
     ON_A_BOARD,
     ON_A_CELL,
+    WITH_VALUE,
     FaultTable,
 )
 from hil.devices.tables import DeviceTable
@@ -42,6 +43,10 @@ def refuse_absent(
         why = _why_absent(fault, devices, backends, clock)
         if fault.at_s >= duration_s:
             why = why or f"at_s = {fault.at_s:g}: the run ends at {duration_s:g} s"
+        elif fault.value != 0.0 and fault.kind not in WITH_VALUE:
+            stalls = fault.kind == "machine_stalls"
+            instead = f"give for_s = {fault.value:g}" if stalls else "leave it out"
+            why = why or f"value = {fault.value:g}: a fault of this kind has none: {instead}"
         elif fault.kind == "cell_weak" and not 0.0 < fault.value < 1.0:
             why = (
                 why or f"value = {fault.value:g}: give the share of the force that is left, 0 to 1"

@@ -8,6 +8,7 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.calibration.files import load_any
+from hil.identification import fit
 from hil.identification.wire_loops.loops import shipped
 from hil.record.read import open_run
 
@@ -102,6 +103,23 @@ def test_a_rig_with_something_that_the_model_lacks_is_called_so(runs, tmp_path, 
     code, out, _ = said([*words, "--each", "mass_kg", "--json"], capsys)
     assert code == 0
     assert json.loads(out)["residual"]["adequate"]
+
+
+def test_a_fit_that_has_not_settled_says_so_and_no_record_is_made_of_it(
+    configs, tmp_path, monkeypatch, capsys
+):
+    sets = ["experiment.duration_s=1.5", "plant.arrays.muscle.mass_kg=0.01583"]
+    config = hil.load(configs / "miga6/identify.toml", sets)
+    run = hil.run(config, out=tmp_path / "run.h5")
+    monkeypatch.setattr(fit, "STEPS_MAX", 1)
+    words = ["identify", run, "--bootstrap", "0", "--free", "k_se_N_per_m"]
+    code, out, _ = said(words, capsys)
+    assert code == 5
+    assert fit.UNSETTLED in out
+    record = tmp_path / "record.toml"
+    code, _, err = said([*words, "--out", record, "--by", "A", "--serial", "B"], capsys)
+    assert (code, record.exists()) == (2, False)
+    assert f"--out {record}: no record is written: {fit.UNSETTLED}" in err
 
 
 @pytest.mark.slow

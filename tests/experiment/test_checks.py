@@ -39,6 +39,11 @@ SUPPLY = (
         ),
         (
             "wires4",
+            ["loop.period_s=0.04", "devices.board.every=1", "devices.board.hold_s=0.039"],
+            "board.hold_s = 0.039: a command expires before the next one, 0.04 s after it: raise",
+        ),
+        (
+            "wires4",
             ["guard.cell_on_max_s=20.5"],
             "cell_on_max_s = 20.5: board 'board' switches a cell off after 20 s",
         ),

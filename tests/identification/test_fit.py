@@ -78,6 +78,13 @@ def test_a_fit_ends_within_a_twentieth_of_an_uncertainty_however_many_readings_i
     assert np.abs(away).max() < 0.05
 
 
+@pytest.mark.parametrize(("steps", "settled"), [(3, False), (fits.STEPS_MAX, True)])
+def test_a_fit_that_its_last_step_still_moves_has_not_settled(steps, settled, monkeypatch):
+    monkeypatch.setattr(fits, "STEPS_MAX", steps)
+    X = np.random.default_rng(5).normal(size=(100, 2))
+    assert fits.fit(CurvedBox(X, X @ np.sin([1.4, -1.4])), NOISE).settled is settled
+
+
 def test_theta_zero_and_covariance_are_those_of_linear_least_squares():
     box, solution = fitted([0.3, -0.4], np.random.default_rng(1))
     J = np.column_stack((box.X, np.ones(8)))

@@ -103,6 +103,17 @@ def test_a_fault_that_this_backend_or_clock_cannot_have_is_refused(
     assert why in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("machine_stalls", "give for_s = 3"), ("sensor_stuck", "leave it out"),
+     ("cell_broken", "leave it out")],
+)  # fmt: skip
+def test_a_value_that_a_fault_has_not_is_refused(kind, why, configs, tmp_path, capsys):
+    assert main(words_of(configs, tmp_path, f'kind = "{kind}"\nat_s = 0.02\nvalue = 3.0')) == 2
+    line = f"--inject: fault 1, {kind}: value = 3: a fault of this kind has none: {why}"
+    assert line in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("kind", "value"), [("machine_stalls", 0.0), ("machine_sleeps", 30.0)])
 def test_a_machine_that_stands_still_between_two_ticks_is_felt_in_the_next(
     kind, value, configs, tmp_path
