@@ -13,8 +13,11 @@ class Wires(Protocol):
     unknown_N: float
     """Estimated force that the wires do not explain."""
 
-    def look(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Law (N, 13), static gain (N,) and temperature, austenite and lag (N, 3) of the wires."""
+    def look(self) -> tuple[NDArray[np.record], NDArray[np.float64], NDArray[np.float64]]:
+        """Law (N,), static gain (N,), and temperature, austenite and lag (N, 3) of the wires.
+
+        A law is a record of `hil.mechanics.sma.wire.LAW`.
+        """
         ...
 
 

@@ -35,7 +35,7 @@ from hil.identification.parameters import expanded, tables_of
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array, Indices
-from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT, wire_laws
+from hil.mechanics.sma.wire import wire_laws
 from hil.pages.section import Section
 from hil.platform.whole_files import write_whole
 from hil.record.read import calibrations_of, experiment_of, open_run
@@ -251,8 +251,7 @@ def _learned(config: Experiment, estimator: Any) -> TomlTable:
     nominal = nominal_of(config.tables, config.model)
     laws, gains_N, _ = wires.look()
     before = wire_laws([cell.wire for cell in nominal.activation])
-    heating = laws[:, E2_AT] / before[:, E2_AT]
-    cooling = laws[:, G_AT] / before[:, G_AT]
+    heating, cooling = laws["E2"] / before["E2"], laws["G"] / before["G"]
     n = 0
     for array in tables["arrays"].values():
         for i, cell in enumerate(array["activation"]):
@@ -261,7 +260,7 @@ def _learned(config: Experiment, estimator: Any) -> TomlTable:
             for key in WARM:
                 cell[key] /= float(heating[n])
             cell["convection_W_per_m2_K"] *= float(cooling[n])
-            cell["ambient_C"] = float(laws[n, T_A_AT])
+            cell["ambient_C"] = float(laws["T_a"][n])
             cell.pop("record", None)
             n += 1
     return tables

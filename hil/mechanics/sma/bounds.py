@@ -20,23 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.sma.clamp import clamp_share, end_loss_W_per_K
 from hil.mechanics.sma.limits import COLDEST_C, COOLING_LEAST, CellWire
 from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance
-from hil.mechanics.sma.wire import (
-    CELL_OHM_M_AT,
-    DR_AT,
-    E2_AT,
-    G_AT,
-    PHASES_ALONE,
-    R_M_AT,
-    STRAIN_AT,
-    T_A_AT,
-    SmaWire,
-    ohm_per_m_of,
-    wire_laws,
-)
+from hil.mechanics.sma.wire import PHASES_ALONE, SmaWire, ohm_per_m_of, wire_laws
 
 CAPACITY, LATENT = 0.1, 0.45  # assumed: by which a wire's heats may differ from the described ones
 BRANCH_K = 10.0  # assumed: by which its branches may be elsewhere
@@ -103,8 +91,8 @@ class WireBounds:
         range_bounds(*self.arrays, into)
 
 
-def _laws(cell: CellWire, around: Surroundings) -> Array:
-    """The law of both copies, each for warming and for cooling, (2, 2, constants)."""
+def _laws(cell: CellWire, around: Surroundings) -> Records:
+    """The law of both copies, each for warming and for cooling, (2, 2)."""
     wire, rows = cell.wire, []
     for ahead, volts, air_C, cooling, ohms in (
         (1.0, around.highest_V, around.warm_C, COOLING_LEAST, 1.0 - around.tolerance),
@@ -120,7 +108,7 @@ def _laws(cell: CellWire, around: Surroundings) -> Array:
             )
             for sign in (-ahead, ahead)
         ]  # fmt: skip
-    return wire_laws(rows).reshape(2, 2, -1)
+    return wire_laws(rows).reshape(2, 2)
 
 
 def _heated(cell: CellWire, ahead: float) -> SmaWire:
@@ -169,13 +157,13 @@ def step_bounds(held, constants, kept):  # type: ignore[no-untyped-def]
             for side in range(2):
                 T, xi = state[i, side]
                 law = laws[i, side, WARMS]
-                power = duty[i, side] * law[E2_AT] / (law[R_M_AT] + law[DR_AT] * xi)
-                if power < law[G_AT] * (T - law[T_A_AT]):
+                power = duty[i, side] * law.E2 / (law.r_martensite + law.r_change * xi)
+                if power < law.G * (T - law.T_a):
                     law = laws[i, side, COOLS]
                 state[i, side] = advance(
                     law, knots[i, side], AS_TABULATED, duty[i, side], T, xi, period_s
                 )
-            settles_K = clamps[i, 0] * (state[i, LAZY, 0] - laws[i, LAZY, WARMS, T_A_AT])
+            settles_K = clamps[i, 0] * (state[i, LAZY, 0] - laws[i, LAZY, WARMS].T_a)
             clamp_K[i] = settles_K + clamps[i, 1] * (clamp_K[i] - settles_K)
 
 
@@ -189,9 +177,7 @@ def range_bounds(constants, kept, into):  # type: ignore[no-untyped-def]
         into[i, 0], into[i, 1] = np.inf, 0.0
         for T in (low_C, high_C, corners_C[i, 0], corners_C[i, 1]):
             for xi in (state[i, 0, 1], state[i, 1, 1]):
-                for strain in (0.0, law[STRAIN_AT]):
-                    ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(
-                        law, min(max(T, low_C), high_C), xi, strain
-                    )
+                for strain in (0.0, law.strain):
+                    ohm = law.cell_Ohm_m * ohm_per_m_of(law, min(max(T, low_C), high_C), xi, strain)
                     into[i, 0] = min(into[i, 0], ohm)
                     into[i, 1] = max(into[i, 1], ohm)

@@ -24,34 +24,15 @@ from hil.compiled import njit
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.resistance import NO_R_PHASE
 from hil.mechanics.sma.stress import StressLaw
+from hil.mechanics.sma.stressed import STRESSED, branches, constants_of, places, stroke
 from hil.mechanics.sma.stressed import advance as advance_stressed
-from hil.mechanics.sma.stressed import branches, places, row, stroke
-from hil.mechanics.sma.wire import (
-    A_F_AT,
-    A_S_AT,
-    DR_AT,
-    E2_AT,
-    G_AT,
-    M_F_AT,
-    M_S_AT,
-    MOVES_AT,
-    R_M_AT,
-    STRAIN_AT,
-    T_A_AT,
-    VARIES_AT,
-    SmaWire,
-    advance,
-    ohm_per_m_of,
-    wire_laws,
-)
+from hil.mechanics.sma.wire import SmaWire, advance, ohm_per_m_of, wire_laws
 
 N_MEMBERS = 192
 WANDERS_PER_SQRT_S = 0.04  # of each parameter, so that the members do not agree too early
 JITTER_K_PER_SQRT_S = 0.3  # what no parameter explains
 UNEXPLAINED = 0.001  # of a resistance, by no parameter
 T, XI = 0, 1
-AUSTENITE_PER_K_AT, RESISTIVITY_AT_C_AT = MOVES_AT + 1, MOVES_AT + 2
-R_PHASE_AT, R_START_AT, R_FINISH_AT = MOVES_AT + 4, MOVES_AT + 5, MOVES_AT + 6
 
 
 @dataclass(frozen=True)
@@ -109,34 +90,35 @@ class ResistanceObserver:
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self._law = wire_laws([wire])[0]
-        self._laws = np.repeat(self._law[None], N_MEMBERS, axis=0)
-        self._laws[:, VARIES_AT] = 1.0
+        self._laws = np.repeat(self._law, N_MEMBERS)
+        self._laws["varies"] = 1.0
         self._cell_m = wire.cell_m
-        self._c = np.zeros(0) if stress is None else row(stress[0])
+        law = [] if stress is None else [constants_of(stress[0])]
+        self._stressed = np.array(law, STRESSED)  # none, or one
         self._stress_Pa = 0.0 if stress is None else stress[1]
         self._places = np.zeros((N_MEMBERS, 4))
         self.strain_max = wire.resistivity.strain
         if stress is not None:
-            self.strain_max = stroke(self._c, stress[1])[0]
+            self.strain_max = stroke(self._stressed[0], stress[1])[0]
         self._u = np.array(astuple(uncertain))[:, None]
         self._parameters = self._u * self._rng.standard_normal((len(self._u), N_MEMBERS))
         self._states = np.zeros((2, N_MEMBERS))
         self._since_s = 0.0
         self._believe()
-        self._states[T] = self._laws[:, T_A_AT]
-        _limit(self._laws, self._c, self._places, self._states)
+        self._states[T] = self._laws["T_a"]
+        _limit(self._laws, self._stressed, self._places, self._states)
 
     def step(
         self, duty: float, period_s: float, R_Ohm: float = nan, u_Ohm: float = 0.0
     ) -> WireState:
         """Advance by a period at a duty, then take a resistance; NaN: there is none."""
-        _advance(self._laws, self._c, self._places, duty, period_s, self._states)
+        _advance(self._laws, self._stressed, self._places, duty, period_s, self._states)
         self._since_s += period_s
         if R_Ohm == R_Ohm:
             self._wander(self._since_s)
             self._correct(R_Ohm, u_Ohm)
             self._since_s = 0.0
-        T_C, strain = self._states[T], self._laws[:, STRAIN_AT] * (1.0 - self._states[XI])
+        T_C, strain = self._states[T], self._laws["strain"] * (1.0 - self._states[XI])
         return WireState(
             float(T_C.mean()), float(strain.mean()), float(T_C.std()), float(strain.std())
         )
@@ -158,57 +140,57 @@ class ResistanceObserver:
             covariance = (z - z.mean(axis=1, keepdims=True)) @ away / (N_MEMBERS - 1)
             z += np.outer(covariance / (variance + u_Ohm**2 + 1e-12), noisy)
         self._believe()
-        _limit(self._laws, self._c, self._places, self._states)
+        _limit(self._laws, self._stressed, self._places, self._states)
 
     def _believe(self) -> None:
         """Give every member's law its parameters."""
         heating, cooling, air_K, martensite, austenite, r_phase = self._parameters[:6]
         branches_K, hysteresis_K, stress_Pa = self._parameters[6:]
         law, laws = self._law, self._laws
-        laws[:, E2_AT] = law[E2_AT] * np.exp(heating)
-        laws[:, G_AT] = law[G_AT] * np.exp(cooling)
-        laws[:, T_A_AT] = law[T_A_AT] + air_K
-        laws[:, R_M_AT] = law[R_M_AT] * np.exp(martensite)
-        r_A = (law[R_M_AT] + law[DR_AT]) * np.exp(austenite)
-        laws[:, DR_AT] = r_A - laws[:, R_M_AT]
-        r_R = law[R_PHASE_AT]
+        laws["E2"] = law.E2 * np.exp(heating)
+        laws["G"] = law.G * np.exp(cooling)
+        laws["T_a"] = law.T_a + air_K
+        laws["r_martensite"] = law.r_martensite * np.exp(martensite)
+        r_A = (law.r_martensite + law.r_change) * np.exp(austenite)
+        laws["r_change"] = r_A - laws["r_martensite"]
+        by = law.resistivity
+        r_R = by.r_phase_Ohm_per_m
         if r_R == NO_R_PHASE:  # as austenite's where R-phase would be
-            at_C = 0.5 * (law[R_START_AT] + law[R_FINISH_AT])
-            r_R = r_A * (1.0 + law[AUSTENITE_PER_K_AT] * (at_C - law[RESISTIVITY_AT_C_AT]))
-        laws[:, R_PHASE_AT] = r_R * np.exp(r_phase)
+            r_R = r_A * (1.0 + by.austenite_per_K * (0.5 * (by.R_s_C + by.R_f_C) - by.at_C))
+        laws["resistivity"]["r_phase_Ohm_per_m"] = r_R * np.exp(r_phase)
         hot_K, cold_K = branches_K + 0.5 * hysteresis_K, branches_K - 0.5 * hysteresis_K
-        for at, shift_K in ((A_S_AT, hot_K), (A_F_AT, hot_K), (M_S_AT, cold_K), (M_F_AT, cold_K)):
-            laws[:, at] = law[at] + shift_K
-        if len(self._c):
+        for name, shift_K in (("A_s", hot_K), ("A_f", hot_K), ("M_s", cold_K), ("M_f", cold_K)):
+            laws[name] = law[name] + shift_K
+        for c in self._stressed:
             s = np.maximum(0.0, self._stress_Pa + stress_Pa)
-            laws[:, STRAIN_AT], slope = stroke(self._c, s)
-            self._places[:] = np.column_stack(places(self._c, s, slope))
+            laws["strain"], slope = stroke(c, s)
+            self._places[:] = np.column_stack(places(c, s, slope))
             self._places[:, 0] += hot_K
             self._places[:, 2] += cold_K
 
 
 @njit(cache=True)
-def _advance(laws, c, place, duty, h, states):  # type: ignore[no-untyped-def]
+def _advance(laws, stressed, place, duty, h, states):  # type: ignore[no-untyped-def]
     for i in range(len(laws)):
-        if len(c):
+        if len(stressed):
             states[0, i], states[1, i] = advance_stressed(
-                laws[i], c, place[i], duty, states[0, i], states[1, i], h
+                laws[i], stressed[0].knots_K, place[i], duty, states[0, i], states[1, i], h
             )
         else:
             states[0, i], states[1, i] = advance(laws[i], duty, states[0, i], states[1, i], h)
 
 
 @njit(cache=True)
-def _limit(laws, c, place, states):  # type: ignore[no-untyped-def]
+def _limit(laws, stressed, place, states):  # type: ignore[no-untyped-def]
     """Bring every member between its branches, and its fraction between 0 and 1."""
     for i in range(len(laws)):
         xi = min(1.0, max(0.0, states[1, i]))
-        if len(c):
-            hot, cold = branches(c, place[i], xi)
+        if len(stressed):
+            hot, cold = branches(stressed[0].knots_K, place[i], xi)
         else:
             law = laws[i]
-            hot = law[A_S_AT] + xi * (law[A_F_AT] - law[A_S_AT])
-            cold = law[M_F_AT] + xi * (law[M_S_AT] - law[M_F_AT])
+            hot = law.A_s + xi * (law.A_f - law.A_s)
+            cold = law.M_f + xi * (law.M_s - law.M_f)
         if xi < 1.0:
             states[0, i] = min(states[0, i], hot)
         if xi > 0.0:
@@ -221,5 +203,5 @@ def _ohm(laws, states) -> Array:  # type: ignore[no-untyped-def]
     ohm = np.empty(len(laws))
     for i in range(len(laws)):
         xi = states[1, i]
-        ohm[i] = ohm_per_m_of(laws[i], states[0, i], xi, laws[i, STRAIN_AT] * (1.0 - xi))
+        ohm[i] = ohm_per_m_of(laws[i], states[0, i], xi, laws[i].strain * (1.0 - xi))
     return ohm

@@ -29,7 +29,10 @@ the own wire.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hil.compiled import njit
+from hil.mechanics.arrays import record_type
 
 NO_R_PHASE = 0.0
 
@@ -62,10 +65,11 @@ class Resistivity:
             raise ValueError("R_f_C must be below R_s_C")
 
     @property
-    def constants(self) -> tuple[float, ...]:
-        """As `ohm_per_m` takes them."""
-        values = vars(self)
-        return tuple(values[name] for name in CONSTANTS)
+    def constants(self) -> np.record:
+        """A record of RESISTIVITY, as `ohm_per_m` takes it."""
+        values = tuple(vars(self)[name] for name in RESISTIVITY.names or ())
+        constants: np.record = np.array([values], RESISTIVITY)[0]
+        return constants
 
     @property
     def varies(self) -> bool:
@@ -74,19 +78,18 @@ class Resistivity:
         return any(moved) or self.r_phase_Ohm_per_m != NO_R_PHASE
 
 
-CONSTANTS = (
+RESISTIVITY = record_type(
     "martensite_per_K", "austenite_per_K", "at_C", "per_strain", "r_phase_Ohm_per_m", "R_s_C",
     "R_f_C",
 )  # fmt: skip
-N_CONSTANTS = len(CONSTANTS)
 
 
 @njit(cache=True, error_model="numpy")
 def ohm_per_m(c, r_M, r_A, T, xi, strain):  # type: ignore[no-untyped-def]
-    """R / l; c begins with `constants`, r_M and r_A are the phases' at T_0."""
-    a_M, a_A, T_0, k, r_R, R_s, R_f = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
-    martensite = r_M * (1.0 + a_M * (T - T_0))
-    parent = r_A * (1.0 + a_A * (T - T_0))
-    if r_R > 0.0:
-        parent += (r_R - parent) * min(1.0, max(0.0, (R_s - T) / (R_s - R_f)))
-    return (martensite + (parent - martensite) * xi) * (1.0 + k * strain)
+    """R / l; c is a record of RESISTIVITY, r_M and r_A are the phases' at T_0."""
+    martensite = r_M * (1.0 + c.martensite_per_K * (T - c.at_C))
+    parent = r_A * (1.0 + c.austenite_per_K * (T - c.at_C))
+    if c.r_phase_Ohm_per_m > 0.0:
+        complete = min(1.0, max(0.0, (c.R_s_C - T) / (c.R_s_C - c.R_f_C)))
+        parent += (c.r_phase_Ohm_per_m - parent) * complete
+    return (martensite + (parent - martensite) * xi) * (1.0 + c.per_strain * strain)

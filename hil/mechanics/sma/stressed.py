@@ -20,53 +20,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, record_type
 from hil.mechanics.sma.stress import GROUPS, Branch, LineBranch, REFERENCE_Pa, StressLaw
-from hil.mechanics.sma.wire import (
-    C_AT,
-    DR_AT,
-    E2_AT,
-    G_AT,
-    L_AT,
-    R_M_AT,
-    T_A_AT,
-    heats,
-    phi,
-    time_to,
-)
+from hil.mechanics.sma.wire import heats, phi, time_to
 
 PIECES = 32
 TAIL = 0.005
 AT_KNOT, ON_BRANCH_K = 1e-9, 1e-9  # what rounding leaves
 SLOPED_STEPS, SLOPED_K = 100, 1e-11  # of Newton's method or, where it hardly helps, of halving
 
-# Where a row of `row` has each constant. The knots come first: they are all that `advance` reads.
-HEATING_AT, COOLING_AT, N_KNOTS = 0, PIECES + 1, 2 * (PIECES + 1)
-MIDDLE_AT, PER_PA_AT, SHARE_AT, WIDENS_AT = range(N_KNOTS, N_KNOTS + 4)
-OF_BRANCH = 4  # constants of the heating branch; the cooling branch's follow
-H_MAX_AT, MORE_AT, RATE_AT, SOFTER_AT, PHI_AT, MINOR_AT = range(N_KNOTS + 8, N_KNOTS + 14)
-N_CONSTANTS = N_KNOTS + 14
+HEATING_KNOTS, COOLING_KNOTS, N_KNOTS = 0, PIECES + 1, 2 * (PIECES + 1)
+"""Where the knots of both branches begin, and how many there are."""
 AS_TABULATED = (0.0, 1.0, 0.0, 1.0)
 """The `place` of knots that are temperatures already, in deg C."""
+BRANCH = record_type("middle_C", "K_per_Pa", "work_share", "widens_per_Pa")
+STRESSED = record_type(
+    "stroke_max", "stroke_more", "rate_per_Pa", "softer_per_Pa", "stress_per_work",
+    "minor_loop_slope", knots_K=N_KNOTS, heating=BRANCH, cooling=BRANCH,
+)  # fmt: skip
+"""Constants of a wire's law under stress, as kernels take them."""
 
 
-def row(law: StressLaw) -> Array:
-    """A law as the kernel takes it, (N_CONSTANTS,): the knots of both branches, then constants."""
-    sides = [
-        value
-        for side in (law.heating, law.cooling)
-        for value in (side.middle_C, 1.0 / side.slope_Pa_per_K, side.work_share, side.widens_per_Pa)
-    ]
-    constants = [
-        *sides,
-        law.stroke_max,
-        law.stroke_max - law.stroke_min,
-        law.stroke_rate_per_Pa,
-        1.0 / law.modulus_M_Pa - 1.0 / law.modulus_A_Pa,
-        REFERENCE_Pa / float(law.work_J_per_m3(REFERENCE_Pa)),
-        law.minor_loop_slope,
-    ]
-    return np.concatenate([knots_K(law.heating), knots_K(law.cooling), constants])
+def constants_of(law: StressLaw) -> np.record:
+    """A law as kernels take it, a record of STRESSED."""
+    c: np.record = np.zeros(1, STRESSED)[0]
+    c.knots_K = np.concatenate([knots_K(law.heating), knots_K(law.cooling)])
+    for into, branch in ((c.heating, law.heating), (c.cooling, law.cooling)):
+        into.middle_C, into.K_per_Pa = branch.middle_C, 1.0 / branch.slope_Pa_per_K
+        into.work_share, into.widens_per_Pa = branch.work_share, branch.widens_per_Pa
+    c.stroke_max, c.stroke_more = law.stroke_max, law.stroke_max - law.stroke_min
+    c.rate_per_Pa = law.stroke_rate_per_Pa
+    c.softer_per_Pa = 1.0 / law.modulus_M_Pa - 1.0 / law.modulus_A_Pa
+    c.stress_per_work = REFERENCE_Pa / float(law.work_J_per_m3(REFERENCE_Pa))
+    c.minor_loop_slope = law.minor_loop_slope
+    return c
 
 
 def knots_C(law: StressLaw, branch: Branch, stress_Pa: ArrayLike) -> Array:
@@ -89,8 +76,9 @@ def knots_K(branch: Branch) -> Array:
 @njit(cache=True, inline="always", error_model="numpy")
 def stroke(c, s):  # type: ignore[no-untyped-def]
     """H + S sigma, the strain of martensite beyond austenite's, and its slope with stress."""
-    remainder = c[MORE_AT] * np.exp(-c[RATE_AT] * s)
-    return c[H_MAX_AT] - remainder + c[SOFTER_AT] * s, c[RATE_AT] * remainder + c[SOFTER_AT]
+    remainder = c.stroke_more * np.exp(-c.rate_per_Pa * s)
+    strain = c.stroke_max - remainder + c.softer_per_Pa * s
+    return strain, c.rate_per_Pa * remainder + c.softer_per_Pa
 
 
 @njit(cache=True, inline="always", error_model="numpy")
@@ -99,58 +87,58 @@ def places(c, s, slope):  # type: ignore[no-untyped-def]
 
     `slope` is the stroke's at this stress, as `stroke` gives it.
     """
-    k, softer = c[RATE_AT], c[SOFTER_AT]
+    k, softer = c.rate_per_Pa, c.softer_per_Pa
     remainder = (slope - softer) / k
-    work = c[H_MAX_AT] * s + (remainder - c[MORE_AT]) / k + 0.5 * softer * s * s
-    moved = c[PHI_AT] * work
-    A, M = 0, OF_BRANCH
-    hot = ((1.0 - c[A + SHARE_AT]) * s + c[A + SHARE_AT] * moved) * c[A + PER_PA_AT]
-    cold = ((1.0 - c[M + SHARE_AT]) * s + c[M + SHARE_AT] * moved) * c[M + PER_PA_AT]
+    work = c.stroke_max * s + (remainder - c.stroke_more) / k + 0.5 * softer * s * s
+    moved = c.stress_per_work * work
+    A, M = c.heating, c.cooling
+    hot = ((1.0 - A.work_share) * s + A.work_share * moved) * A.K_per_Pa
+    cold = ((1.0 - M.work_share) * s + M.work_share * moved) * M.K_per_Pa
     return (
-        c[A + MIDDLE_AT] + hot,
-        np.exp(c[A + WIDENS_AT] * s),
-        c[M + MIDDLE_AT] + cold,
-        np.exp(c[M + WIDENS_AT] * s),
+        A.middle_C + hot,
+        np.exp(A.widens_per_Pa * s),
+        M.middle_C + cold,
+        np.exp(M.widens_per_Pa * s),
     )
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _on(c, first, xi):  # type: ignore[no-untyped-def]
+def _on(knots, first, xi):  # type: ignore[no-untyped-def]
     """Where a branch is at a fraction, K above its middle; its knots begin at `first`."""
     j = min(PIECES - 1, int(xi * PIECES))
-    low = c[first + j]
-    return low + (xi * PIECES - j) * (c[first + j + 1] - low)
+    low = knots[first + j]
+    return low + (xi * PIECES - j) * (knots[first + j + 1] - low)
 
 
 @njit(cache=True, error_model="numpy")
-def branches(c, place, fraction):  # type: ignore[no-untyped-def]
+def branches(knots, place, fraction):  # type: ignore[no-untyped-def]
     """Temperatures of the heating and the cooling branch at a fraction; beyond 0 to 1 lines.
 
-    c begins with `row`, place is from `places`.
+    `knots` (N_KNOTS,) are of both branches, `place` is from `places`.
     """
     inside = min(1.0, max(0.0, fraction))
-    hot = _on(c, HEATING_AT, inside)
-    hot += (fraction - inside) * (_on(c, HEATING_AT, 1.0) - _on(c, HEATING_AT, 0.0))
-    cold = _on(c, COOLING_AT, inside)
-    cold += (fraction - inside) * (_on(c, COOLING_AT, 1.0) - _on(c, COOLING_AT, 0.0))
+    hot = _on(knots, HEATING_KNOTS, inside)
+    hot += (fraction - inside) * (_on(knots, HEATING_KNOTS, 1.0) - _on(knots, HEATING_KNOTS, 0.0))
+    cold = _on(knots, COOLING_KNOTS, inside)
+    cold += (fraction - inside) * (_on(knots, COOLING_KNOTS, 1.0) - _on(knots, COOLING_KNOTS, 0.0))
     hot, cold = place[0] + place[1] * hot, place[2] + place[3] * cold
     return hot, min(hot, cold)
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
+def _ahead(knots, place, xi, rises):  # type: ignore[no-untyped-def]
     """The branch from xi to its next knot: temperature here, K per unit of xi, xi of the knot."""
     z = xi * PIECES
     if rises:
         j = min(PIECES - 1, int(z + AT_KNOT))
-        low = c[HEATING_AT + j]
-        width = place[1] * PIECES * (c[HEATING_AT + j + 1] - low)
+        low = knots[HEATING_KNOTS + j]
+        width = place[1] * PIECES * (knots[HEATING_KNOTS + j + 1] - low)
         return place[0] + place[1] * low + width * (xi - j / PIECES), width, (j + 1.0) / PIECES
     j = max(0, int(np.ceil(z - AT_KNOT)) - 1)
     part, limit = z - j, j / PIECES
-    hot, cold = c[HEATING_AT + j], c[COOLING_AT + j]
-    hot_K = place[1] * (c[HEATING_AT + j + 1] - hot)
-    cold_K = place[3] * (c[COOLING_AT + j + 1] - cold)
+    hot, cold = knots[HEATING_KNOTS + j], knots[COOLING_KNOTS + j]
+    hot_K = place[1] * (knots[HEATING_KNOTS + j + 1] - hot)
+    cold_K = place[3] * (knots[COOLING_KNOTS + j + 1] - cold)
     hot, cold = place[0] + place[1] * hot, place[2] + place[3] * cold
     end, here = min(hot, cold), min(hot + part * hot_K, cold + part * cold_K)
     return here, (here - end) / part * PIECES, limit
@@ -159,14 +147,15 @@ def _ahead(c, place, xi, rises):  # type: ignore[no-untyped-def]
 @njit(cache=True, inline="always", error_model="numpy")
 def moves(c, place, strain, T, heating):  # type: ignore[no-untyped-def]
     """K per pascal by which stress moves a branch where it is at T; `strain` is the stroke's."""
-    at, of = (0, 0) if heating else (OF_BRANCH, 2)
-    share = c[at + SHARE_AT]
-    middle_K = ((1.0 - share) + share * c[PHI_AT] * strain) * c[at + PER_PA_AT]
-    return middle_K + c[at + WIDENS_AT] * (T - place[of])
+    branch = c.heating if heating else c.cooling
+    middle_C = place[0] if heating else place[2]
+    share = branch.work_share
+    middle_K = ((1.0 - share) + share * c.stress_per_work * strain) * branch.K_per_Pa
+    return middle_K + branch.widens_per_Pa * (T - middle_C)
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
+def settled(knots, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
     """(T, xi) on or between the branches, as a jump of stress leaves them, and the branch's width.
 
     No heat is exchanged: dT = -per_xi dxi, with per_xi the latent heat over the heat capacity. The
@@ -175,7 +164,7 @@ def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
     """
     on = 0.0
     while xi < 1.0:
-        meets, width, limit = _ahead(c, place, xi, True)
+        meets, width, limit = _ahead(knots, place, xi, True)
         if T <= meets:
             break
         change = (T - meets) / (width + per_xi)
@@ -184,7 +173,7 @@ def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
         T, xi = T - per_xi * (limit - xi), limit
         on = width if xi < 1.0 else 0.0
     while xi > 0.0:
-        meets, width, limit = _ahead(c, place, xi, False)
+        meets, width, limit = _ahead(knots, place, xi, False)
         if T >= meets:
             break
         change = (T - meets) / (width + per_xi)
@@ -196,21 +185,21 @@ def settled(c, place, per_xi, T, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _share(c, first, above_K):  # type: ignore[no-untyped-def]
+def _share(knots, first, above_K):  # type: ignore[no-untyped-def]
     """The fraction that a branch has so far above its middle, and its slope per K."""
     low, high = first, first + PIECES
-    if above_K <= c[low]:
+    if above_K <= knots[low]:
         return 0.0, 0.0
-    if above_K >= c[high]:
+    if above_K >= knots[high]:
         return 1.0, 0.0
     while high - low > 1:
         middle = (low + high) // 2
-        if above_K < c[middle]:
+        if above_K < knots[middle]:
             high = middle
         else:
             low = middle
-    per_K = 1.0 / (PIECES * (c[high] - c[low]))
-    return (low - first) / PIECES + (above_K - c[low]) * per_K, per_K
+    per_K = 1.0 / (PIECES * (knots[high] - knots[low]))
+    return (low - first) / PIECES + (above_K - knots[low]) * per_K, per_K
 
 
 @njit(cache=True, inline="always", error_model="numpy")
@@ -225,9 +214,9 @@ def _branch_of(k, least, least_K):  # type: ignore[no-untyped-def]
 @njit(cache=True, inline="always", error_model="numpy")
 def _sloped(c, place, parts, T):  # type: ignore[no-untyped-def]
     """Austenite of the parts at T, its slope per K, and what heating branches have of the slope."""
-    m = c[MINOR_AT]
-    least, least_K = _share(c, HEATING_AT, (T - place[0]) / place[1])
-    most, most_K = _share(c, COOLING_AT, (T - place[2]) / place[3])
+    m = c.minor_loop_slope
+    least, least_K = _share(c.knots_K, HEATING_KNOTS, (T - place[0]) / place[1])
+    most, most_K = _share(c.knots_K, COOLING_KNOTS, (T - place[2]) / place[3])
     xi, up_K, down_K = 0.0, 0.0, 0.0
     for k in range(GROUPS + 1):
         weight = m / GROUPS if k > 0 else 1.0 - m
@@ -271,14 +260,14 @@ def whole(c, parts):  # type: ignore[no-untyped-def]
     of_groups = 0.0
     for k in range(1, GROUPS + 1):
         of_groups += parts[k]
-    return (1.0 - c[MINOR_AT]) * parts[0] + c[MINOR_AT] / GROUPS * of_groups
+    return (1.0 - c.minor_loop_slope) * parts[0] + c.minor_loop_slope / GROUPS * of_groups
 
 
 @njit(cache=True, error_model="numpy")
 def move_parts(c, place, parts, T):  # type: ignore[no-untyped-def]
     """Let the parts follow their branches to T."""
-    least, least_K = _share(c, HEATING_AT, (T - place[0]) / place[1])
-    most, _ = _share(c, COOLING_AT, (T - place[2]) / place[3])
+    least, least_K = _share(c.knots_K, HEATING_KNOTS, (T - place[0]) / place[1])
+    most, _ = _share(c.knots_K, COOLING_KNOTS, (T - place[2]) / place[3])
     for k in range(GROUPS + 1):
         low, _ = _branch_of(k, least, least_K)
         parts[k] = min(max(parts[k], low), max(low, most))
@@ -292,19 +281,19 @@ def heat_parts(parts, xi):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
+def advance(law, knots, place, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     """(T, xi) after a time at a constant duty and stress; as `hil.mechanics.sma.wire.advance`.
 
-    c begins with the knots of both branches, as `row` does; place is from `places`.
+    `knots` (N_KNOTS,) are of both branches, `place` is from `places`.
     """
-    C, L, G, T_a, E2 = law[C_AT], law[L_AT], law[G_AT], law[T_A_AT], law[E2_AT]
-    r_M, dr = law[R_M_AT], law[DR_AT]
-    moved = (xi < 1.0 and T > _ahead(c, place, xi, True)[0]) or (
-        xi > 0.0 and T < _ahead(c, place, xi, False)[0]
+    C, L, G, T_a = law.C, law.L, law.G, law.T_a
+    r_M, dr = law.r_martensite, law.r_change
+    moved = (xi < 1.0 and T > _ahead(knots, place, xi, True)[0]) or (
+        xi > 0.0 and T < _ahead(knots, place, xi, False)[0]
     )
     if moved:  # a call costs more than the rest of most steps
-        T, xi, _ = settled(c, place, law[L_AT] / law[C_AT], T, xi)
-    E2 *= heats(law, T, xi)
+        T, xi, _ = settled(knots, place, L / C, T, xi)
+    E2 = law.E2 * heats(law, T, xi)
     while remaining > 0.0:
         r = r_M + dr * xi
         P = duty * E2 / r
@@ -315,7 +304,7 @@ def advance(law, c, place, duty, T, xi, remaining):  # type: ignore[no-untyped-d
         movable = xi < 1.0 if rises else xi > 0.0
         capacity, slope, target, limit, width, along = C, 0.0, T, xi, 1.0, False
         if movable:
-            target, width, limit = _ahead(c, place, xi, rises)
+            target, width, limit = _ahead(knots, place, xi, rises)
             along = (T - target) * q >= -ON_BRANCH_K * abs(q)
             if along:
                 width = max(width, 1e-9)

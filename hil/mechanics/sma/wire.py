@@ -48,7 +48,7 @@ wires.
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from math import pi
 from typing import Literal
 
@@ -56,7 +56,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import borrowed, njit
-from hil.mechanics.sma.resistance import N_CONSTANTS, Resistivity, ohm_per_m
+from hil.mechanics.arrays import Records, record_type
+from hil.mechanics.sma.resistance import RESISTIVITY, Resistivity, ohm_per_m
 
 MAKERS_CURRENT_A = 0.2
 PHASES_ALONE = Resistivity()
@@ -181,35 +182,11 @@ class SmaWire:
         return min(1.0, max(0.0, (T_C - self.M_f_C) / (self.M_s_C - self.M_f_C)))
 
 
-@dataclass(frozen=True)
-class _Law:
-    """Constants of a wire per metre, then the factors that scale them to a cell."""
-
-    C: float
-    L: float
-    G: float
-    T_a: float
-    E2: float
-    r_M: float
-    dr: float
-    A_s: float
-    A_f: float
-    M_s: float
-    M_f: float
-    cell_V: float
-    cell_Ohm_m: float
-    strain: float
-    varies: float
-
-
-# Index of each constant in a row of `wire_laws`.
-_AT = {field.name: i for i, field in enumerate(fields(_Law))}
-C_AT, L_AT, G_AT, T_A_AT, E2_AT = (_AT[name] for name in ("C", "L", "G", "T_a", "E2"))
-R_M_AT, DR_AT = _AT["r_M"], _AT["dr"]
-A_S_AT, A_F_AT, M_S_AT, M_F_AT = (_AT[name] for name in ("A_s", "A_f", "M_s", "M_f"))
-CELL_V_AT, CELL_OHM_M_AT = _AT["cell_V"], _AT["cell_Ohm_m"]
-STRAIN_AT, VARIES_AT = _AT["strain"], _AT["varies"]
-MOVES_AT = len(_AT)  # the first of `Resistivity.constants`
+LAW = record_type(
+    "C", "L", "G", "T_a", "E2", "r_martensite", "r_change", "A_s", "A_f", "M_s", "M_f", "cell_V",
+    "cell_Ohm_m", "strain", "varies", resistivity=RESISTIVITY,
+)  # fmt: skip
+"""Constants of a wire per metre, then the factors that scale them to a cell."""
 
 
 class SmaWires:
@@ -256,31 +233,31 @@ class SmaWires:
     def set_supply_V(self, supply_V: float) -> None:
         """Set the supply voltage of every cell."""
         if len(self._where):
-            self._laws[:, E2_AT] = self._field2 * (supply_V / self._nominal_V) ** 2
-            self._laws[:, CELL_V_AT] = self.supply_V[self._where] = supply_V
+            self._laws["E2"] = self._field2 * (supply_V / self._nominal_V) ** 2
+            self._laws["cell_V"] = self.supply_V[self._where] = supply_V
 
     @property
-    def laws(self) -> NDArray[np.float64]:
-        """A row for every cell that has a wire (`wire_laws`), with the present supply and air."""
+    def laws(self) -> Records:
+        """The law of every cell that has a wire (`wire_laws`), with the present supply and air."""
         return self._laws
 
     def rows(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Indices of these cells' rows in `laws`."""
+        """Indices of these cells in `laws`."""
         return np.searchsorted(self._where, cells)
 
     @property
     def ambient_C(self) -> float:
         """Temperature of the air around the first cell that has a wire; NaN if none has."""
-        return float(self._laws[0, T_A_AT]) if len(self._laws) else float("nan")
+        return float(self._laws["T_a"][0]) if len(self._laws) else float("nan")
 
     @property
     def air_C(self) -> NDArray[np.float64]:
         """Temperature of the air around every cell that has a wire, in order."""
-        return self._laws[:, T_A_AT] if len(self._laws) else np.zeros(0)
+        return self._laws["T_a"]
 
     def set_ambient(self, T_a_C: float, *, settled: bool) -> None:
         """Set the temperature of the air around every wire; of settled wires and clamps too."""
-        self._laws[:, T_A_AT] = T_a_C
+        self._laws["T_a"] = T_a_C
         if settled:
             self.T_C[self._where] = self.clamp_C[self._where] = T_a_C
 
@@ -302,7 +279,7 @@ class SmaWires:
         """(2, n) temperatures of the heating and of the cooling branch at these fractions (n,), for
         the n cells that have a wire; fractions outside 0 to 1 extrapolate the branches.
         """
-        A_s, A_f, M_s, M_f = (self._laws[:, at] for at in (A_S_AT, A_F_AT, M_S_AT, M_F_AT))
+        A_s, A_f, M_s, M_f = (self._laws[name] for name in ("A_s", "A_f", "M_s", "M_f"))
         return np.stack([A_s + fraction * (A_f - A_s), M_f + fraction * (M_s - M_f)])
 
     def step(
@@ -323,48 +300,37 @@ class SmaWires:
         return (*parts, self.T_C, self.xi, self.current_A, self.resistance_Ohm)
 
 
-def wire_laws(wires: Sequence[SmaWire]) -> NDArray[np.float64]:
-    """The constants of every wire, a row each, in the order of `_Law`."""
-    rows = [astuple(_law(wire)) + wire.resistivity.constants for wire in wires]
-    return np.array(rows).reshape(len(wires), MOVES_AT + N_CONSTANTS)
-
-
-def _law(wire: SmaWire) -> _Law:
-    return _Law(
-        C=wire.capacity_J_per_m_K,
-        L=wire.latent_J_per_m,
-        G=wire.loss_W_per_m_K,
-        T_a=wire.ambient_C,
-        E2=wire.field_V_per_m**2,
-        r_M=wire.martensite_Ohm_per_m,
-        dr=wire.austenite_Ohm_per_m - wire.martensite_Ohm_per_m,
-        A_s=wire.A_s_C,
-        A_f=wire.A_f_C,
-        M_s=wire.M_s_C,
-        M_f=wire.M_f_C,
-        cell_V=wire.cell_V,
-        cell_Ohm_m=wire.cell_m,
-        strain=wire.resistivity.strain,
-        varies=float(wire.resistivity.varies),
-    )
+def wire_laws(wires: Sequence[SmaWire]) -> Records:
+    """The constants of every wire, (N,) array of LAW."""
+    laws: Records = np.zeros(len(wires), LAW)
+    for law, wire in zip(laws, wires, strict=True):
+        law.C, law.L, law.G = wire.capacity_J_per_m_K, wire.latent_J_per_m, wire.loss_W_per_m_K
+        law.T_a, law.E2 = wire.ambient_C, wire.field_V_per_m**2
+        law.r_martensite = wire.martensite_Ohm_per_m
+        law.r_change = wire.austenite_Ohm_per_m - wire.martensite_Ohm_per_m
+        law.A_s, law.A_f, law.M_s, law.M_f = wire.A_s_C, wire.A_f_C, wire.M_s_C, wire.M_f_C
+        law.cell_V, law.cell_Ohm_m = wire.cell_V, wire.cell_m
+        law.strain, law.varies = wire.resistivity.strain, wire.resistivity.varies
+        law.resistivity = wire.resistivity.constants
+    return laws
 
 
 @njit(cache=True, error_model="numpy")
 def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
-    """r(T, xi, e) of a row of `wire_laws`."""
-    r_M, r_A = law[R_M_AT], law[R_M_AT] + law[DR_AT]
-    if law[VARIES_AT] == 0.0:
-        return r_M + law[DR_AT] * xi
-    return ohm_per_m(law[MOVES_AT : MOVES_AT + N_CONSTANTS], r_M, r_A, T, xi, strain)
+    """r(T, xi, e) of a wire's law."""
+    if law.varies == 0.0:
+        return law.r_martensite + law.r_change * xi
+    r_austenite = law.r_martensite + law.r_change
+    return ohm_per_m(law.resistivity, law.r_martensite, r_austenite, T, xi, strain)
 
 
 @njit(cache=True, error_model="numpy")
 def heats(law, T, xi):  # type: ignore[no-untyped-def]
     """r(xi) / r(T, xi, e): heating power relative to a resistance without `varies`."""
-    if law[VARIES_AT] == 0.0:
+    if law.varies == 0.0:
         return 1.0
-    plain = law[R_M_AT] + law[DR_AT] * xi
-    return plain / ohm_per_m_of(law, T, xi, law[STRAIN_AT] * (1.0 - xi))
+    plain = law.r_martensite + law.r_change * xi
+    return plain / ohm_per_m_of(law, T, xi, law.strain * (1.0 - xi))
 
 
 @njit(cache=True, error_model="numpy")
@@ -376,9 +342,9 @@ def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
         T[n], xi[n] = advance(law, duty, T[n], xi[n], h)
-        ohm = ohm_per_m_of(law, T[n], xi[n], law[STRAIN_AT] * (1.0 - xi[n]))
-        resistance[n] = law[CELL_OHM_M_AT] * ohm
-        current[n] = duty * law[CELL_V_AT] / resistance[n]
+        ohm = ohm_per_m_of(law, T[n], xi[n], law.strain * (1.0 - xi[n]))
+        resistance[n] = law.cell_Ohm_m * ohm
+        current[n] = duty * law.cell_V / resistance[n]
         F_before[n] = F[n]
         F[n] = force_on[n] * xi[n]
 
@@ -390,34 +356,26 @@ def advance(law, duty, T, xi, remaining):  # type: ignore[no-untyped-def]
     Every pass ends where the law changes: at a branch, after a piece of a branch, at the end of a
     branch, or at the end of the time. T is monotone within the time, so there are few passes.
     """
-    C, L, G, T_a, E2 = law[C_AT], law[L_AT], law[G_AT], law[T_A_AT], law[E2_AT]
-    r_M, dr, A_s, A_f, M_s, M_f = (
-        law[R_M_AT],
-        law[DR_AT],
-        law[A_S_AT],
-        law[A_F_AT],
-        law[M_S_AT],
-        law[M_F_AT],
-    )
-    E2 *= heats(law, T, xi)
+    G, T_a, dr = law.G, law.T_a, law.r_change
+    E2 = law.E2 * heats(law, T, xi)
     while remaining > 0.0:
-        r = r_M + dr * xi
+        r = law.r_martensite + dr * xi
         P = duty * E2 / r
         q = P - G * (T - T_a)
         if q == 0.0:
             break
         if q > 0.0:
-            start, width, movable = A_s, A_f - A_s, xi < 1.0
+            start, width, movable = law.A_s, law.A_f - law.A_s, xi < 1.0
         else:
-            start, width, movable = M_f, M_s - M_f, xi > 0.0
+            start, width, movable = law.M_f, law.M_s - law.M_f, xi > 0.0
         meets = start + xi * width
         along = movable and (T - meets) * q >= 0.0
         if along:
             limit = min(1.0, xi + 1.0 / PIECES) if q > 0.0 else max(0.0, xi - 1.0 / PIECES)
-            capacity, slope = C + L / width, -P * dr / (r * width)
+            capacity, slope = law.C + law.L / width, -P * dr / (r * width)
             target = start + limit * width
         else:
-            limit, capacity, slope, target = xi, C, 0.0, meets
+            limit, capacity, slope, target = xi, law.C, 0.0, meets
         # T' = (q - (G - slope) (T - T0)) / capacity
         rate = (G - slope) / capacity
         T_next = T + q / capacity * remaining * phi(rate * remaining)

@@ -17,7 +17,6 @@ from hil.control.tables import AntagonistTable
 from hil.devices.board import protocol
 from hil.errors import ModelError
 from hil.experiment.kind import Faults
-from hil.mechanics.sma.wire import DR_AT, R_M_AT
 from hil.plugins.load import PluginTable
 from hil.systems.array.estimate.state_observer import ArrayObserver, ObserverNoise, observer_gain
 from hil.systems.array.failures.cell_failures import CellFailures, CellRules, SensedWires
@@ -140,7 +139,7 @@ class NominalArray:
         if tests is None:
             return None
         laws = wire_model(self.model, self.activation, self.static_gains_N).laws
-        contrast = laws[:, DR_AT] / laws[:, R_M_AT]
+        contrast = laws["r_change"] / laws["r_martensite"]
         stressed = [one.loaded is not None for one in self.activation]
         wires = SensedWires(self.static_gains_N, self.broken_gains_N, contrast, stressed)
         return CellFailures(same_named(CellRules, tests), _errors(table), wires, self.period_s)

@@ -23,7 +23,7 @@ from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.sma.observer import Uncertain
 from hil.mechanics.sma.stress import StressLaw
-from hil.mechanics.sma.stressed import row, stroke
+from hil.mechanics.sma.stressed import constants_of, stroke
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs.plan import Plan
 from hil.runs.simulate import Simulation
@@ -70,7 +70,7 @@ class Case:
         """The strain of martensite."""
         if self.stress is None:
             return self.wire.resistivity.strain
-        return float(stroke(row(self.stress[0]), self.stress[1])[0])
+        return float(stroke(constants_of(self.stress[0]), self.stress[1])[0])
 
 
 def believed(name: str) -> Case:

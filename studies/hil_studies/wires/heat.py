@@ -20,7 +20,7 @@ from hil.experiment.wire_catalogue import shipped
 from hil.mechanics.sma.convection import morgan_W_per_m2_K
 from hil.mechanics.sma.stress import Branch, StressLaw
 from hil.mechanics.sma.stressed import AS_TABULATED, advance, knots_C
-from hil.mechanics.sma.wire import E2_AT, SmaWire, wire_laws
+from hil.mechanics.sma.wire import SmaWire, wire_laws
 
 FLEXINOL = StressLaw(
     Branch(78.3, 8.3e6, 1.06, 8.3, -4.0, 0.51, 1.8e-9),
@@ -48,7 +48,7 @@ def contracts_and_cools_s(law: StressLaw, wire: SmaWire, current_A: float) -> tu
     The first is infinite where the current never contracts the wire.
     """
     [one] = wire_laws([replace(wire, ambient_C=AIR_C)])
-    one[E2_AT] = 1.0  # a duty is then the square of the field, V^2/m^2
+    one.E2 = 1.0  # a duty is then the square of the field, V^2/m^2
     h = wire.capacity_J_per_m_K / wire.loss_W_per_m_K / STEPS
     pulled, eased = (
         np.concatenate([knots_C(law, side, s) for side in (law.heating, law.cooling)])

@@ -22,8 +22,8 @@ from hil.mechanics.sma.limits import (
     protecting,
 )
 from hil.mechanics.sma.stress import Branch, StressLaw
-from hil.mechanics.sma.stressed import N_KNOTS, advance, knots_C, places, row, stroke
-from hil.mechanics.sma.wire import E2_AT, SmaWire, wire_laws
+from hil.mechanics.sma.stressed import N_KNOTS, advance, constants_of, knots_C, places, stroke
+from hil.mechanics.sma.wire import SmaWire, wire_laws
 from oracles.sma_wires import Wires
 
 WIRE = SmaWire(n_wires=4, supply_V=8.0)
@@ -85,8 +85,8 @@ def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):
     rng = np.random.default_rng(seed)
     air_C, h = 20.0, 2e-3
     [law] = wire_laws([replace(WIRE, ambient_C=air_C)])
-    law[E2_AT] = 1.0  # the kernel's duty is then r^2 I^2, in V^2/m^2
-    c, tau_s = row(MEASURED), WIRE.capacity_J_per_m_K / WIRE.loss_W_per_m_K
+    law.E2 = 1.0  # the kernel's duty is then r^2 I^2, in V^2/m^2
+    c, tau_s = constants_of(MEASURED), WIRE.capacity_J_per_m_K / WIRE.loss_W_per_m_K
     T_C, xi, H, i2, stress_Pa = air_C, 0.0, 0.0, 0.0, 0.0
     for _ in range(3000):
         if rng.random() < 0.02:
@@ -95,7 +95,7 @@ def test_no_stress_takes_a_wire_above_what_the_budget_says(seed):
             stress_Pa = rng.choice([0.0, MOST_Pa, rng.uniform(0.0, MOST_Pa)])
         r = 126.0 - 13.0 * xi
         place = places(c, stress_Pa, stroke(c, stress_Pa)[1])
-        T_C, xi = advance(law, c, place, r * r * i2, T_C, xi, h)
+        T_C, xi = advance(law, c.knots_K, place, r * r * i2, T_C, xi, h)
         if H > 0.03:
             i2 = 0.0
         H = H * exp(-h / tau_s) + i2 * tau_s * (1.0 - exp(-h / tau_s))

@@ -17,7 +17,7 @@ from hil.mechanics.sma.stress import (
     REFERENCE_Pa,
     StressLaw,
 )
-from hil.mechanics.sma.stressed import places, row, settled_sloped, stroke
+from hil.mechanics.sma.stressed import constants_of, places, settled_sloped, stroke
 
 HEATING = Branch(84.0, 8e6, 1.2, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
 COOLING = Branch(56.0, 7.5e6, 1.3, shoulder_ratio=8.0, shoulder_at_K=-4.0, core_share=0.5)
@@ -227,7 +227,10 @@ def test_minor_loops_are_those_of_grains_that_are_counted(slope, top_C):
 def test_the_kernel_puts_a_wire_where_the_heat_line_meets_the_law(slope, trial_C):
     """Against a root finder on the uncompiled law; straight branches have exact knots."""
     law, per_xi = replace(LINES, minor_loop_slope=slope), 40.0
-    c, parts = row(law), law.parts_moved(law.parts_moved(law.parts(0.0), 93.0, 0.0), 70.0, 0.0)
+    c, parts = (
+        constants_of(law),
+        law.parts_moved(law.parts_moved(law.parts(0.0), 93.0, 0.0), 70.0, 0.0),
+    )
     T_C, xi, _, _ = settled_sloped(c, places(c, 0.0, stroke(c, 0.0)[1]), parts, per_xi, trial_C)
 
     def off_K(T):

@@ -392,14 +392,14 @@ def test_a_thermal_array_rests_at_ambient_and_pulls_its_force_when_hot(miga6):
 
 def test_every_index_of_a_law_finds_the_wires_own_value():
     law = sma.wire_laws([WIRE])[0]
-    temperatures = law[[sma.T_A_AT, sma.M_F_AT, sma.M_S_AT, sma.A_S_AT, sma.A_F_AT]]
+    temperatures = [law.T_a, law.M_f, law.M_s, law.A_s, law.A_f]
     named = [WIRE.ambient_C, WIRE.M_f_C, WIRE.M_s_C, WIRE.A_s_C, WIRE.A_f_C]
     np.testing.assert_array_equal(temperatures, named)
-    assert law[sma.G_AT] == WIRE.loss_W_per_m_K
-    assert law[sma.C_AT] == WIRE.capacity_J_per_m_K
-    assert law[sma.L_AT] == WIRE.latent_J_per_m
-    assert law[sma.E2_AT] == WIRE.field_V_per_m**2
-    assert law[sma.CELL_V_AT] == WIRE.cell_V
-    assert law[sma.R_M_AT] + law[sma.DR_AT] == pytest.approx(WIRE.austenite_Ohm_per_m)
+    assert law.G == WIRE.loss_W_per_m_K
+    assert law.C == WIRE.capacity_J_per_m_K
+    assert law.L == WIRE.latent_J_per_m
+    assert law.E2 == WIRE.field_V_per_m**2
+    assert law.cell_V == WIRE.cell_V
+    assert law.r_martensite + law.r_change == pytest.approx(WIRE.austenite_Ohm_per_m)
     # of the cell, from what a metre has: resistance_Ohm(0) is all martensite
-    assert law[sma.CELL_OHM_M_AT] * law[sma.R_M_AT] == pytest.approx(WIRE.resistance_Ohm(0.0))
+    assert law.cell_Ohm_m * law.r_martensite == pytest.approx(WIRE.resistance_Ohm(0.0))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.system import Drive
 from hil.systems.array.wires.filter import Estimate
@@ -25,7 +25,7 @@ class Cells(NamedTuple):
     `broken_N` (N, N) holds the changes of all static gains in N if a cell (row) breaks.
     """
 
-    laws: Array
+    laws: Records
     knots_C: Array
     each: NDArray[np.void]
     broken_N: Array

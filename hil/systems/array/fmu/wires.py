@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.discrete import discretise
-from hil.mechanics.sma import clamp, resistance, stressed, wire
+from hil.mechanics.sma import clamp, stressed, wire
 from hil.systems.array.fmu.variables import SUPPLY_MAX_V
 from hil.systems.array.model import wire_load as loaded
 from hil.systems.array.model import wire_step
@@ -15,24 +15,29 @@ from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.system import ArraySystem
 
-#: Where the rows LAW and OWN have their constants, by their names here and in C.
+
+def _places(of: np.dtype[np.record]) -> dict[str, int]:
+    """Index of every field among the numbers of a record, by its name in C."""
+    offsets_B = {name: field[1] for name, field in (of.fields or {}).items()}
+    return {f"{name.upper()}_AT": offset_B // SIZE_B for name, offset_B in offsets_B.items()}
+
+
+SIZE_B = np.dtype(float).itemsize
+#: Where the rows LAW and CELL have their constants, by their names in C.
 PLACES = {
-    name: getattr(module, name)
-    for module, names in (
-        (wire, ("C_AT", "L_AT", "G_AT", "T_A_AT", "E2_AT", "R_M_AT", "DR_AT", "A_S_AT", "A_F_AT",
-                "M_S_AT", "M_F_AT", "CELL_V_AT", "CELL_OHM_M_AT", "STRAIN_AT", "VARIES_AT",
-                "MOVES_AT")),
-        (stressed, ("HEATING_AT", "COOLING_AT", "MIDDLE_AT", "PER_PA_AT", "SHARE_AT", "WIDENS_AT",
-                    "OF_BRANCH", "H_MAX_AT", "MORE_AT", "RATE_AT", "SOFTER_AT", "PHI_AT")),
-        (wire_step, ("AREA_AT", "PULL_AT", "FORCE_ON_AT", "K_AE_AT", "REST_AT", "GAIN_AT",
-                     "IMPLICIT_AT", "HELD_STEPS", "NEWTON_STEPS", "SWEEPS_MAX")),
-    )
-    for name in names
-} | {
-    "N_LAW": wire.MOVES_AT + resistance.N_CONSTANTS,
+    **_places(wire.LAW),
+    **_places(stressed.STRESSED),
+    **_places(stressed.BRANCH),
+    **_places(wire_step.CELL),
+    "HEATING_KNOTS": stressed.HEATING_KNOTS,
+    "COOLING_KNOTS": stressed.COOLING_KNOTS,
+    "HELD_STEPS": wire_step.HELD_STEPS,
+    "NEWTON_STEPS": wire_step.NEWTON_STEPS,
+    "SWEEPS_MAX": wire_step.SWEEPS_MAX,
+    "N_LAW": wire.LAW.itemsize // SIZE_B,
     "WIRE_PIECES": wire.PIECES,
     "STRESSED_PIECES": stressed.PIECES,
-}  # fmt: skip
+}
 NUMBERS = {
     "AT_KNOT": stressed.AT_KNOT,
     "ON_BRANCH_K": stressed.ON_BRANCH_K,
@@ -72,9 +77,9 @@ def arrays(
         for n, own_m_per_N in zip(under_stress, loaded.taken_own(per, under_stress), strict=True)
         if (load := cells[n].loaded) is not None
     ]
-    strain = np.array([law[wire.STRAIN_AT] for law in bank.laws]) * (1.0 - bank.xi[where])
+    strain = bank.laws["strain"] * (1.0 - bank.xi[where])
     for n, f_N, row in zip(under_stress, tension_N, rows, strict=True):
-        h, _ = stressed.stroke(row, f_N / row[wire_step.AREA_AT])
+        h, _ = stressed.stroke(row.law, f_N / row.area_m2)
         strain[np.searchsorted(where, n)] = (1.0 - bank.xi[n]) * h
     at_rest = [bank.T_C[where], bank.xi[where], strain, bank.resistance_Ohm[where],
                np.zeros(len(where))]  # fmt: skip
@@ -82,13 +87,13 @@ def arrays(
         "AD": discrete.Ad,
         "B0": discrete.B0,
         "B1": discrete.B1,
-        "LAW": bank.laws.reshape(len(where), PLACES["N_LAW"]),
+        "LAW": _numbers(bank.laws),
         "WIRE_AT_REST": np.array(at_rest),
         "FORCE_AT_REST_N": system.activation.F_N[where],
         "CLAMP_SHARE": clamps.share,
         "CLAMP_KEEPS": clamps.keeps,
         "TENSION_AT_REST_N": tension_N,
-        "OWN": np.array(rows).reshape(len(rows), -1 if rows else 1),
+        "CELL": _numbers(np.array(rows, wire_step.CELL)),
         "STRETCH_PER": per if rows else np.zeros((1, 0)),
     }
     return numbers, {
@@ -97,3 +102,9 @@ def arrays(
         "CELL_OF_WIRE": where,
         "WIRE_OF_LOADED": np.searchsorted(where, under_stress).astype(int),
     }
+
+
+def _numbers(records: Records) -> Array:
+    """Records as rows of numbers; one column where there are none."""
+    n = len(records)
+    return records.view(float).reshape(n, -1) if n else np.zeros((0, 1))

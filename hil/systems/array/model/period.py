@@ -7,12 +7,15 @@ import numpy as np
 
 from hil.compiled import borrowed, njit
 from hil.mechanics.discrete import advanced
-from hil.mechanics.sma.wire import step_wires
+from hil.mechanics.sma.wire import LAW, step_wires
 from hil.systems.array.model.activation import switched
-from hil.systems.array.model.wire_step import StressedWires, step_loaded
+from hil.systems.array.model.wire_step import CELL, LOAD, StressedWires, step_loaded
 
 NOTHING = np.zeros((0, 0))
-NO_WIRES = StressedWires(0.0, False, np.zeros((2, 0), dtype=np.int64), *(NOTHING,) * 5, np.zeros(0))
+NO_WIRES = StressedWires(
+    0.0, False, np.zeros((2, 0), dtype=np.int64), np.zeros(0, CELL), np.zeros(0, LAW), NOTHING,
+    NOTHING, np.zeros(0, LOAD), np.zeros(0),
+)  # fmt: skip
 
 
 @njit(cache=True)

@@ -35,23 +35,12 @@ from hil.compiled import njit
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
-from hil.mechanics.sma.stressed import PIECES, branches, knots_C, places, row, stroke
+from hil.mechanics.sma.stressed import PIECES, branches, constants_of, knots_C, places, stroke
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.mechanics.system import Drive
 from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
-from hil.systems.array.model.wire_step import (
-    AREA_AT,
-    FORCE_ON_AT,
-    GAIN_AT,
-    IMPLICIT_AT,
-    K_AE_AT,
-    N_LOADS,
-    PULL_AT,
-    TENSION,
-    StressedWires,
-    solve_loaded,
-)
+from hil.systems.array.model.wire_step import CELL, LOAD, StressedWires, solve_loaded
 
 OVERSHOOT = 1.5  # assumed: of the stress in motion over that at rest with all cells on
 STEP_MAX_S, RADIANS_MAX, STEPS_MAX = 0.001, 0.25, 10_000
@@ -132,39 +121,40 @@ class LoadedWires:
             [
                 constants(wire, loaded, on_N, gain)
                 for (_, wire, loaded, on_N), gain in zip(wires, self._own_m_per_N, strict=True)
-            ]
+            ],
+            CELL,
         )
-        moved_N = per[cells] * cell_constants[:, K_AE_AT]
+        moved_N = per[cells] * cell_constants["k_ae_N_per_m"]
         self.kernel = StressedWires(
             h=period_s,
             coupled=bool(
-                (cell_constants[:, IMPLICIT_AT] != 0.0).all() and (abs(moved_N) > UNFELT_N).any()
+                (cell_constants["implicit"] != 0.0).all() and (abs(moved_N) > UNFELT_N).any()
             ),
             at=np.stack([cells, bank.rows(cells)]),
             constants=cell_constants,
             laws=bank.laws,
             state=bank.state,
             stretch_per=per,
-            loads=np.zeros((len(cells), N_LOADS)),
+            loads=np.zeros(len(cells), LOAD),
             free=np.zeros(len(cells)),
         )
         self._slacken(model)
-        self.tension_N = self.kernel.loads[:, TENSION]
-        self.tension_N[:] = cell_constants[:, PULL_AT]
+        self.tension_N = self.kernel.loads["tension_N"]
+        self.tension_N[:] = cell_constants["pull_N"]
 
     def feel(self, model: CellArray, stepper: LinearStepper) -> None:
         """Take the stretches of the same wires in an array that has changed."""
         kernel = self.kernel
         per = stretch_per(stepper.discrete, model.n_cells, self._at)
         self._own_m_per_N = taken_own(per, kernel.at[0])
-        kernel.stretch_per[:], kernel.constants[:, GAIN_AT] = per, self._own_m_per_N
+        kernel.stretch_per[:], kernel.constants["own_m_per_N"] = per, self._own_m_per_N
         self._slacken(model)
 
     def _slacken(self, model: CellArray) -> None:
         """Let the wires of broken cells hang: no stretch of the cell loads them."""
         hang = np.isin(self.kernel.at[0], model.broken)
-        for constant in (PULL_AT, FORCE_ON_AT, K_AE_AT):
-            self.kernel.constants[hang, constant] = 0.0
+        for constant in ("pull_N", "force_on_N", "k_ae_N_per_m"):
+            self.kernel.constants[constant][hang] = 0.0
 
     def hold(self, F_before: NDArray[np.float64], F: NDArray[np.float64]) -> None:
         """Set the forces of these wires (N,) before a step to those after the last one."""
@@ -239,16 +229,16 @@ def taken_own(per: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.
     return diagonal
 
 
-def constants(
-    wire: SmaWire, loaded: Loaded, on_N: float, own_m_per_N: float
-) -> NDArray[np.float64]:
-    """Parameters of a wire for the kernel; own_m_per_N: what its force stretches it by a step."""
-    law = row(loaded.law)
-    area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
-    rest, _ = stroke(law, stress_Pa(wire, loaded.pretension_N))
-    pull_N = wire.n_wires * loaded.pretension_N
-    cell = [area_m2, pull_N, on_N, loaded.k_ae_N_per_m, rest, own_m_per_N, float(loaded.implicit)]
-    return np.concatenate([law, cell])
+def constants(wire: SmaWire, loaded: Loaded, on_N: float, own_m_per_N: float) -> np.record:
+    """Constants of a cell's wires, a record of CELL."""
+    cell: np.record = np.zeros(1, CELL)[0]
+    cell.law = constants_of(loaded.law)
+    cell.area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
+    cell.pull_N, cell.force_on_N = wire.n_wires * loaded.pretension_N, on_N
+    cell.k_ae_N_per_m, cell.own_m_per_N = loaded.k_ae_N_per_m, own_m_per_N
+    cell.rest_strain, _ = stroke(cell.law, stress_Pa(wire, loaded.pretension_N))
+    cell.implicit = loaded.implicit
+    return cell
 
 
 def stretch_states(model: CellArray, cells: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -263,6 +253,7 @@ def stretch_states(model: CellArray, cells: Sequence[int] | NDArray[np.int64]) -
 def _branches(fraction, wires, into):  # type: ignore[no-untyped-def]
     for i in range(len(wires.constants)):
         n, c = wires.at[1, i], wires.constants[i]
-        stress = wires.loads[i, TENSION] / c[AREA_AT]
-        _, slope = stroke(c, stress)
-        into[0, n], into[1, n] = branches(c, places(c, stress, slope), fraction[n])
+        stress = wires.loads[i].tension_N / c.area_m2
+        _, slope = stroke(c.law, stress)
+        place = places(c.law, stress, slope)
+        into[0, n], into[1, n] = branches(c.law.knots_K, place, fraction[n])

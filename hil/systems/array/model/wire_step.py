@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import borrowed, njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records, record_type
 from hil.mechanics.sma.stress import GROUPS
 from hil.mechanics.sma.stressed import (
-    MINOR_AT,
-    N_CONSTANTS,
+    STRESSED,
     advance,
     heat_parts,
     move_parts,
@@ -40,23 +39,8 @@ from hil.mechanics.sma.stressed import (
     stroke,
     whole,
 )
-from hil.mechanics.sma.wire import (
-    C_AT,
-    CELL_OHM_M_AT,
-    CELL_V_AT,
-    DR_AT,
-    E2_AT,
-    G_AT,
-    L_AT,
-    R_M_AT,
-    T_A_AT,
-    heats,
-    ohm_per_m_of,
-)
+from hil.mechanics.sma.wire import heats, ohm_per_m_of
 
-AREA_AT, PULL_AT, FORCE_ON_AT, K_AE_AT, REST_AT, GAIN_AT, IMPLICIT_AT = range(
-    N_CONSTANTS, N_CONSTANTS + 7
-)
 HELD_STEPS, NEWTON_STEPS, SWEEPS_MAX = 5, 30, 30
 HELD_SOLVED = (
     1e-3  # of a newton and of the pull of rest: what is left is of the order of its square
@@ -65,9 +49,17 @@ HELD_SOLVED = (
 # and a share of SOLVED, must not show in derivatives (STEP_OF_WIRES of `hil.identification`).
 CLOSE = 1e-7
 SOLVED = 1e-11  # of the change by a sweep over coupled wires
-TENSION, T_AT, XI_AT, TRIAL_AT, BEGAN_AT, PER_XI_AT, STRAIN_AT, PARTS_AT = range(8)
-N_LOADS = PARTS_AT + GROUPS + 1
 SAME = 1e-6  # of austenite and that of its parts; another value was set from outside
+
+CELL = record_type(
+    "area_m2", "pull_N", "force_on_N", "k_ae_N_per_m", "rest_strain", "own_m_per_N", "implicit",
+    law=STRESSED,
+)  # fmt: skip
+"""Constants of a cell's wires: pull_N of all at rest; own_m_per_N: how far their force stretches
+them within a step."""
+LOAD = record_type("tension_N", "T_C", "xi", "trial", "began", "per_xi", "strain", parts=GROUPS + 1)
+"""Tension of a wire's cell, its T and xi; T and xi from which it settles; latent heat over heat
+capacity; strain of its martensite; the parts of its austenite where minor loops slope."""
 
 
 class StressedWires(NamedTuple):
@@ -77,27 +69,25 @@ class StressedWires(NamedTuple):
     ----------
     h : step, s
     coupled : whether the force of a wire stretches another one within a step
-    at : (2, m) array, index of a wire's cell, and of its row in `laws`
-    constants : (m, N_CONSTANTS + 7) array, constants of each (`wire_load.constants`)
+    at : (2, m) array, index of a wire's cell, and of its law in `laws`
+    constants : (m,) array of CELL (`wire_load.constants`)
     laws, state : of `hil.mechanics.sma.wire.SmaWires`
     stretch_per : (K, m) array
         Stretches after a step per force after it, state, force before, motion of driven points
         before and after. Wires are columns, for vector instructions. Of an array whose step is
         sparse only the forces after, (N, m).
-    loads : (m, N_LOADS) array
-        Tension of a wire's cell, its T and xi; T and xi from which it settles; latent heat over
-        heat capacity; strain of its martensite; the parts of its austenite where minor loops slope.
+    loads : (m,) array of LOAD
     free : (m,) array, stretches after the step with the other wires' forces as they are
     """
 
     h: float
     coupled: bool
     at: NDArray[np.int64]
-    constants: Array
-    laws: Array
+    constants: Records
+    laws: Records
     state: Array
     stretch_per: Array
-    loads: Array
+    loads: Records
     free: Array
 
 
@@ -134,26 +124,26 @@ def solve_loaded(drive, wires, F):  # type: ignore[no-untyped-def]
         solved = True
         for i in range(len(constants)):
             n, c, load = at[0, i], constants[i], loads[i]
-            at_stress = _at_stress(c, load[TENSION])
+            at_stress = _at_stress(c, load.tension_N)
             if sweep == 0:
-                load[T_AT], load[XI_AT] = state[0, n], state[1, n]
+                load.T_C, load.xi = state[0, n], state[1, n]
                 _heat(laws[at[1, i]], c, load, at_stress[2], _duty(drive[n]), wires.h)
             force = _force(c, load, free[i], at_stress)
             change = force - F[n]
             for k in range(len(free)):  # the other wires feel it
                 free[k] += per[n, k] * change
             F[n] = force
-            solved = solved and abs(change) <= SOLVED * (c[FORCE_ON_AT] + c[PULL_AT])
+            solved = solved and abs(change) <= SOLVED * (c.force_on_N + c.pull_N)
         if solved:
             break
     for i in range(len(constants)):
         n, law, load = at[0, i], laws[at[1, i]], loads[i]
-        if constants[i, MINOR_AT] > 0.0:
+        if constants[i].law.minor_loop_slope > 0.0:
             _keep_parts(constants[i], load)
-        T, xi = load[T_AT], load[XI_AT]
-        ohm = law[CELL_OHM_M_AT] * ohm_per_m_of(law, T, xi, (1.0 - xi) * load[STRAIN_AT])
+        T, xi = load.T_C, load.xi
+        ohm = law.cell_Ohm_m * ohm_per_m_of(law, T, xi, (1.0 - xi) * load.strain)
         state[0, n], state[1, n] = T, xi
-        state[2, n], state[3, n] = _duty(drive[n]) * law[CELL_V_AT] / ohm, ohm
+        state[2, n], state[3, n] = _duty(drive[n]) * law.cell_V / ohm, ohm
 
 
 @njit(inline="always", error_model="numpy")
@@ -172,48 +162,48 @@ def _add(per, first, values, into):  # type: ignore[no-untyped-def]
 @njit(inline="always", error_model="numpy")
 def _at_stress(c, tension):  # type: ignore[no-untyped-def]
     """Strain of a wire's martensite, its slope, and the place of its branches."""
-    stress = tension / c[AREA_AT]
-    strain, slope = stroke(c, stress)
-    return strain, slope, places(c, stress, slope)
+    stress = tension / c.area_m2
+    strain, slope = stroke(c.law, stress)
+    return strain, slope, places(c.law, stress, slope)
 
 
 @njit(inline="always", error_model="numpy")
 def _heat(law, c, load, place, duty, h):  # type: ignore[no-untyped-def]
     """Solve the heat balance of a wire at the stress of the beginning, where its branches are."""
-    began = load[XI_AT]
-    if c[MINOR_AT] > 0.0:
+    began = load.xi
+    if c.law.minor_loop_slope > 0.0:
         _heat_sloped(law, c, load, duty, h)
         return
-    T, xi = advance(law, c, place, duty, load[T_AT], began, h)
-    r = law[R_M_AT] + law[DR_AT] * xi
-    latent = law[L_AT] + 0.5 * h * duty * law[E2_AT] * law[DR_AT] / (r * r)
-    per_xi = latent / (law[C_AT] + 0.5 * h * law[G_AT])
-    load[T_AT], load[XI_AT] = T, xi
-    load[TRIAL_AT], load[BEGAN_AT], load[PER_XI_AT] = T + per_xi * (xi - began), began, per_xi
+    T, xi = advance(law, c.law.knots_K, place, duty, load.T_C, began, h)
+    r = law.r_martensite + law.r_change * xi
+    latent = law.L + 0.5 * h * duty * law.E2 * law.r_change / (r * r)
+    per_xi = latent / (law.C + 0.5 * h * law.G)
+    load.T_C, load.xi = T, xi
+    load.trial, load.began, load.per_xi = T + per_xi * (xi - began), began, per_xi
 
 
 @njit(inline="always", error_model="numpy")
 def _heat_sloped(law, c, load, duty, h):  # type: ignore[no-untyped-def]
     """The states that the heat balance allows at the end of a step, by the trapezoidal rule."""
-    T, xi, parts = load[T_AT], load[XI_AT], load[PARTS_AT:]
-    if abs(whole(c, parts) - xi) > SAME:
+    T, xi, parts = load.T_C, load.xi, load.parts
+    if abs(whole(c.law, parts) - xi) > SAME:
         heat_parts(parts, xi)
-    r = law[R_M_AT] + law[DR_AT] * xi
-    P = duty * law[E2_AT] * heats(law, T, xi) / r
-    capacity = law[C_AT] + 0.5 * h * law[G_AT]
-    load[TRIAL_AT] = T + h * (P - law[G_AT] * (T - law[T_A_AT])) / capacity
-    load[BEGAN_AT] = xi
-    load[PER_XI_AT] = (law[L_AT] + 0.5 * h * P * law[DR_AT] / r) / capacity
+    r = law.r_martensite + law.r_change * xi
+    P = duty * law.E2 * heats(law, T, xi) / r
+    capacity = law.C + 0.5 * h * law.G
+    load.trial = T + h * (P - law.G * (T - law.T_a)) / capacity
+    load.began = xi
+    load.per_xi = (law.L + 0.5 * h * P * law.r_change / r) / capacity
 
 
 @njit(inline="always", error_model="numpy")
 def _keep_parts(c, load):  # type: ignore[no-untyped-def]
     """Take the parts of the austenite to the temperature and stress of the end of a step."""
-    _, _, place = _at_stress(c, load[TENSION])
-    move_parts(c, place, load[PARTS_AT:], load[T_AT])
-    xi = whole(c, load[PARTS_AT:])
-    load[T_AT] -= load[PER_XI_AT] * (xi - load[XI_AT])
-    load[XI_AT] = xi
+    _, _, place = _at_stress(c, load.tension_N)
+    move_parts(c.law, place, load.parts, load.T_C)
+    xi = whole(c.law, load.parts)
+    load.T_C -= load.per_xi * (xi - load.xi)
+    load.xi = xi
 
 
 @njit(inline="always", error_model="numpy")
@@ -222,18 +212,18 @@ def _force(c, load, free, at_stress):  # type: ignore[no-untyped-def]
 
     It begins with the tension of `load`, at which `at_stress` is.
     """
-    area, on, k_ae = c[AREA_AT], c[FORCE_ON_AT], c[K_AE_AT]
-    eases, known = 1.0 + k_ae * c[GAIN_AT], c[PULL_AT] + k_ae * free
-    held = c[IMPLICIT_AT] == 0.0
-    close = HELD_SOLVED * (1.0 + c[PULL_AT]) if held else CLOSE * (on + c[PULL_AT])
-    f, low, high = load[TENSION], 0.0, np.inf
+    on, k_ae, rest = c.force_on_N, c.k_ae_N_per_m, c.rest_strain
+    eases, known = 1.0 + k_ae * c.own_m_per_N, c.pull_N + k_ae * free
+    held = c.implicit == 0.0
+    close = HELD_SOLVED * (1.0 + c.pull_N) if held else CLOSE * (on + c.pull_N)
+    f, low, high = load.tension_N, 0.0, np.inf
     strain, slope, place = at_stress
     for _ in range(HELD_STEPS if held else NEWTON_STEPS):
         loses = 0.0 if held else _settle(c, load, place, strain)
-        share = (1.0 - load[XI_AT]) * on / c[REST_AT]
+        share = (1.0 - load.xi) * on / rest
         off = f - known - eases * (on - share * strain)
-        lost = eases * on / c[REST_AT] * loses * strain
-        change = off / (1.0 + eases * share * slope / area + lost)
+        lost = eases * on / rest * loses * strain
+        change = off / (1.0 + eases * share * slope / c.area_m2 + lost)
         before, f = f, max(0.0, f - change)
         if not held:
             low, high = (low, before) if off > 0.0 else (before, high)
@@ -243,30 +233,30 @@ def _force(c, load, free, at_stress):  # type: ignore[no-untyped-def]
         if abs(change) < close or f == before:
             break
         strain, slope, place = _at_stress(c, f)
-    load[TENSION], load[STRAIN_AT] = f, strain
+    load.tension_N, load.strain = f, strain
     return (f - known) / eases
 
 
 @njit(inline="always", error_model="numpy")
 def _settle(c, load, place, strain):  # type: ignore[no-untyped-def]
     """Settle a wire where its branches are; return how much less austenite a newton more leaves."""
-    per_xi = load[PER_XI_AT]
-    if c[MINOR_AT] > 0.0:
-        T, xi, per_K, up_K = settled_sloped(c, place, load[PARTS_AT:], per_xi, load[TRIAL_AT])
-        load[T_AT], load[XI_AT] = T, xi
-        moved = up_K * moves(c, place, strain, T, True)
-        moved += (per_K - up_K) * moves(c, place, strain, T, False)
-        return moved / (c[AREA_AT] * (1.0 + per_xi * per_K))
-    T, xi, width = settled(c, place, per_xi, load[TRIAL_AT], load[BEGAN_AT])
-    load[T_AT], load[XI_AT] = T, xi
+    law, per_xi = c.law, load.per_xi
+    if law.minor_loop_slope > 0.0:
+        T, xi, per_K, up_K = settled_sloped(law, place, load.parts, per_xi, load.trial)
+        load.T_C, load.xi = T, xi
+        moved = up_K * moves(law, place, strain, T, True)
+        moved += (per_K - up_K) * moves(law, place, strain, T, False)
+        return moved / (c.area_m2 * (1.0 + per_xi * per_K))
+    T, xi, width = settled(law.knots_K, place, per_xi, load.trial, load.began)
+    load.T_C, load.xi = T, xi
     if width == 0.0:
         return 0.0
-    return moves(c, place, strain, T, width > 0.0) / (c[AREA_AT] * (abs(width) + per_xi))
+    return moves(law, place, strain, T, width > 0.0) / (c.area_m2 * (abs(width) + per_xi))
 
 
 @njit(inline="always", error_model="numpy")
 def _follow(load, less):  # type: ignore[no-untyped-def]
     """Let a wire follow the last change of its tension along its branch."""
-    xi = min(1.0, max(0.0, load[XI_AT] - less))
-    load[T_AT] -= load[PER_XI_AT] * (xi - load[XI_AT])
-    load[XI_AT] = xi
+    xi = min(1.0, max(0.0, load.xi - less))
+    load.T_C -= load.per_xi * (xi - load.xi)
+    load.xi = xi

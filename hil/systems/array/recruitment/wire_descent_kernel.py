@@ -20,7 +20,7 @@ import numpy as np
 
 from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Array, Indices
-from hil.systems.array.recruitment.wire_plan_kernel import cell_of, named, running, step
+from hil.systems.array.recruitment.wire_plan_kernel import named, running, step
 
 SWEEPS = 6  # for one linearisation
 PRODUCTS_A_STEP = 40  # multiplications that take as long as a predicted cell step
@@ -90,8 +90,7 @@ def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
             if n == 0:
                 d.values[2] = 0.0
             if p.usable[n]:
-                cell = cell_of(p.cells, n)
-                d.values[2] += predict(cell, p.prices, p.state[n], d.trial[n], d.y[n])
+                d.values[2] += predict(p.cells[n], p.prices, p.state[n], d.trial[n], d.y[n])
             if n == n_cells - 1:
                 _take_the_better(p, d)
     return done
@@ -104,8 +103,7 @@ def _linearise_next(p, d, n):  # type: ignore[no-untyped-def]
     d.H[n] = 0.0
     if p.usable[n]:
         into = d.F[n], d.W[n], d.v[n], d.H[n]
-        cell = cell_of(p.cells, n)
-        d.values[1] += linearise(cell, p.prices, p.state[n], p.plan[n], p.locked[n], into)
+        d.values[1] += linearise(p.cells[n], p.prices, p.state[n], p.plan[n], p.locked[n], into)
 
 
 @njit(cache=True)

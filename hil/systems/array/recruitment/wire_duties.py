@@ -45,18 +45,7 @@ from numpy.typing import NDArray
 
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import (
-    C_AT,
-    CELL_OHM_M_AT,
-    CELL_V_AT,
-    DR_AT,
-    E2_AT,
-    G_AT,
-    L_AT,
-    R_M_AT,
-    T_A_AT,
-    SmaWires,
-)
+from hil.mechanics.sma.wire import SmaWires
 
 MODULATION_S = 4.096e-3  # longest period of a board's modulation, PORT_MODULATION_MAX_US
 SUPPLY_ERROR = 0.01  # assumed: of the supply's voltage
@@ -152,23 +141,23 @@ class WireDuties:
         held : for how many commands the last duties have been held
         """
         wires, laws = system.wires, system.wires.laws
-        C, L, G, air_C = (laws[:, at] for at in (C_AT, L_AT, G_AT, T_A_AT))
+        C, L, G, air_C = (laws[name] for name in ("C", "L", "G", "T_a"))
+        r_M, dr = laws["r_martensite"], laws["r_change"]
         xi = np.clip(measured_fraction, 0.0, 1.0)
-        r = laws[:, R_M_AT] + laws[:, DR_AT] * xi
-        full_W_per_m = laws[:, E2_AT] / r
+        full_W_per_m = laws["E2"] / (r_M + dr * xi)
         T_C = self._between(wires.T_C, system.branches_C(xi), xi)
         wanted_C = self._wanted_C(fraction, T_C, xi, system.branches_C(fraction), air_C)
         error = np.clip(fraction, 0.0, 1.0) - xi
         beyond = np.sign(error) * np.maximum(np.abs(error) - self._band, 0.0)
         missing = C * (wanted_C - T_C) + L * beyond
         demand = (G * (T_C - air_C) + missing / self._response_s) / full_W_per_m
-        twin_Ohm_per_m = laws[:, R_M_AT] + laws[:, DR_AT] * wires.xi
+        twin_Ohm_per_m = r_M + dr * wires.xi
         cooler = G * (wires.T_C - air_C) + C * (self._max_C - wires.T_C) / self._margin_s
-        least = np.minimum(laws[:, R_M_AT], laws[:, R_M_AT] + laws[:, DR_AT])  # of both phases
-        full_A = laws[:, CELL_V_AT] / (laws[:, CELL_OHM_M_AT] * least)
+        least = np.minimum(r_M, r_M + dr)  # of both phases
+        full_A = laws["cell_V"] / (laws["cell_Ohm_m"] * least)
         counted_A2 = ((1.0 + SUPPLY_ERROR) * full_A + self._budget.count_A) ** 2
         self._count(counted_A2, held)
-        most = np.minimum(cooler * twin_Ohm_per_m / laws[:, E2_AT], self._within_budget(counted_A2))
+        most = np.minimum(cooler * twin_Ohm_per_m / laws["E2"], self._within_budget(counted_A2))
         most = np.where(able, most, 0.0)
         duty = self._rounded(np.clip(demand, 0.0, 1.0), np.clip(most, 0.0, 1.0))
         self.limited = (demand > most) & (most < 1.0)

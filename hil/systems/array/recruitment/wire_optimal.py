@@ -18,7 +18,7 @@ from hil.compiled import njit
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import Reference
 from hil.loop.duty import STEPS
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array, Mask, Records
 from hil.systems.array.recruitment.optimal import Held, PlannedCells, PlanRules, Search, notice
 
 
@@ -26,7 +26,7 @@ class Planner(Search, Protocol):
     """Interface of `hil.systems.array.recruitment.wire_plan`."""
 
     def pose(
-        self, wires: tuple[Array, Array, Array], on: Array, locked: NDArray[np.int64],
+        self, wires: tuple[Records, Array, Array], on: Array, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Array,
     ) -> None: ...  # fmt: skip
 

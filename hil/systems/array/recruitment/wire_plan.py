@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.mechanics.arrays import Array, Mask
+from hil.mechanics.arrays import Array, Mask, Records
 from hil.systems.array.recruitment import wire_plan_kernel as kernel
 from hil.systems.array.recruitment.wire_descent import DutyDescent
 from hil.systems.array.wires.cells import WireModel
@@ -52,6 +52,14 @@ class PlanGrid:
     n_blocks: int
     on_blocks: int = 1
     off_blocks: int = 1
+
+
+def _cells(model: WireModel, block_s: float) -> Records:
+    cells = np.zeros(len(model.laws), kernel.CELL)
+    cells["law"], cells["knots_C"] = model.laws, model.knots_C
+    cells["gain_N"], cells["direct"] = model.static_gains_N, model.direct
+    cells["block_s"], cells["lag"] = block_s, kernel.lag_weights(model.rate_per_s, block_s)
+    return cells
 
 
 class WirePlanner:
@@ -78,10 +86,7 @@ class WirePlanner:
         n_cells, n_blocks = len(model.static_gains_N), grid.n_blocks
         self._lead = kernel.lag_weights(model.rate_per_s, grid.lead_s), grid.lead_s
         self._problem = kernel.Problem(
-            kernel.Cells(
-                model.laws.copy(), model.knots_C, model.static_gains_N.copy(), model.direct,
-                kernel.lag_weights(model.rate_per_s, grid.block_s), grid.block_s,
-            ),
+            _cells(model, grid.block_s),
             prices,
             state=np.zeros((n_cells, 3)),
             on=np.zeros(n_cells),
@@ -126,21 +131,21 @@ class WirePlanner:
         return self._problem.error
 
     def pose(
-        self, wires: tuple[Array, Array, Array], on: Array, locked: NDArray[np.int64],
+        self, wires: tuple[Records, Array, Array], on: Array, locked: NDArray[np.int64],
         usable: Mask, wanted_N: Array,
     ) -> None:  # fmt: skip
         """Start a new problem from the plan, continued by a block.
 
         Parameters
         ----------
-        wires : (N, 13), (N,), (N, 3) arrays
+        wires : (N,), (N,), (N, 3) arrays
             Law and static gain of every cell; its present temperature (degC), austenite and lag.
         on : (N,) array, duties from now until the first block
         locked : (N,) array, number of blocks for which each cell must not switch
         wanted_N : (M,) array, set point minus the unknown force, at the end of every block
         """
         p = self._problem
-        p.cells.laws[:], p.cells.gains_N[:], p.state[:] = wires
+        p.cells["law"], p.cells["gain_N"], p.state[:] = wires
         p.on[:], p.locked[:], p.usable[:] = on, locked, usable
         kernel.pose(self._plain, *self._lead, wanted_N)
         if self._at[0]:
@@ -170,7 +175,7 @@ class WirePlanner:
         p, n = self._problem, self._next
         better, over, steps = False, True, 0
         self._changes_tried = True
-        if p.usable[n] and p.cells.gains_N[n] != 0.0:
+        if p.usable[n] and p.cells["gain_N"][n] != 0.0:
             steps, better, over = kernel.improve(
                 self._plain, n, self._search, self._n_levels, n_steps
             )

@@ -8,42 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hil.compiled import borrowed, njit
-from hil.mechanics.arrays import Array, Indices, Mask
-from hil.mechanics.sma.stressed import AS_TABULATED, advance
-from hil.mechanics.sma.wire import DR_AT, E2_AT, G_AT, R_M_AT, T_A_AT
+from hil.mechanics.arrays import Array, Indices, Mask, Records, record_type
+from hil.mechanics.sma.stressed import AS_TABULATED, N_KNOTS, advance
+from hil.mechanics.sma.wire import LAW
 
 AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 OFF, ON, HOLD = 0, 1, 2  # levels that an interval may get
 
 
-class Cell(NamedTuple):
-    """A cell, over blocks of one length.
-
-    Attributes
-    ----------
-    law : (13,) array, of its wire
-    knots_C : (K,) array, its branches
-    gain_N, direct : its static gain, and the part of it without a lag
-    lag : (3,) array, `lag_weights`
-    """
-
-    law: Array
-    knots_C: Array
-    gain_N: float
-    direct: float
-    lag: Array
-    block_s: float
-
-
-class Cells(NamedTuple):
-    """The N cells of a plan, each value of `Cell` with the cell as its first index."""
-
-    laws: Array
-    knots_C: Array
-    gains_N: Array
-    direct: Array
-    lags: Array
-    block_s: float
+CELL = record_type("gain_N", "direct", "block_s", law=LAW, knots_C=N_KNOTS, lag=3)
+"""A cell, over blocks of one length: its static gain, and the part of it without a lag; law of its
+wire, and knots of its branches; `lag_weights`."""
 
 
 class PlanPrices(NamedTuple):
@@ -65,6 +40,7 @@ class Problem(NamedTuple):
 
     Attributes
     ----------
+    cells : (N,) array of CELL
     state : (N, 3) array, temperature, austenite and lag at the first block
     on : (N,) array, duties before the first block
     locked : (N,) array, number of blocks for which a cell must not change
@@ -73,7 +49,7 @@ class Problem(NamedTuple):
     error : (M,) array, set point minus force
     """
 
-    cells: Cells
+    cells: Records
     prices: PlanPrices
     state: Array
     on: Array
@@ -85,7 +61,7 @@ class Problem(NamedTuple):
 
     def plain(self) -> tuple[object, ...]:
         """What a kernel takes of all cells."""
-        return tuple(self.cells), tuple(self.prices), *self[2:]
+        return self.cells, tuple(self.prices), *self[2:]
 
 
 class Search(NamedTuple):
@@ -124,8 +100,15 @@ def lag_weights(rate_per_s: Array, h: float) -> Array:
 @njit(cache=True)
 def step(cell, duty, T, xi, z):  # type: ignore[no-untyped-def]
     """Temperature, austenite and lag after a block, and the force of the cell."""
-    T_new, xi_new = advance(cell.law, cell.knots_C, AS_TABULATED, duty, T, xi, cell.block_s)
-    z_new = cell.lag[0] * z + cell.lag[1] * xi + cell.lag[2] * xi_new
+    return after(cell, (cell.lag, cell.block_s), duty, T, xi, z)
+
+
+@njit(cache=True)
+def after(cell, over, duty, T, xi, z):  # type: ignore[no-untyped-def]
+    """As `step`, `over` another time: weights of its lag, and time in s."""
+    lag, for_s = over
+    T_new, xi_new = advance(cell.law, cell.knots_C, AS_TABULATED, duty, T, xi, for_s)
+    z_new = lag[0] * z + lag[1] * xi + lag[2] * xi_new
     return T_new, xi_new, z_new, cell.gain_N * (cell.direct * xi_new + (1.0 - cell.direct) * z_new)
 
 
@@ -139,35 +122,26 @@ def running(prices, duty, before, turned):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def hold(law, T, xi):  # type: ignore[no-untyped-def]
     """The duty that keeps a wire's temperature, and so its austenite."""
-    r = law[R_M_AT] + law[DR_AT] * xi
-    return min(1.0, max(0.0, law[G_AT] * (T - law[T_A_AT]) * r / law[E2_AT]))
+    r = law.r_martensite + law.r_change * xi
+    return min(1.0, max(0.0, law.G * (T - law.T_a) * r / law.E2))
 
 
 @njit(cache=True)
 def named(problem):  # type: ignore[no-untyped-def]
     cells, prices, state, on, locked, usable, plan, y, error = borrowed(problem)
-    return Problem(Cells(*cells), PlanPrices(*prices), state, on, locked, usable, plan, y, error)
-
-
-@njit(cache=True)
-def cell_of(c, n):  # type: ignore[no-untyped-def]
-    """Cell n of all of them."""
-    one = Cell(c.laws[n], c.knots_C[n], c.gains_N[n], c.direct[n], c.lags[n], c.block_s)
-    return borrowed(one)
+    return Problem(cells, PlanPrices(*prices), state, on, locked, usable, plan, y, error)
 
 
 @njit(cache=True)
 def pose(problem, lead_lags, lead_s, wanted):  # type: ignore[no-untyped-def]
     """Continue the plan by a block, and predict every cell; `lead_s` is until the first block."""
     p = named(problem)
-    c = p.cells
     n_cells, n_blocks = p.plan.shape
     p.error[:] = wanted
     for n in range(n_cells):
         state, plan = p.state[n], p.plan[n]
-        cell = cell_of(c, n)
-        first = Cell(cell.law, cell.knots_C, cell.gain_N, cell.direct, lead_lags[n], lead_s)
-        T, xi, z, _ = step(first, p.on[n], state[0], state[1], state[2])
+        cell = p.cells[n]
+        T, xi, z, _ = after(cell, (lead_lags[n], lead_s), p.on[n], state[0], state[1], state[2])
         state[0], state[1], state[2] = T, xi, z
         for b in range(n_blocks - 1):
             plan[b] = plan[b + 1]
@@ -189,8 +163,8 @@ def improve(problem, n, search, n_levels, n_steps):  # type: ignore[no-untyped-d
     complete.
     """
     p, s = named(problem), Search(*borrowed(search))
-    c, start, plan, on = p.cells, p.state[n], p.plan[n], p.on[n]
-    cell = cell_of(c, n)
+    start, plan, on = p.state[n], p.plan[n], p.on[n]
+    cell = p.cells[n]
     at, best_N2, n_blocks = s.at, s.best_N2, len(plan)
     steps, better = 0, False
     if at[0] == 0:

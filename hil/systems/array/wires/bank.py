@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.sma.stressed import AS_TABULATED, advance, branches
-from hil.mechanics.sma.wire import E2_AT, G_AT, T_A_AT
 from hil.mechanics.system import Drive
 from hil.systems.array.wires.cells import WireModel
 
-HEATING, COOLING, ROOM = E2_AT, G_AT, T_A_AT  # their indices in a law
 OFF, OFF_K = 0.02, 1.0  # a copy's offset: relative power and convection; air in K
 STEPS = np.array([[OFF], [OFF], [OFF_K]])
 
@@ -28,7 +26,7 @@ class WireBank:
     Attributes
     ----------
     knots_C : (N, N_KNOTS) array, the branches of every wire
-    laws : (4, N, M) array: estimated; with more power; with more convection; in warmer air
+    laws : (4, N) array: estimated; with more power; with more convection; in warmer air
     wires : (4, N, 3) array, temperature, austenite fraction and lag of each
     forces : (4, N) array, `comes` and `slopes`; its user may replace it by rows of its own array
     """
@@ -94,17 +92,17 @@ class WireBank:
 
     def set_air(self, T_C: float, *, settled: bool) -> None:
         """Set the measured air temperature; settled wires are set to it too."""
-        self.laws[:, :, ROOM] = T_C + self._warmer_K
-        self.laws[3, :, ROOM] += OFF_K
+        self.laws["T_a"] = T_C + self._warmer_K
+        self.laws["T_a"][3] += OFF_K
         if settled:
-            self.wires[:, :, 0] = self.laws[:, :, ROOM]
+            self.wires[:, :, 0] = self.laws["T_a"]
 
     def believe(self, heating: Array, cooling: Array, room_K: float) -> None:
         """Change every law by these amounts, and the wires' states by their derivatives."""
         law = self.laws[0]
-        law[:, HEATING] *= 1.0 + heating
-        law[:, COOLING] *= 1.0 + cooling
-        law[:, ROOM] += room_K
+        law["E2"] *= 1.0 + heating
+        law["G"] *= 1.0 + cooling
+        law["T_a"] += room_K
         self._warmer_K += room_K
         self._set_others()
         by = np.vstack([heating, cooling, np.full(len(heating), room_K)]) / STEPS
@@ -117,9 +115,9 @@ class WireBank:
 
     def _set_others(self) -> None:
         self.laws[1:] = self.laws[0]
-        self.laws[1, :, HEATING] *= 1.0 + OFF
-        self.laws[2, :, COOLING] *= 1.0 + OFF
-        self.laws[3, :, ROOM] += OFF_K
+        self.laws["E2"][1] *= 1.0 + OFF
+        self.laws["G"][2] *= 1.0 + OFF
+        self.laws["T_a"][3] += OFF_K
 
 
 @njit(cache=True)
@@ -142,7 +140,7 @@ def confine(knots_C: Array, states: Array) -> None:
 
 @njit(cache=True)
 def _follow(
-    wires: tuple[Array, Array, Array], twin: NDArray[np.void], xi: Array, cells: Drive, h_s: float
+    wires: tuple[Records, Array, Array], twin: NDArray[np.void], xi: Array, cells: Drive, h_s: float
 ) -> None:
     """Advance the lags of the twin's wires and of the copies."""
     laws, knots_C, states = wires

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.wire import wire_laws
 from hil.systems.array.model.activation import CellActivation
@@ -35,14 +35,14 @@ class WireModel:
 
     Attributes
     ----------
-    laws : (N, M) array, from `hil.mechanics.sma.wire.wire_laws`
+    laws : (N,) array, from `hil.mechanics.sma.wire.wire_laws`
     knots_C : (N, N_KNOTS) array, heating and cooling branch (`hil.mechanics.sma.stressed`)
     static_gains_N, rate_per_s : (N,) arrays
         Static force of a cell that is on, and the rate of its lag.
     direct : (N,) array, the part c that acts at once
     """
 
-    laws: Array
+    laws: Records
     knots_C: Array
     static_gains_N: Array
     rate_per_s: Array

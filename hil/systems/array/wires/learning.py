@@ -21,9 +21,9 @@ Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, R
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.mechanics.system import Drive
-from hil.systems.array.wires.bank import COOLING, HEATING, OFF, OFF_K, ROOM, confine
+from hil.systems.array.wires.bank import OFF, OFF_K, confine
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import FilteredWires, WireErrors
 
@@ -91,8 +91,8 @@ class LearnedWires(FilteredWires):
             kalman.fold()
             self._fold_at_s = t_s + FOLD_S
 
-    def look(self) -> tuple[Array, Array, Array]:
-        """Return law (N, 13), static gain (N,), and temperature, austenite and lag (N, 3)."""
+    def look(self) -> tuple[Records, Array, Array]:
+        """Return law (N,), static gain (N,), and temperature, austenite and lag (N, 3)."""
         kalman = self._filter
         bank = kalman.bank
         told = bank.laws[0], kalman.static_gains_N, bank.knots_C
@@ -109,9 +109,10 @@ def _look(told, wires, x, present):  # type: ignore[no-untyped-def]
     for i in range(n):
         heating, cooling, warmer = x[n + i], x[2 * n + i], x[3 * n]
         gains_N[i] = nominal_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
-        laws[i, HEATING] *= 1.0 + heating
-        laws[i, COOLING] *= 1.0 + cooling
-        laws[i, ROOM] += warmer
+        law = laws[i]
+        law.E2 *= 1.0 + heating
+        law.G *= 1.0 + cooling
+        law.T_a += warmer
         for k in range(3):
             at = wires[0, i, k]
             state[i, k] = (

@@ -57,6 +57,8 @@ def thermal(rigs):
 
 
 def array(values):
+    if isinstance(values, np.record):
+        values = np.array([values]).view(float)
     return np.asarray(values, dtype=float).ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
@@ -109,7 +111,7 @@ def test_a_wire_steps_in_c_as_in_python(in_c):
     for _ in range(400):
         law = wire_laws([a_wire(rng)])[0]
         duty, over_s = rng.choice([0.0, 1.0, rng.random()]), 10.0 ** rng.uniform(-4.0, 1.0)
-        T, xi = rng.uniform(law[wire.T_A_AT], 150.0), rng.choice([0.0, 1.0, rng.random()])
+        T, xi = rng.uniform(law.T_a, 150.0), rng.choice([0.0, 1.0, rng.random()])
         found = stepped(in_c.wire_advance, array(law), ctypes.c_double(duty), T=T, xi=xi,
                         over_s=over_s)  # fmt: skip
         expected = wire.advance(law, duty, T, xi, over_s)
@@ -121,7 +123,7 @@ def test_a_wire_under_stress_steps_in_c_as_in_python(in_c):
     rng = np.random.default_rng(29)
     moved = 0
     for _ in range(400):
-        law, c = wire_laws([a_wire(rng)])[0], stressed.row(a_law(rng))
+        law, c = wire_laws([a_wire(rng)])[0], stressed.constants_of(a_law(rng))
         stress, duty = rng.uniform(0.0, 300e6), rng.choice([0.0, 1.0, rng.random()])
         slope, place = ctypes.c_double(), np.empty(4)
         strain = in_c.stressed_stroke(array(c), ctypes.c_double(stress), ctypes.byref(slope))
@@ -134,7 +136,7 @@ def test_a_wire_under_stress_steps_in_c_as_in_python(in_c):
         found = stepped(in_c.stressed_advance, array(law), array(c), array(place),
                         ctypes.c_double(duty), T=T, xi=xi, over_s=over_s)  # fmt: skip
         moved += abs(found[1] - xi) > 1e-3
-        expected = stressed.advance(law, c, tuple(place), duty, T, xi, over_s)
+        expected = stressed.advance(law, c.knots_K, tuple(place), duty, T, xi, over_s)
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
     assert moved > 100
 

@@ -11,12 +11,12 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
 from hil.mechanics.sma.stressed import (
-    HEATING_AT,
+    HEATING_KNOTS,
     PIECES,
     advance,
+    constants_of,
     knots_C,
     places,
-    row,
     settled,
     stroke,
 )
@@ -84,7 +84,7 @@ def test_at_rest_wire_and_springs_are_in_the_equilibrium_that_a_root_finder_give
     T_C = 86.0
     for _ in range(8000):  # held near one temperature until nothing moves
         s.step(np.clip(0.02 * (T_C - s.wires.T_C) + 0.19, 0.0, 1.0))
-    xi, c = s.wires.xi[0], row(MEASURED)
+    xi, c = s.wires.xi[0], constants_of(MEASURED)
     assert 0.1 < xi < 0.9
     pull_N, rest = 4 * pretension_N, stroke(c, pretension_N * 4 / AREA_m2)[0]
 
@@ -112,13 +112,13 @@ def test_a_slack_wire_carries_nothing_and_pulls_again_once_its_cell_has_crept_ba
 def test_heat_given_is_heat_stored_taken_up_by_the_transformation_and_lost():
     """The first law at constant stress; the sum over steps is the trapezoidal rule's."""
     [law] = wire_laws([WIRE])
-    c, h = row(MEASURED), 2e-5
+    c, h = constants_of(MEASURED), 2e-5
     place = places(c, 100e6, stroke(c, 100e6)[1])
     T_C, xi, given_J, lost_J = 25.0, 0.0, 0.0, 0.0
     for k in range(60000):
         duty = 1.0 if k < 30000 else 0.0
         before = T_C, xi
-        T_C, xi = advance(law, c, place, duty, T_C, xi, h)
+        T_C, xi = advance(law, c.knots_K, place, duty, T_C, xi, h)
         r = WIRE.martensite_Ohm_per_m - 13.0 * 0.5 * (before[1] + xi)
         given_J += h * duty * WIRE.field_V_per_m**2 / r
         lost_J += h * WIRE.loss_W_per_m_K * (0.5 * (before[0] + T_C) - 25.0)
@@ -128,12 +128,12 @@ def test_heat_given_is_heat_stored_taken_up_by_the_transformation_and_lost():
 
 
 def test_stress_that_falls_transforms_without_heat():
-    c = row(MEASURED)
+    c = constants_of(MEASURED)
     high = places(c, 200e6, stroke(c, 200e6)[1])
     low = places(c, 60e6, stroke(c, 60e6)[1])
     per_xi = WIRE.latent_J_per_m / WIRE.capacity_J_per_m_K
-    T_C, xi, _ = settled(c, high, per_xi, 100.0, 0.0)
-    warm_C, more, _ = settled(c, low, per_xi, T_C, xi)
+    T_C, xi, _ = settled(c.knots_K, high, per_xi, 100.0, 0.0)
+    warm_C, more, _ = settled(c.knots_K, low, per_xi, T_C, xi)
     assert more > xi + 0.1
     lost_J = WIRE.capacity_J_per_m_K * (T_C - warm_C)
     assert lost_J == pytest.approx(WIRE.latent_J_per_m * (more - xi), rel=1e-9)
@@ -143,17 +143,17 @@ def test_stress_that_falls_transforms_without_heat():
 
 def test_a_minor_loop_of_heating_returns_to_its_point():
     [law] = wire_laws([WIRE])
-    c = row(MEASURED)
+    c = constants_of(MEASURED)
     place = places(c, 100e6, stroke(c, 100e6)[1])
     T_C, xi = 25.0, 0.0
     while xi < 0.5:
-        T_C, xi = advance(law, c, place, 1.0, T_C, xi, 1e-4)
+        T_C, xi = advance(law, c.knots_K, place, 1.0, T_C, xi, 1e-4)
     top_C, top = T_C, xi
     while T_C > top_C - 8.0:  # not as far as the cooling branch
-        T_C, xi = advance(law, c, place, 0.0, T_C, xi, 1e-4)
+        T_C, xi = advance(law, c.knots_K, place, 0.0, T_C, xi, 1e-4)
     assert xi == top
     while T_C < top_C:
-        T_C, xi = advance(law, c, place, 1.0, T_C, xi, 1e-5)
+        T_C, xi = advance(law, c.knots_K, place, 1.0, T_C, xi, 1e-5)
     assert T_C - top_C < 0.01
     assert xi == pytest.approx(top, abs=0.005)  # 0.01 K of a branch as steep as 0.25 a kelvin
 
@@ -162,15 +162,15 @@ def test_the_branch_moves_by_clausius_clapeyron():
     straight = replace(
         MEASURED, stroke_min=0.04, stroke_max=0.04, modulus_M_Pa=70e9, modulus_A_Pa=70e9
     )
-    c = row(straight)
+    c = constants_of(straight)
     at = [places(c, s, stroke(c, s)[1]) for s in (0.0, 83e6)]
     assert at[1][0] - at[0][0] == pytest.approx(83.0 / 8.3, rel=1e-9)
     assert at[1][2] - at[0][2] == pytest.approx(83.0 / 7.5, rel=1e-9)
 
 
 def test_the_knots_are_the_quantiles_of_the_measured_distribution():
-    c = row(MEASURED)
-    shares = MEASURED.heating.distribution(c[HEATING_AT : HEATING_AT + PIECES + 1])
+    c = constants_of(MEASURED)
+    shares = MEASURED.heating.distribution(c.knots_K[HEATING_KNOTS : HEATING_KNOTS + PIECES + 1])
     assert np.diff(shares) == pytest.approx(np.full(PIECES, 0.99 / PIECES), abs=1e-5)
 
 

@@ -12,7 +12,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.experiment.recorded import as_it_meant
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
-from hil.mechanics.sma.stressed import row, stroke
+from hil.mechanics.sma.stressed import constants_of, stroke
 from hil.mechanics.sma.wire import SmaWire
 from hil.runs.replay import replay
 from hil.systems.array.model import cells
@@ -245,7 +245,7 @@ def a_rig(seed):
     one_m2 = 1.0 / stress_Pa(wire, 1.0)
     rest_Pa, modulus_Pa = random.uniform(50e6, 200e6), random.choice([10e9, 20e9, 40e9, 60e9])
     k_ae = modulus_Pa * one_m2 * n_wires / wire.length_m
-    on_N = k_ae * stroke(row(law), rest_Pa)[0] * wire.length_m
+    on_N = k_ae * stroke(constants_of(law), rest_Pa)[0] * wire.length_m
     share_max = 700e6 * one_m2 * n_wires / on_N  # of a blocked contraction, by the strength
     k_se = min(k_ae * between(0.05, 10.0), k_ae * share_max / max(0.01, 1.0 - share_max))
     b, kind = k_ae * between(2e-3, 0.3), random.choice(["hill", "miga"])

@@ -10,7 +10,7 @@ from scipy.signal import lsim
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import SmaWire, SmaWires, wire_laws
-from hil.systems.array.wires.bank import COOLING, HEATING, ROOM, WireBank
+from hil.systems.array.wires.bank import WireBank
 from hil.systems.array.wires.cells import WireModel
 from hil.systems.array.wires.filter import WireErrors
 from hil.systems.array.wires.learning import LearnedWires
@@ -120,9 +120,9 @@ def test_law_air_and_share_of_wires_that_are_off_come_to_what_they_are():
     true = wire_laws(truly)
     assert static_gains_N == pytest.approx(gains_N, rel=0.01)
     # power, convection and air enter what is seen nearly as one: what they do is learned
-    assert laws[:, HEATING] == pytest.approx(true[:, HEATING], rel=0.02)
-    assert laws[:, COOLING] == pytest.approx(true[:, COOLING], rel=0.04)
-    assert laws[:, ROOM] == pytest.approx(true[:, ROOM], abs=0.8)
+    assert laws["E2"] == pytest.approx(true["E2"], rel=0.02)
+    assert laws["G"] == pytest.approx(true["G"], rel=0.04)
+    assert laws["T_a"] == pytest.approx(true["T_a"], abs=0.8)
     assert state[:, 0] == pytest.approx(T[-1], abs=1.0)
     assert state[:, 1] == pytest.approx(xi[-1], abs=0.03)
     assert state[:, 2] == pytest.approx(z[-1], abs=0.02)
@@ -269,5 +269,5 @@ def test_air_that_is_read_is_the_wires_air():
     T, xi = np.full(3, 19.0), np.zeros(3)
     wires.step(0.0, (0.0, 0.0), (T, xi), np.zeros(3, dtype=np.uint8))
     laws, _, state = wires.look()
-    assert laws[:, ROOM] == pytest.approx(19.0)
+    assert laws["T_a"] == pytest.approx(19.0)
     assert state[:, 0] == pytest.approx(19.0)

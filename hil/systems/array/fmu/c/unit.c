@@ -207,15 +207,15 @@ struct heated {
 static struct heated heat(const struct unit *unit, size_t i)
 {
     size_t w = WIRE_OF_LOADED[i];
-    const double *c = OWN[i], *law = unit->law[w];
-    double duty = unit->drive[CELL_OF_WIRE[w]], stress = unit->tension_N[i] / c[AREA_AT], slope, place[4];
+    const double *c = CELL[i], *law = unit->law[w];
+    double duty = unit->drive[CELL_OF_WIRE[w]], stress = unit->tension_N[i] / c[AREA_M2_AT], slope, place[4];
     struct heated now = {.T = unit->wire[WIRE_C][w], .xi = unit->wire[AUSTENITE][w]};
     now.began = now.xi;
-    stressed_stroke(c, stress, &slope);
-    stressed_places(c, stress, slope, place);
-    stressed_advance(law, c, place, duty, &now.T, &now.xi, STEP_S);
-    double r = law[R_M_AT] + law[DR_AT] * now.xi;
-    double latent = law[L_AT] + 0.5 * STEP_S * duty * law[E2_AT] * law[DR_AT] / (r * r);
+    stressed_stroke(c + LAW_AT, stress, &slope);
+    stressed_places(c + LAW_AT, stress, slope, place);
+    stressed_advance(law, c + LAW_AT, place, duty, &now.T, &now.xi, STEP_S);
+    double r = law[R_MARTENSITE_AT] + law[R_CHANGE_AT] * now.xi;
+    double latent = law[L_AT] + 0.5 * STEP_S * duty * law[E2_AT] * law[R_CHANGE_AT] / (r * r);
     now.per_xi = latent / (law[C_AT] + 0.5 * STEP_S * law[G_AT]);
     now.trial = now.T + now.per_xi * (now.xi - now.began);
     return now;
@@ -225,14 +225,14 @@ static struct heated heat(const struct unit *unit, size_t i)
 static double settle(const double *c, struct heated *now, double f, double slope)
 {
     double place[4];
-    stressed_places(c, f / c[AREA_AT], slope, place);
+    stressed_places(c + LAW_AT, f / c[AREA_M2_AT], slope, place);
     now->T = now->trial;
     now->xi = now->began;
-    double width = stressed_settled(c, place, now->per_xi, &now->T, &now->xi);
+    double width = stressed_settled(c + LAW_AT, place, now->per_xi, &now->T, &now->xi);
     if (width == 0.0)
         return 0.0;
-    double moves = stressed_moves(c, place, now->strain, now->T, width > 0.0);
-    return moves / (c[AREA_AT] * (fabs(width) + now->per_xi));
+    double moves = stressed_moves(c + LAW_AT, place, now->strain, now->T, width > 0.0);
+    return moves / (c[AREA_M2_AT] * (fabs(width) + now->per_xi));
 }
 
 /* hil.systems.array.model.wire_step._follow */
@@ -246,17 +246,17 @@ static void follow(struct heated *now, double less)
 /* hil.systems.array.model.wire_step._force */
 static double pull(const double *c, struct heated *now, double *tension, double stretch_m)
 {
-    double area = c[AREA_AT], on = c[FORCE_ON_AT], k_ae = c[K_AE_AT];
-    double eases = 1.0 + k_ae * c[GAIN_AT], known = c[PULL_AT] + k_ae * stretch_m;
+    double area = c[AREA_M2_AT], on = c[FORCE_ON_N_AT], k_ae = c[K_AE_N_PER_M_AT];
+    double eases = 1.0 + k_ae * c[OWN_M_PER_N_AT], known = c[PULL_N_AT] + k_ae * stretch_m;
     bool held = c[IMPLICIT_AT] == 0.0;
-    double close = held ? HELD_SOLVED * (1.0 + c[PULL_AT]) : CLOSE * (on + c[PULL_AT]);
+    double close = held ? HELD_SOLVED * (1.0 + c[PULL_N_AT]) : CLOSE * (on + c[PULL_N_AT]);
     double f = *tension, low = 0.0, high = INFINITY, slope;
-    now->strain = stressed_stroke(c, f / area, &slope);
+    now->strain = stressed_stroke(c + LAW_AT, f / area, &slope);
     for (int k = 0; k < (held ? HELD_STEPS : NEWTON_STEPS); k++) {
         double loses = held ? 0.0 : settle(c, now, f, slope);
-        double share = (1.0 - now->xi) * on / c[REST_AT];
+        double share = (1.0 - now->xi) * on / c[REST_STRAIN_AT];
         double off = f - known - eases * (on - share * now->strain);
-        double lost = eases * on / c[REST_AT] * loses * now->strain;
+        double lost = eases * on / c[REST_STRAIN_AT] * loses * now->strain;
         double change = off / (1.0 + eases * share * slope / area + lost), before = f;
         f = fmax(0.0, f - change);
         if (!held) {
@@ -267,7 +267,7 @@ static double pull(const double *c, struct heated *now, double *tension, double 
         }
         if (fabs(change) < close || f == before)
             break;
-        now->strain = stressed_stroke(c, f / area, &slope);
+        now->strain = stressed_stroke(c + LAW_AT, f / area, &slope);
     }
     *tension = f;
     return (f - known) / eases;
@@ -290,11 +290,11 @@ static void step_loaded_wires(struct unit *unit, const double *before_N)
         solved = true;
         for (size_t i = 0; i < N_LOADED; i++) {
             size_t n = CELL_OF_WIRE[WIRE_OF_LOADED[i]];
-            double force = pull(OWN[i], &now[i], &unit->tension_N[i], stretch_m[i]), change = force - unit->F_N[n];
+            double force = pull(CELL[i], &now[i], &unit->tension_N[i], stretch_m[i]), change = force - unit->F_N[n];
             for (size_t k = 0; k < N_LOADED; k++) /* the other wires feel it */
                 stretch_m[k] += STRETCH_PER[n][k] * change;
             unit->F_N[n] = force;
-            solved = solved && fabs(change) <= SOLVED * (OWN[i][FORCE_ON_AT] + OWN[i][PULL_AT]);
+            solved = solved && fabs(change) <= SOLVED * (CELL[i][FORCE_ON_N_AT] + CELL[i][PULL_N_AT]);
         }
     }
     for (size_t i = 0; i < N_LOADED; i++) {

@@ -20,10 +20,10 @@ static double ohm_per_m(const double *c, double r_M, double r_A, double T, doubl
 
 double wire_ohm_per_m(const double *law, double T, double xi, double strain)
 {
-    double r_M = law[R_M_AT], dr = law[DR_AT];
+    double r_M = law[R_MARTENSITE_AT], dr = law[R_CHANGE_AT];
     if (law[VARIES_AT] == 0.0)
         return r_M + dr * xi;
-    return ohm_per_m(law + MOVES_AT, r_M, r_M + dr, T, xi, strain);
+    return ohm_per_m(law + RESISTIVITY_AT, r_M, r_M + dr, T, xi, strain);
 }
 
 /* How much more the supply heats this wire than one whose resistance follows from its phases alone. */
@@ -31,7 +31,7 @@ static double heats(const double *law, double T, double xi)
 {
     if (law[VARIES_AT] == 0.0)
         return 1.0;
-    return (law[R_M_AT] + law[DR_AT] * xi) / wire_ohm_per_m(law, T, xi, law[STRAIN_AT] * (1.0 - xi));
+    return (law[R_MARTENSITE_AT] + law[R_CHANGE_AT] * xi) / wire_ohm_per_m(law, T, xi, law[STRAIN_AT] * (1.0 - xi));
 }
 
 /* (1 - exp(-z)) / z */
@@ -48,10 +48,10 @@ static double time_to(double dT, double speed, double rate)
 
 void wire_advance(const double *law, double duty, double *temperature, double *fraction, double remaining)
 {
-    double C = law[C_AT], L = law[L_AT], G = law[G_AT], T_a = law[T_A_AT], dr = law[DR_AT];
+    double C = law[C_AT], L = law[L_AT], G = law[G_AT], T_a = law[T_A_AT], dr = law[R_CHANGE_AT];
     double T = *temperature, xi = *fraction, E2 = law[E2_AT] * heats(law, T, xi);
     while (remaining > 0.0) {
-        double r = law[R_M_AT] + dr * xi, P = duty * E2 / r, q = P - G * (T - T_a);
+        double r = law[R_MARTENSITE_AT] + dr * xi, P = duty * E2 / r, q = P - G * (T - T_a);
         if (q == 0.0)
             break;
         bool rises = q > 0.0, movable = rises ? xi < 1.0 : xi > 0.0;
@@ -83,21 +83,21 @@ void wire_advance(const double *law, double duty, double *temperature, double *f
 
 double stressed_stroke(const double *c, double stress, double *slope)
 {
-    double gone = c[MORE_AT] * exp(-c[RATE_AT] * stress);
-    *slope = c[RATE_AT] * gone + c[SOFTER_AT];
-    return c[H_MAX_AT] - gone + c[SOFTER_AT] * stress;
+    double gone = c[STROKE_MORE_AT] * exp(-c[RATE_PER_PA_AT] * stress);
+    *slope = c[RATE_PER_PA_AT] * gone + c[SOFTER_PER_PA_AT];
+    return c[STROKE_MAX_AT] - gone + c[SOFTER_PER_PA_AT] * stress;
 }
 
 void stressed_places(const double *c, double stress, double slope, double place[4])
 {
-    double softer = c[SOFTER_AT], gone = (slope - softer) / c[RATE_AT];
-    double work = c[H_MAX_AT] * stress + (gone - c[MORE_AT]) / c[RATE_AT] + 0.5 * softer * stress * stress;
-    double moved = c[PHI_AT] * work;
+    double softer = c[SOFTER_PER_PA_AT], gone = (slope - softer) / c[RATE_PER_PA_AT];
+    double work = c[STROKE_MAX_AT] * stress + (gone - c[STROKE_MORE_AT]) / c[RATE_PER_PA_AT] + 0.5 * softer * stress * stress;
+    double moved = c[STRESS_PER_WORK_AT] * work;
     for (int branch = 0; branch < 2; branch++) {
-        const double *of = c + branch * OF_BRANCH;
-        double share = of[SHARE_AT];
-        place[2 * branch] = of[MIDDLE_AT] + ((1.0 - share) * stress + share * moved) * of[PER_PA_AT];
-        place[2 * branch + 1] = exp(of[WIDENS_AT] * stress);
+        const double *of = c + (branch == 0 ? HEATING_AT : COOLING_AT);
+        double share = of[WORK_SHARE_AT];
+        place[2 * branch] = of[MIDDLE_C_AT] + ((1.0 - share) * stress + share * moved) * of[K_PER_PA_AT];
+        place[2 * branch + 1] = exp(of[WIDENS_PER_PA_AT] * stress);
     }
 }
 
@@ -113,14 +113,14 @@ static struct ahead ahead(const double *c, const double place[4], double xi, boo
     if (rises) {
         int j = (int)(z + AT_KNOT);
         j = j < STRESSED_PIECES - 1 ? j : STRESSED_PIECES - 1;
-        double low = c[HEATING_AT + j], width = place[1] * STRESSED_PIECES * (c[HEATING_AT + j + 1] - low);
+        double low = c[KNOTS_K_AT + HEATING_KNOTS + j], width = place[1] * STRESSED_PIECES * (c[KNOTS_K_AT + HEATING_KNOTS + j + 1] - low);
         double here = place[0] + place[1] * low + width * (xi - (double)j / STRESSED_PIECES);
         return (struct ahead){here, width, (j + 1.0) / STRESSED_PIECES};
     }
     int j = (int)ceil(z - AT_KNOT) - 1;
     j = j > 0 ? j : 0;
-    double part = z - j, hot = c[HEATING_AT + j], cold = c[COOLING_AT + j];
-    double hot_K = place[1] * (c[HEATING_AT + j + 1] - hot), cold_K = place[3] * (c[COOLING_AT + j + 1] - cold);
+    double part = z - j, hot = c[KNOTS_K_AT + HEATING_KNOTS + j], cold = c[KNOTS_K_AT + COOLING_KNOTS + j];
+    double hot_K = place[1] * (c[KNOTS_K_AT + HEATING_KNOTS + j + 1] - hot), cold_K = place[3] * (c[KNOTS_K_AT + COOLING_KNOTS + j + 1] - cold);
     hot = place[0] + place[1] * hot;
     cold = place[2] + place[3] * cold;
     double end = fmin(hot, cold), here = fmin(hot + part * hot_K, cold + part * cold_K);
@@ -129,9 +129,9 @@ static struct ahead ahead(const double *c, const double place[4], double xi, boo
 
 double stressed_moves(const double *c, const double place[4], double strain, double T, bool heating)
 {
-    const double *of = heating ? c : c + OF_BRANCH;
-    double share = of[SHARE_AT], middle_K = ((1.0 - share) + share * c[PHI_AT] * strain) * of[PER_PA_AT];
-    return middle_K + of[WIDENS_AT] * (T - place[heating ? 0 : 2]);
+    const double *of = c + (heating ? HEATING_AT : COOLING_AT);
+    double share = of[WORK_SHARE_AT], middle_K = ((1.0 - share) + share * c[STRESS_PER_WORK_AT] * strain) * of[K_PER_PA_AT];
+    return middle_K + of[WIDENS_PER_PA_AT] * (T - place[heating ? 0 : 2]);
 }
 
 double stressed_settled(const double *c, const double place[4], double per_xi, double *T, double *xi)
@@ -159,13 +159,13 @@ double stressed_settled(const double *c, const double place[4], double per_xi, d
 void stressed_advance(const double *law, const double *c, const double place[4], double duty, double *temperature,
                       double *fraction, double remaining)
 {
-    double C = law[C_AT], L = law[L_AT], G = law[G_AT], T_a = law[T_A_AT], dr = law[DR_AT];
+    double C = law[C_AT], L = law[L_AT], G = law[G_AT], T_a = law[T_A_AT], dr = law[R_CHANGE_AT];
     if ((*fraction < 1.0 && *temperature > ahead(c, place, *fraction, true).here) ||
         (*fraction > 0.0 && *temperature < ahead(c, place, *fraction, false).here))
         stressed_settled(c, place, law[L_AT] / law[C_AT], temperature, fraction);
     double T = *temperature, xi = *fraction, E2 = law[E2_AT] * heats(law, T, xi);
     while (remaining > 0.0) {
-        double r = law[R_M_AT] + dr * xi, P = duty * E2 / r, q = P - G * (T - T_a);
+        double r = law[R_MARTENSITE_AT] + dr * xi, P = duty * E2 / r, q = P - G * (T - T_a);
         if (q == 0.0)
             break;
         bool rises = q > 0.0, movable = rises ? xi < 1.0 : xi > 0.0, along = false;
