@@ -21,7 +21,7 @@ from hil.errors import ConfigError
 from hil.procedures.fits import nonlinear, refuse_implausible
 from hil.procedures.procedure import Readings, Step
 from hil.procedures.session_file import SessionFile
-from hil.systems.pantograph.linkage import TURNS, Parameters, solve_inverse
+from hil.systems.pantograph.linkage import L_1, L_2, L_5, TURNS, Parameters, solve_inverse
 
 KIND = "pantograph_geometry"
 METHOD = "the tip on known points, motor angles read"
@@ -63,7 +63,7 @@ def steps(session: Session) -> list[Step]:
 def angles(s: Settings, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 2) motor angles at the template's points [rad]; LOST_RAD for points out of reach."""
     p = np.zeros(10)
-    p[0], p[1], p[4] = lengths
+    p[L_1], p[L_2], p[L_5] = lengths
     turn_1, turn_3 = TURNS["outward"]
     angles_rad = np.full((len(s.x_m), 2), LOST_RAD)
     for i, (x, y) in enumerate(zip(s.x_m, s.y_m, strict=True)):

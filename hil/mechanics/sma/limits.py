@@ -60,6 +60,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 
+from hil.compiled import njit
 from hil.mechanics.sma.board_heat import SCAN_LEAST_S, HeatLaw
 from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
 from hil.mechanics.sma.wire import SmaWire, wire_laws
@@ -161,15 +162,7 @@ class CellWire:
     def contracts_in_s(self, supply_V: float, air_C: float) -> float:
         """How long its gate must be on, from cold, for CONTRACTED; infinite: it never is."""
         fed = replace(self.wire, supply_V=supply_V, ambient_C=air_C)
-        law, knots_C = wire_laws([fed])[0], np.array(self.own_branches.working_C)
-        per_xi = fed.latent_J_per_m / fed.capacity_J_per_m_K
-        T_C, xi, _ = settled(knots_C, AS_TABULATED, per_xi, air_C, 0.0)
-        step_s = fed.capacity_J_per_m_K / fed.loss_W_per_m_K / STEPS_A_TIME_CONSTANT
-        for n in range(LONGEST_TIME_CONSTANTS * STEPS_A_TIME_CONSTANT):
-            if xi >= CONTRACTED:
-                return n * step_s
-            T_C, xi = advance(law, knots_C, AS_TABULATED, 1.0, T_C, xi, step_s)
-        return inf
+        return float(_contracts_in_s(wire_laws([fed]), np.array(self.own_branches.working_C)))
 
 
 @dataclass(frozen=True)
@@ -404,3 +397,16 @@ def _why_not(
         f"'{cell.cell}': of {room_K:.0f} K from the warmest room to its maximum, its board lets it "
         f"be on for {held_s:.3g} s, and it takes {takes_s:.3g} s to contract: {remedy}"
     )
+
+
+@njit(cache=True, error_model="numpy")
+def _contracts_in_s(laws, knots_C):  # type: ignore[no-untyped-def]
+    """`CellWire.contracts_in_s` of one wire, (1,), with these branches."""
+    law = laws[0]
+    T_C, xi, _ = settled(knots_C, AS_TABULATED, law.L / law.C, law.T_a, 0.0)
+    step_s = law.C / law.G / STEPS_A_TIME_CONSTANT
+    for n in range(LONGEST_TIME_CONSTANTS * STEPS_A_TIME_CONSTANT):
+        if xi >= CONTRACTED:
+            return n * step_s
+        T_C, xi = advance(law, knots_C, AS_TABULATED, 1.0, T_C, xi, step_s)
+    return np.inf

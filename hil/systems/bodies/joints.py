@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array, Indices
+from hil.mechanics.arrays import Array, Indices, Records, record_type
 
-# Columns of the kernel's joint table.
-K_P, D_P, K_A, TAU, TWIST, STRENGTH = range(6)
+HOLD = record_type("k_p", "d_p", "k_a", "tau", "twist", "strength")
+"""`Hold` as kernels take it."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Hold:
     twist: float = 1.0
     strength_N_m: float = 0.0
 
-    def row(self) -> tuple[float, ...]:
-        """Return the row of the kernel's joint table.
+    def values(self) -> tuple[float, ...]:
+        """Return the numbers of a record of HOLD.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Joints(NamedTuple):
     Attributes
     ----------
     lower, upper : (k,) bodies; -1 is the ground
-    table : (k, 6) of `Hold.row`
+    holds : (k,) of HOLD
     rest : (k, 3, 3) relative attitude A_lower^T A_upper at rest
     closed : (k,) joints that act (a foot's joint only while it stands)
     u : (k, 3) torques on the upper body, in its frame; c : (k,) co-activation
@@ -114,7 +114,7 @@ class Joints(NamedTuple):
 
     lower: Indices
     upper: Indices
-    table: Array
+    holds: Records
     rest: Array
     closed: NDArray[np.bool_]
     u: Array
@@ -125,7 +125,7 @@ class Joints(NamedTuple):
 @njit(cache=True, error_model="numpy")
 def joint_torques(joints: Joints, A: Array, omega: Array, N: Array) -> None:
     """Add the torques of all joints to N (n, 3), each body's in its own frame."""
-    lower, upper, table, rest, closed, u, c, a = joints
+    lower, upper, holds, rest, closed, u, c, a = joints
     R, E = np.empty((3, 3)), np.empty((3, 3))
     phi, pull = np.empty(3), np.empty(3)
     for k in range(len(lower)):
@@ -146,12 +146,12 @@ def joint_torques(joints: Joints, A: Array, omega: Array, N: Array) -> None:
                 for m in range(3):
                     E[i, j] += rest[k, m, i] * R[m, j]
         rotation_vector(E, phi)
-        by_pair = c[k] * table[k, K_A]
-        stiffness = table[k, K_P] + by_pair
-        viscosity = table[k, D_P] + table[k, TAU] * by_pair
-        twist, strength = table[k, TWIST], table[k, STRENGTH]
+        hold = holds[k]
+        by_pair = c[k] * hold.k_a
+        stiffness, viscosity = hold.k_p + by_pair, hold.d_p + hold.tau * by_pair
+        twist, strength = hold.twist, hold.strength
         springs = by_pair / stiffness if stiffness > 0.0 else 0.0
-        drags = table[k, TAU] * by_pair / viscosity if viscosity > 0.0 else 0.0
+        drags = hold.tau * by_pair / viscosity if viscosity > 0.0 else 0.0
         pull[0], pull[1] = stiffness * phi[0], stiffness * phi[1]
         pull[2] = twist * stiffness * phi[2]
         dual(phi, pull)

@@ -41,12 +41,7 @@ from hil.mechanics.recursion import Recursion
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion, quaternion_rate
 from hil.systems.bodies.forms import STANDARD_GRAVITY, mass_matrix, support_rows
 from hil.systems.bodies.joints import (
-    D_P,
-    K_A,
-    K_P,
-    STRENGTH,
-    TAU,
-    TWIST,
+    HOLD,
     Hold,
     Joints,
     dual,
@@ -128,8 +123,8 @@ class BodyMotion:
         self._parent, self._geo = tree.parent, tree.geo
         self._lower = np.array([-1 if a < 0 else self._back[a] for a, _ in ends], dtype=np.int64)
         self._upper = np.array([self._back[b] for _, b in ends], dtype=np.int64)
-        self._table = np.array([hold.row() for hold in holds]).reshape(-1, STRENGTH + 1)
-        self.paired: NDArray[np.bool_] = self._table[:, STRENGTH] > 0.0
+        self._holds = np.array([hold.values() for hold in holds], HOLD)
+        self.paired: NDArray[np.bool_] = self._holds["strength"] > 0.0
         self._feet = np.array([self._back[s.body] for s in skeleton.supports], dtype=np.int64)
         self._r = np.array([s.at_m for s in skeleton.supports], dtype=float).reshape(-1, 3)
         self._gravity, self.friction = np.array(gravity, dtype=float), friction
@@ -255,7 +250,7 @@ class BodyMotion:
             row[:, columns[upper] : columns[upper] + 3] = np.eye(3)
             if lower >= 0:
                 row[:, columns[lower] : columns[lower] + 3] = -A[upper].T @ A[lower]
-        rows[:, 2] *= np.sqrt(self._table[:, TWIST])[:, None]
+        rows[:, 2] *= np.sqrt(self._holds["twist"])[:, None]
         feet = support_rows(s, A, [f.name for f in s.supports])
         states = [(self._n_joints, np.eye(len(M)))]  # in the air the supports' joints are open
         if len(feet):
@@ -276,8 +271,9 @@ class BodyMotion:
 
     def gains(self, c: Array) -> tuple[Array, Array]:
         """Return stiffness N m/rad and viscosity N m s/rad of every joint at co-activations c."""
-        t = self._table
-        return t[:, K_P] + c * t[:, K_A], t[:, D_P] + t[:, TAU] * c * t[:, K_A]
+        holds = self._holds
+        by_pair = c * holds["k_a"]
+        return holds["k_p"] + by_pair, holds["d_p"] + holds["tau"] * by_pair
 
     def pitches(self) -> tuple[Array, Array, Array]:
         """Return every joint's pitch phi_y, its slope by the relative rotation, and its rate.
@@ -385,7 +381,7 @@ class BodyMotion:
         return (
             Bodies(self._parent, self._geo, self.push_N[self._order], self._gravity),
             Joints(
-                self._lower, self._upper, self._table, self._rest, closed, self.u, self.c, self.a
+                self._lower, self._upper, self._holds, self._rest, closed, self.u, self.c, self.a
             ),
             Ground(self._feet, self._r, self.stands, self._anchor, self.support_N),
             self._scratch,

@@ -21,10 +21,14 @@ import numpy as np
 
 from hil.compiled import njit
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records, record_type
 
-(F_MAX, L_OPT, W_DES, W_ASC, V_DES, V_ASC, A_0, B_0, S_E, F_E, L_PEE0, V_PEE, K_PEE, D_MAX, R_SE,
- L_SEE0, L_NLL, V_SEE, K_NL, K_L, DF_0) = range(21)  # fmt: skip
+HILL = record_type(
+    "F_max", "l_CE_opt", "dW_des", "dW_asc", "v_CE_des", "v_CE_asc", "A_rel_0", "B_rel_0", "S_e",
+    "F_e", "l_PEE_0", "v_PEE", "K_PEE", "d_max", "R_SE", "l_SEE_0", "l_SEE_nll", "v_SEE", "K_nl",
+    "K_l", "dF_SEE_0",
+)  # fmt: skip
+"""A muscle as kernels take it: `Hill`, with the constants that follow from it."""
 ACTIVATION_MIN = 0.001
 """q of a muscle without stimulation. Source: Makkonen 2021, app. I."""
 _BISECTIONS = 100
@@ -74,20 +78,22 @@ class Hill:
         if self.L_PEE_0 >= 1.0 + self.dW_des:
             raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
 
-    def row(self) -> Array:
-        """Return the parameter row for the compiled functions, including derived constants."""
+    def constants(self) -> np.record:
+        """Return what kernels take of the muscle, a record of HILL."""
+        c: np.record = np.zeros(1, HILL)[0]
         p = self
-        l_pee0 = p.L_PEE_0 * p.l_CE_opt_m  # (29)
-        k_pee = p.F_PEE * p.F_max_N / (p.l_CE_opt_m * (p.dW_des + 1.0 - p.L_PEE_0)) ** p.v_PEE
-        d_max = p.D_SE * p.F_max_N * p.A_rel_0 / (p.l_CE_opt_m * p.B_rel_0)  # (33)
-        v_see = p.dU_SEE_nll / p.dU_SEE_l  # (36)
-        k_nl = p.dF_SEE_0_N / (p.dU_SEE_nll * p.l_SEE_0_m) ** v_see  # (37)
-        k_l = p.dF_SEE_0_N / (p.dU_SEE_l * p.l_SEE_0_m)  # (38)
-        return np.array(
-            [p.F_max_N, p.l_CE_opt_m, p.dW_des, p.dW_asc, p.v_CE_des, p.v_CE_asc, p.A_rel_0,
-             p.B_rel_0, p.S_e, p.F_e, l_pee0, p.v_PEE, k_pee, d_max, p.R_SE, p.l_SEE_0_m,
-             (1.0 + p.dU_SEE_nll) * p.l_SEE_0_m, v_see, k_nl, k_l, p.dF_SEE_0_N]
-        )  # fmt: skip
+        c.F_max, c.l_CE_opt = p.F_max_N, p.l_CE_opt_m
+        c.dW_des, c.dW_asc, c.v_CE_des, c.v_CE_asc = p.dW_des, p.dW_asc, p.v_CE_des, p.v_CE_asc
+        c.A_rel_0, c.B_rel_0, c.S_e, c.F_e = p.A_rel_0, p.B_rel_0, p.S_e, p.F_e
+        c.v_PEE, c.R_SE, c.dF_SEE_0 = p.v_PEE, p.R_SE, p.dF_SEE_0_N
+        c.l_PEE_0 = p.L_PEE_0 * p.l_CE_opt_m  # (29)
+        c.K_PEE = p.F_PEE * p.F_max_N / (p.l_CE_opt_m * (p.dW_des + 1.0 - p.L_PEE_0)) ** p.v_PEE
+        c.d_max = p.D_SE * p.F_max_N * p.A_rel_0 / (p.l_CE_opt_m * p.B_rel_0)  # (33)
+        c.l_SEE_0, c.l_SEE_nll = p.l_SEE_0_m, (1.0 + p.dU_SEE_nll) * p.l_SEE_0_m
+        c.v_SEE = v_see = p.dU_SEE_nll / p.dU_SEE_l  # (36)
+        c.K_nl = p.dF_SEE_0_N / (p.dU_SEE_nll * p.l_SEE_0_m) ** v_see  # (37)
+        c.K_l = p.dF_SEE_0_N / (p.dU_SEE_l * p.l_SEE_0_m)  # (38)
+        return c
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Muscles:
     """
 
     def __init__(self, muscles: Sequence[Hill]) -> None:
-        self.parameters: Array = np.array([m.row() for m in muscles]).reshape(-1, DF_0 + 1)
+        self.parameters: Records = np.array([m.constants() for m in muscles], HILL)
 
     def rates(self, l_CE: Array, l_MTC: Array, v_MTC: Array, q: Array) -> tuple[Array, ...]:
         """Return the rate of l_CE, the tendon force F_MTC, and F_CE."""
@@ -134,10 +140,10 @@ class Muscles:
         """
         l_CE = np.empty(len(self.parameters))
         for i, p in enumerate(self.parameters):
-            if l_MTC[i] <= p[L_SEE0]:
+            if l_MTC[i] <= p.l_SEE_0:
                 raise ModelError(
                     f"{i}: its path of {l_MTC[i]:.4g} m is no longer than its slack tendon of "
-                    f"{p[L_SEE0]:g} m: lower l_SEE_0_m or lengthen the path"
+                    f"{p.l_SEE_0:g} m: lower l_SEE_0_m or lengthen the path"
                 )
             l_CE[i] = equilibrium(p, l_MTC[i], q[i])
         return l_CE
@@ -146,46 +152,46 @@ class Muscles:
 @njit(cache=True, error_model="numpy")
 def isometric(p, l_ce):  # type: ignore[no-untyped-def]
     """F_isom, (25); dimensionless."""
-    x = l_ce / p[L_OPT] - 1.0
+    x = l_ce / p.l_CE_opt - 1.0
     if x > 0.0:
-        return np.exp(-((x / p[W_DES]) ** p[V_DES]))
-    return np.exp(-((-x / p[W_ASC]) ** p[V_ASC]))
+        return np.exp(-((x / p.dW_des) ** p.v_CE_des))
+    return np.exp(-((-x / p.dW_asc) ** p.v_CE_asc))
 
 
 @njit(cache=True, error_model="numpy")
 def parallel(p, l_ce):  # type: ignore[no-untyped-def]
     """F_PEE, (30)."""
-    stretch = l_ce - p[L_PEE0]
-    return p[K_PEE] * stretch ** p[V_PEE] if stretch > 0.0 else 0.0
+    stretch = l_ce - p.l_PEE_0
+    return p.K_PEE * stretch**p.v_PEE if stretch > 0.0 else 0.0
 
 
 @njit(cache=True, error_model="numpy")
 def serial(p, l_see):  # type: ignore[no-untyped-def]
     """F_SEE, (34)."""
-    if l_see <= p[L_SEE0]:
+    if l_see <= p.l_SEE_0:
         return 0.0
-    if l_see < p[L_NLL]:
-        return p[K_NL] * (l_see - p[L_SEE0]) ** p[V_SEE]
-    return p[DF_0] + p[K_L] * (l_see - p[L_NLL])
+    if l_see < p.l_SEE_nll:
+        return p.K_nl * (l_see - p.l_SEE_0) ** p.v_SEE
+    return p.dF_SEE_0 + p.K_l * (l_see - p.l_SEE_nll)
 
 
 @njit(cache=True, error_model="numpy")
 def serial_length(p, force):  # type: ignore[no-untyped-def]
     """l_SEE at which the tendon has this force, the inverse of (34)."""
     if force <= 0.0:
-        return p[L_SEE0]
-    if force < p[DF_0]:
-        return p[L_SEE0] + (force / p[K_NL]) ** (1.0 / p[V_SEE])
-    return p[L_NLL] + (force - p[DF_0]) / p[K_L]
+        return p.l_SEE_0
+    if force < p.dF_SEE_0:
+        return p.l_SEE_0 + (force / p.K_nl) ** (1.0 / p.v_SEE)
+    return p.l_SEE_nll + (force - p.dF_SEE_0) / p.K_l
 
 
 @njit(cache=True, error_model="numpy")
 def hill_constants(p, l_ce, q, f_isom):  # type: ignore[no-untyped-def]
     """A_rel (27) and B_rel (28) of a shortening muscle."""
-    a = p[A_0] * 0.25 * (1.0 + 3.0 * q)
-    if l_ce >= p[L_OPT]:
+    a = p.A_rel_0 * 0.25 * (1.0 + 3.0 * q)
+    if l_ce >= p.l_CE_opt:
         a *= f_isom
-    return a, p[B_0] * (3.0 + 4.0 * q) / 7.0
+    return a, p.B_rel_0 * (3.0 + 4.0 * q) / 7.0
 
 
 @njit(cache=True, error_model="numpy")
@@ -194,18 +200,18 @@ def contractile(p, l_ce, v_ce, q):  # type: ignore[no-untyped-def]
     f = isometric(p, l_ce)
     a, b = hill_constants(p, l_ce, q, f)
     if v_ce > 0.0:
-        b *= (1.0 - p[F_E]) * q * f / (p[S_E] * (q * f + a))
-        a = -p[F_E] * q * f
+        b *= (1.0 - p.F_e) * q * f / (p.S_e * (q * f + a))
+        a = -p.F_e * q * f
         if b == 0.0:
-            return -p[F_MAX] * a
-    return p[F_MAX] * ((q * f + a) / (1.0 - v_ce / (b * p[L_OPT])) - a)
+            return -p.F_max * a
+    return p.F_max * ((q * f + a) / (1.0 - v_ce / (b * p.l_CE_opt)) - a)
 
 
 @njit(cache=True, error_model="numpy")
 def damper(p, f_ce, f_pee, v_mtc, v_ce):  # type: ignore[no-untyped-def]
     """F_SDE, (32)."""
-    share = (1.0 - p[R_SE]) * (f_ce + f_pee) / p[F_MAX] + p[R_SE]
-    return p[D_MAX] * share * (v_mtc - v_ce)
+    share = (1.0 - p.R_SE) * (f_ce + f_pee) / p.F_max + p.R_SE
+    return p.d_max * share * (v_mtc - v_ce)
 
 
 @njit(cache=True, error_model="numpy")
@@ -215,17 +221,17 @@ def rate(p, l_ce, l_mtc, v_mtc, q):  # type: ignore[no-untyped-def]
     At v = 0 the CE lengthens if SEE and SDE pull harder than CE and PEE. Each root is computed in
     the form without cancellation.
     """
-    f_max, l_opt, r = p[F_MAX], p[L_OPT], p[R_SE]
+    f_max, l_opt, r = p.F_max, p.l_CE_opt, p.R_SE
     f = isometric(p, l_ce)
     a, b = hill_constants(p, l_ce, q, f)
     f_pee, f_see = parallel(p, l_ce), serial(p, l_mtc - l_ce)
-    at_rest = p[D_MAX] * (r + (1.0 - r) * (q * f + f_pee / f_max))  # D0 / (l_opt B)
+    at_rest = p.d_max * (r + (1.0 - r) * (q * f + f_pee / f_max))  # D0 / (l_opt B)
     pull = f_see + at_rest * v_mtc - f_max * q * f - f_pee
     lengthens = pull > 0.0
     if lengthens:
-        b *= (1.0 - p[F_E]) * q * f / (p[S_E] * (q * f + a))
-        a = -p[F_E] * q * f
-    c2 = p[D_MAX] * (r - (a - f_pee / f_max) * (1.0 - r))  # (41)
+        b *= (1.0 - p.F_e) * q * f / (p.S_e * (q * f + a))
+        a = -p.F_e * q * f
+    c2 = p.d_max * (r - (a - f_pee / f_max) * (1.0 - r))  # (41)
     d0 = l_opt * b * at_rest  # (40)
     minus_c1 = c2 * v_mtc + d0 + f_see - f_pee + f_max * a  # (42)
     c0 = l_opt * b * pull  # (43)
@@ -246,15 +252,23 @@ def rate(p, l_ce, l_mtc, v_mtc, q):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def equilibrium(p, l_mtc, q):  # type: ignore[no-untyped-def]
     """l_CE at which CE and PEE balance the SEE at rest; bisection always converges."""
-    low, high = 0.0, l_mtc - p[L_SEE0]
+    low, high = 0.0, l_mtc - p.l_SEE_0
     for _ in range(_BISECTIONS):
         l_ce = 0.5 * (low + high)
-        held = q * p[F_MAX] * isometric(p, l_ce) + parallel(p, l_ce)
+        held = q * p.F_max * isometric(p, l_ce) + parallel(p, l_ce)
         if serial(p, l_mtc - l_ce) > held:
             low = l_ce
         else:
             high = l_ce
     return 0.5 * (low + high)
+
+
+@njit(cache=True, error_model="numpy")
+def tensions_at_rest(muscles, l_mtc, q, tension):  # type: ignore[no-untyped-def]
+    """Write F_MTC of every muscle in static equilibrium, (M,)."""
+    for i in range(len(muscles)):
+        p = muscles[i]
+        tension[i] = serial(p, l_mtc[i] - equilibrium(p, l_mtc[i], q[i]))
 
 
 @njit(cache=True, error_model="numpy")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array, Indices
+from hil.mechanics.arrays import Array, Indices, Records
 from hil.systems.leg import muscle
 from hil.systems.leg.statics import JointStatics
 
@@ -142,7 +142,7 @@ class _Fibres(NamedTuple):
 
 @njit(cache=True, error_model="numpy")
 def _activations(
-    parameters: Array, fibres: _Fibres, pair: Indices, limits: tuple[float, float], q: Array
+    parameters: Records, fibres: _Fibres, pair: Indices, limits: tuple[float, float], q: Array
 ) -> None:
     """Compute activations at which the fibres stretch their tendons to these tensions.
 

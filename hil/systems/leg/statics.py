@@ -151,8 +151,7 @@ class JointStatics:
         self._pose(angle)
         l_mtc = s.work.length.copy()
         tension = np.empty(s.n_m)
-        for i, p in enumerate(s.scratch.muscles):
-            tension[i] = muscle.serial(p, l_mtc[i] - muscle.equilibrium(p, l_mtc[i], q[i]))
+        muscle.tensions_at_rest(s.scratch.muscles, l_mtc, q, tension)
         return tension
 
     def holding(self, height_m: float) -> Held:
@@ -176,7 +175,7 @@ class JointStatics:
         l_ce = l_mtc - muscle.serial_length(p, tension[works])
         if l_ce > 0.0:
             active = tension[works] - muscle.parallel(p, l_ce)
-            activation[works] = active / (p[muscle.F_MAX] * muscle.isometric(p, l_ce))
+            activation[works] = active / (p.F_max * muscle.isometric(p, l_ce))
         if not (l_ce > 0.0 and self.least <= activation[works] <= 1.0):
             name = self.stepper.limb.muscles[works].name
             raise ModelError(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hil.compiled import njit
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array
+from hil.mechanics.arrays import Array, Records
 from hil.systems.leg import minimal, muscle
 from hil.systems.leg.limb import Limb
 from hil.systems.leg.muscle import ActivationTimes
@@ -65,7 +65,7 @@ TOLERANCES = Tolerances()
 class Scratch(NamedTuple):
     """Scratch arrays of the method."""
 
-    muscles: Array
+    muscles: Records
     times: Array  # tau_act, tau_deact; empty without activation dynamics
     atol: Array
     force: Array  # (M, 2) F_MTC and F_CE of the last evaluation

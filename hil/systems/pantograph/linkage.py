@@ -55,6 +55,8 @@ class Parameters:
 
 ROUNDING = 0.5e-4  # half a unit of the last digit: every value of Table II has four decimals
 _NAMES = tuple(Parameters.__dataclass_fields__)
+# Where `Parameters.vector` has each of them.
+L_1, L_2, A_1, A_2, L_5, M_1, M_2, M_EE, I_1, I_2 = range(len(_NAMES))
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ TURNS: dict[Elbows, tuple[float, float]] = {
 @njit(cache=True, error_model="numpy")
 def solve_inverse(p: Array, x: float, y: float, turn_1: float, turn_3: float) -> tuple[Array, bool]:
     """Return angles (q1, q2, q3, q4) for E = (x, y), and whether it is in reach."""
-    l_1, l_2, l_5 = p[0], p[1], p[4]
+    l_1, l_2, l_5 = p[L_1], p[L_2], p[L_5]
     q = np.zeros(4)
     side = 1.0 if y > 0.0 else -1.0
     for leg in range(2):
@@ -247,7 +249,7 @@ def solve_forward(
     p: Array, q1: float, q3: float, side: float
 ) -> tuple[float, float, float, float, float, float, float, float, float, float, bool]:
     """Return cos, sin of q1, q2, q3, q4 in turn, E, and whether the loop closes."""
-    l_1, l_2, l_5 = p[0], p[1], p[4]
+    l_1, l_2, l_5 = p[L_1], p[L_2], p[L_5]
     c1, s1, c3, s3 = np.cos(q1), np.sin(q1), np.cos(q3), np.sin(q3)
     dx, dy = l_5 + l_1 * (c3 - c1), l_1 * (s3 - s1)
     half_2 = (dx * dx + dy * dy) / 4.0
@@ -269,8 +271,8 @@ def dynamics(
 
     `c`, `s` are cosines and sines of the four angles. The pose must not be singular.
     """
-    l_1, l_2, a_1, a_2 = p[0], p[1], p[2], p[3]
-    m_1, m_2, m_EE, I_1, I_2 = p[5], p[6], p[7], p[8], p[9]
+    l_1, l_2, a_1, a_2 = p[L_1], p[L_2], p[A_1], p[A_2]
+    m_1, m_2, m_EE, J_1, J_2 = p[M_1], p[M_2], p[M_EE], p[I_1], p[I_2]
     det = c[1] * s[3] - s[1] * c[3]
     d1 = l_1 * (s[1] * c[0] - c[1] * s[0])
     d3 = l_1 * (s[3] * c[2] - c[3] * s[2])
@@ -298,17 +300,17 @@ def dynamics(
                  + c[k + 1] * (ey + l_1 * w_p * w_p * s[k])) / l_2  # fmt: skip
         ax = -l_1 * w_p * w_p * c[k] - a_2 * (w_d * w_d * c[k + 1] + alpha * s[k + 1])
         ay = -l_1 * w_p * w_p * s[k] - a_2 * (w_d * w_d * s[k + 1] - alpha * c[k + 1])
-        M[leg, leg] += m_1 * a_1 * a_1 + I_1
+        M[leg, leg] += m_1 * a_1 * a_1 + J_1
         for i in range(2):
             own_i = l_1 if i == leg else 0.0
             vx_i = -own_i * s[k] - a_2 * W[leg, i] * s[k + 1]
             vy_i = own_i * c[k] + a_2 * W[leg, i] * c[k + 1]
-            cor[i] += m_2 * (vx_i * ax + vy_i * ay) + I_2 * W[leg, i] * alpha
+            cor[i] += m_2 * (vx_i * ax + vy_i * ay) + J_2 * W[leg, i] * alpha
             for j in range(2):
                 own_j = l_1 if j == leg else 0.0
                 vx_j = -own_j * s[k] - a_2 * W[leg, j] * s[k + 1]
                 vy_j = own_j * c[k] + a_2 * W[leg, j] * c[k + 1]
-                M[i, j] += m_2 * (vx_i * vx_j + vy_i * vy_j) + I_2 * W[leg, i] * W[leg, j]
+                M[i, j] += m_2 * (vx_i * vx_j + vy_i * vy_j) + J_2 * W[leg, i] * W[leg, j]
     for i in range(2):
         cor[i] += m_EE * (J[0, i] * ex + J[1, i] * ey)
         for j in range(2):

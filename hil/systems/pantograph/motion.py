@@ -9,6 +9,7 @@ from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.systems.pantograph.impact import approach, predict
 from hil.systems.pantograph.linkage import (
+    L_1,
     TURNS,
     Elbows,
     Pantograph,
@@ -88,8 +89,8 @@ def _joint_reference(
     x, y, vx, vy, ax, ay = tip
     q, _ = solve_inverse(p, x, y, turns[0], turns[1])
     c, s = np.cos(q), np.sin(q)
-    w1 = (c[1] * vx + s[1] * vy) / (p[0] * (s[1] * c[0] - c[1] * s[0]))
-    w3 = (c[3] * vx + s[3] * vy) / (p[0] * (s[3] * c[2] - c[3] * s[2]))
+    w1 = (c[1] * vx + s[1] * vy) / (p[L_1] * (s[1] * c[0] - c[1] * s[0]))
+    w3 = (c[3] * vx + s[3] * vy) / (p[L_1] * (s[3] * c[2] - c[3] * s[2]))
     M, coriolis, J, bias = dynamics(p, c, s, w1, w3)
     ax, ay = ax - bias[0], ay - bias[1]
     det = J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]

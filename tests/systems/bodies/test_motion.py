@@ -7,7 +7,7 @@ import scipy.integrate
 from hil.errors import ModelError
 from hil.mechanics.rotations import attitude, attitude_of_quaternion, quaternion_rate, skew
 from hil.systems.bodies.forms import Acting, mass_matrix, projected, support_rows
-from hil.systems.bodies.joints import Hold, Joints, joint_torques, rotation_vector
+from hil.systems.bodies.joints import HOLD, Hold, Joints, joint_torques, rotation_vector
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.system import BodySystem, Push, holds_of
 from systems.bodies.skeletons import shipped
@@ -179,7 +179,7 @@ def test_rotation_vectors_undo_exponentials():
 
 def test_a_joints_torque_is_the_slope_of_its_energy():
     rng = np.random.default_rng(5)
-    table = np.array([Hold(3.0, 0.0, 2.0, 0.1, 0.3).row()])
+    holds = np.array([Hold(3.0, 0.0, 2.0, 0.1, 0.3).values()], HOLD)
     A, omega = attitude(rng.uniform(-1, 1, (2, 3))), np.zeros((2, 3))
     rest = attitude(rng.uniform(-0.3, 0.3, (1, 3)))
     K = np.diag([4.0, 4.0, 1.2])  # half co-activated: 3 + 0.5 x 2, and 0.3 of it
@@ -190,7 +190,7 @@ def test_a_joints_torque_is_the_slope_of_its_energy():
         return phi @ K @ phi / 2.0
 
     N, none = np.zeros((2, 3)), np.zeros((1, 3))
-    one = (np.array([0]), np.array([1]), table, rest, np.array([True]), none, np.array([0.5]),
+    one = (np.array([0]), np.array([1]), holds, rest, np.array([True]), none, np.array([0.5]),
            np.zeros((1, 3, 2)))  # fmt: skip
     joint_torques(Joints(*one), A, omega, N)
     h = 1e-6
@@ -205,12 +205,12 @@ def test_a_joints_torque_is_the_slope_of_its_energy():
 
 
 def test_viscosity_acts_against_the_relative_turning():
-    table = np.array([Hold(0.0, 2.0).row()])
+    holds = np.array([Hold(0.0, 2.0).values()], HOLD)
     A = attitude([[0.1, 0.2, 0.3], [-0.2, 0.4, 0.1]])
     omega = np.array([[0.3, 0.1, -0.2], [1.0, -0.5, 0.7]])
     N = np.zeros((2, 3))
     rest = np.swapaxes(A[:1], 1, 2) @ A[1:]
-    one = (np.array([0]), np.array([1]), table, rest, np.array([True]), np.zeros((1, 3)),
+    one = (np.array([0]), np.array([1]), holds, rest, np.array([True]), np.zeros((1, 3)),
            np.zeros(1), np.zeros((1, 3, 2)))  # fmt: skip
     joint_torques(Joints(*one), A, omega, N)
     relative = omega[1] - A[1].T @ A[0] @ omega[0]

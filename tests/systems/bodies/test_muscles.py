@@ -8,7 +8,7 @@ from hil.mechanics.muscle import Muscle
 from hil.mechanics.rotations import attitude
 from hil.systems.arm.actuators import pair_torque
 from hil.systems.bodies.build import build_bodies, load_skeleton
-from hil.systems.bodies.joints import Hold, Joints, joint_torques
+from hil.systems.bodies.joints import HOLD, Hold, Joints, joint_torques
 from hil.systems.bodies.motion import BodyMotion
 from hil.systems.bodies.system import BodySystem, Tendon, holds_of
 from systems.bodies.skeletons import shipped
@@ -24,7 +24,7 @@ def torque(hold, spin, a, theta=0.0, c=0.5):
     omega, N = np.array([[0.0, 0.0, 0.0], [0.0, spin, 0.0]]), np.zeros((2, 3))
     pairs = np.full((1, 3, 2), c)
     pairs[0, 1] = a
-    one = (np.array([0]), np.array([1]), np.array([hold.row()]), np.eye(3)[None],
+    one = (np.array([0]), np.array([1]), np.array([hold.values()], HOLD), np.eye(3)[None],
            np.array([True]), np.zeros((1, 3)), np.array([c]), pairs)  # fmt: skip
     joint_torques(Joints(*one), A, omega, N)
     assert N[0] == pytest.approx(-A[1] @ N[1], abs=1e-12)

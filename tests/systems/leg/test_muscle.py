@@ -19,7 +19,7 @@ BOTH = Muscles([TA, SOL])
 def states():
     """4000 states a muscle: fibres of 0.55 to 1.4, tendons up to 5 % long, all activations."""
     rng = np.random.default_rng(4)
-    l_opt, l_slack = BOTH.parameters[:, muscle.L_OPT], BOTH.parameters[:, muscle.L_SEE0]
+    l_opt, l_slack = BOTH.parameters["l_CE_opt"], BOTH.parameters["l_SEE_0"]
     shape = (4000, 2)
     l_ce = l_opt * rng.uniform(0.55, 1.4, shape)
     l_mtc = l_ce + l_slack * rng.uniform(0.98, 1.05, shape)
@@ -50,7 +50,7 @@ def test_every_rate_balances_the_forces_on_both_sides(states):
     for k in range(len(v)):
         for i, p in enumerate(BOTH.parameters):
             fibre, tendon = forces(p, *(s[k, i] for s in states), v[k, i])
-            scale = p[muscle.F_MAX] * (1.0 + abs(v[k, i]) / p[muscle.L_OPT])
+            scale = p.F_max * (1.0 + abs(v[k, i]) / p.l_CE_opt)
             assert abs(fibre - tendon) < 1e-9 * scale
             assert abs(fibre - f_mtc[k, i]) < 1e-9 * scale
             assert abs(muscle.contractile(p, states[0][k, i], v[k, i], states[3][k, i])
@@ -69,9 +69,9 @@ def test_the_root_lies_on_the_branch_whose_force_law_made_it(states):
             f = muscle.isometric(p, l_ce)
             a, b = muscle.hill_constants(p, l_ce, q, f)
             if v[k, i] > 0.0:
-                b *= (1.0 - p[muscle.F_E]) * q * f / (p[muscle.S_E] * (q * f + a))
+                b *= (1.0 - p.F_e) * q * f / (p.S_e * (q * f + a))
             # Hill's hyperbola has its pole at v = B l_opt: the fibre stays on this side of it.
-            assert v[k, i] < b * p[muscle.L_OPT] if b > 0.0 else v[k, i] > b * p[muscle.L_OPT]
+            assert v[k, i] < b * p.l_CE_opt if b > 0.0 else v[k, i] > b * p.l_CE_opt
             n_others += _has_another_root(p, at, v[k, i])
     assert n_others > 0.5 * len(v[::4]) * 2
 
@@ -84,11 +84,11 @@ def _has_another_root(p, at, v):
     f, f_pee = muscle.isometric(p, l_ce), muscle.parallel(p, l_ce)
     a, b = muscle.hill_constants(p, l_ce, q, f)
     if v > 0.0:
-        b *= (1.0 - p[muscle.F_E]) * q * f / (p[muscle.S_E] * (q * f + a))
-        a = -p[muscle.F_E] * q * f
-    r, d, f_max = p[muscle.R_SE], p[muscle.D_MAX], p[muscle.F_MAX]
+        b *= (1.0 - p.F_e) * q * f / (p.S_e * (q * f + a))
+        a = -p.F_e * q * f
+    r, d, f_max = p.R_SE, p.d_max, p.F_max
     c2 = d * (r - (a - f_pee / f_max) * (1.0 - r))
-    d0 = p[muscle.L_OPT] * b * d * (r + (1.0 - r) * (q * f + f_pee / f_max))
+    d0 = p.l_CE_opt * b * d * (r + (1.0 - r) * (q * f + f_pee / f_max))
     pull = muscle.serial(p, l_mtc - l_ce) - f_pee
     c1 = -(c2 * v_mtc + d0 + pull + f_max * a)
     other = -c1 / c2 - v
@@ -121,9 +121,9 @@ def test_rates_are_those_of_a_bracketed_search(states):
 def test_force_over_velocity_bends_by_two_at_zero_and_ends_at_one_and_a_half(p):
     for q in (0.01, 0.1, 1.0):
         for share in (0.8, 1.0, 1.2):
-            l_ce = share * p[muscle.L_OPT]
-            isometric = q * p[muscle.F_MAX] * muscle.isometric(p, l_ce)
-            h = 1e-7 * p[muscle.L_OPT] * q
+            l_ce = share * p.l_CE_opt
+            isometric = q * p.F_max * muscle.isometric(p, l_ce)
+            h = 1e-7 * p.l_CE_opt * q
             rising = (muscle.contractile(p, l_ce, h, q) - isometric) / h
             falling = (isometric - muscle.contractile(p, l_ce, -h, q)) / h
             assert abs(rising / falling - 2.0) < 1e-4
@@ -134,9 +134,9 @@ def test_force_over_velocity_bends_by_two_at_zero_and_ends_at_one_and_a_half(p):
 
 def test_force_over_velocity_rises_throughout():
     for p in BOTH.parameters:
-        v = np.linspace(-0.5, 0.5, 2001) * p[muscle.L_OPT]
+        v = np.linspace(-0.5, 0.5, 2001) * p.l_CE_opt
         for q in (0.001, 0.05, 1.0):
-            force = [muscle.contractile(p, p[muscle.L_OPT], x, q) for x in v]
+            force = [muscle.contractile(p, p.l_CE_opt, x, q) for x in v]
             assert np.all(np.diff(force) > 0.0)
 
 
@@ -201,7 +201,7 @@ def test_a_fibre_that_shortens_faster_than_it_can_pushes_and_is_not_hidden():
     _, f_mtc, f_ce = BOTH.rates(l_ce, l_mtc, np.array([-0.6, -0.6]), np.array([0.01, 0.01]))
     assert (f_ce < 0.0).all()
     assert (f_mtc < 0.0).all()
-    assert (np.abs(f_mtc) < 0.1 * BOTH.parameters[:, muscle.F_MAX]).all()
+    assert (np.abs(f_mtc) < 0.1 * BOTH.parameters["F_max"]).all()
 
 
 def test_a_lengthening_fibre_without_stimulation_relaxes_in_a_third_of_a_millisecond():
