@@ -19,6 +19,7 @@ FINGERPRINT = "-:25 | &1FFFFFF:75 | &7FFFFFFFFFFFFFFFFFF:-1"
 N_CELLS, A_BOARD = 100, 3
 FORCES = 9.375  # full force of 41.8 N over that of fourteen cells, 4.46 N
 STEP_N = 0.35  # the largest between two force levels, of any plant
+HOT_C = 98.0  # A_f of wires without stress: below it they do not contract in full
 SLOWER = 1.5  # wires without stress take up to 3.3 s
 WEAK, STRONG = range(26, 101), range(1, 26)  # cells by their share of the force
 
@@ -55,9 +56,9 @@ def without_stress(files: Files) -> None:
                 level["controller"]["horizon_s"] = 4.0
     controllers = files["controllers"]
     modulate = controllers["factors"]["controller"]["levels"]["modulate"]["controller"]
-    modulate["temperature_max_C"] = 85.0
+    modulate["temperature_max_C"] = 105.0
     [hottest] = [p for p in controllers["tune"]["parameters"] if p["key"].endswith("_max_C")]
-    hottest |= {"low": 75.0, "high": 95.0}
+    hottest |= {"low": HOT_C, "high": HOT_C + 15.0}
     files["pulses"]["experiment"]["duration_s"] *= SLOWER
     for step in files["pulses"]["controller"]["steps"]:
         step["t_s"] *= SLOWER

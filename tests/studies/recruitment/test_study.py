@@ -191,3 +191,12 @@ def test_the_study_runs_its_campaigns_and_makes_its_page(tmp_path):
     assert wires["rows"]
     for figure in results["figures"]:
         assert Path(tmp_path, figure["file"]).stat().st_size > 10_000
+
+
+def test_every_modulate_that_is_tried_may_contract_its_wires_in_full(tmp_path):
+    """Without stress a wire is austenite from A_f on; held below, it keeps a share of its force."""
+    files = study.files_of(6, False, tmp_path)
+    hot_C = load_rig(files / "rig.toml").activation()[0].wire.A_f_C
+    tune = study.tables_of(values(stress=False), files)["tune"]["parameters"]
+    [range_C] = [p for p in tune if p["key"] == "controller.temperature_max_C"]
+    assert hot_C <= range_C["low"] < range_C["high"]
