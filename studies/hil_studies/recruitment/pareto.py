@@ -43,6 +43,7 @@ class Values(Table):
 
     cells: Literal[6, 14, 100] = 6
     stress: bool = True
+    controllers: study.Controllers = study.CONTROLLERS
     seeds: Annotated[int, Field(ge=2, le=10_000)] = 16
     budget: Annotated[int, Field(ge=1, le=10_000)] = 6
     wear_weights_s: Weights = (0.1, 0.4, 1.6)
@@ -52,7 +53,10 @@ class Values(Table):
 
 def tables_of(values: Values, files: Path) -> dict[str, Any]:
     """The tables of the campaign: those of the recruitment study, with the weights as factors."""
-    of_study = study.Values(cells=(values.cells,), seeds=values.seeds, budget=values.budget)
+    of_study = study.Values(
+        cells=(values.cells,), seeds=values.seeds, budget=values.budget,
+        controllers=values.controllers,
+    )  # fmt: skip
     tables = study.tables_of(of_study, files)
     factors, tune = tables["factors"], tables["tune"]
     weights = [
@@ -74,7 +78,7 @@ def tables_of(values: Values, files: Path) -> dict[str, Any]:
     )
     tune["parameters"] = [p for p in tune["parameters"] if p["key"] != "controller.plan_s"] + [
         {"key": "controller.energy_price", "scale": "log", "low": 1e-5, "high": 0.05,
-         "of": {"controller": name}} for name in PLANNERS
+         "of": {"controller": name}} for name in PLANNERS if name in values.controllers
     ]  # fmt: skip
     tables["campaign"]["name"] = f"error, wear and energy of {values.cells} cells"
     return tables
@@ -113,12 +117,15 @@ def plants_of(trials: pd.DataFrame, full_N: float) -> pd.DataFrame:
 
 
 def table_of(by_plant: pd.DataFrame, title: str) -> dict[str, Any]:
-    """A row for each controller and weight; differences from the best planner are paired."""
+    """A row for each controller and weight; differences from the best planner, if it is among
+    them, are paired.
+    """
     rows = []
     best = by_plant[by_plant.controller == BEST].set_index([*WEIGHTS, "plant"]).error
     for (name, wear, energy), of in by_plant.groupby(["controller", *WEIGHTS], sort=False):
         errors = of.set_index([*WEIGHTS, "plant"]).error
-        more = "–" if name == BEST else mean_of((errors - best.loc[errors.index]).tolist())
+        compared = name != BEST and len(best) > 0
+        more = mean_of((errors - best.loc[errors.index]).tolist()) if compared else "–"
         weight = f"wear {wear:g} s" if wear else f"energy {energy:g} /W" if energy else "none"
         rows.append([
             str(name), weight, mean_of(of.error), more, f"{of.wear_per_h.mean():.0f}",

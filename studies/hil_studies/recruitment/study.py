@@ -81,6 +81,11 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+Controllers = Annotated[
+    tuple[str, ...], Field(min_length=1), BeforeValidator(_tuple), AfterValidator(_known)
+]
+
+
 class Values(Table):
     """What `--set` may change: sizes, controllers, numbers of plants, and the budget of the tuning.
 
@@ -92,9 +97,7 @@ class Values(Table):
     """
 
     cells: Annotated[tuple[int, ...], BeforeValidator(_sizes)] = (6,)
-    controllers: Annotated[
-        tuple[str, ...], Field(min_length=1), BeforeValidator(_tuple), AfterValidator(_known)
-    ] = CONTROLLERS
+    controllers: Controllers = CONTROLLERS
     seeds: Annotated[int, Field(ge=1, le=10_000)] = 12
     tuning_seeds: Annotated[int, Field(ge=1, le=100)] = 1
     budget: Annotated[int, Field(ge=1, le=10_000)] = 6

@@ -26,6 +26,12 @@ def test_every_controller_is_tuned_for_each_weight_of_wear_or_of_energy():
     assert tables["tune"]["cost"].startswith("error_N / 1.8 + wear_weight_s * wear_per_h / 3600 + ")
 
 
+def test_controllers_that_are_named_meet_alone():
+    tables = tables_of(Values(controllers=["PID", "optimal"], seeds=2), SIX)
+    assert {t["controller"] for t in tables["trials"]} == {"PID", "optimal"}
+    assert {p["of"]["controller"] for p in tables["tune"]["parameters"]} == {"PID", "optimal"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("cells", "stress"), [(6, True), (6, False), (14, True), (100, True)])
 def test_the_campaign_is_valid(cells, stress, tmp_path):
@@ -48,6 +54,8 @@ def test_a_row_has_means_over_plants_and_what_it_leaves_more_than_the_planner():
     first, best = table_of(by_plant, "")["rows"]
     assert first == ["PID", "wear 0.4 s", "2.00 ± 12.71", "1.00 ± 12.71", "90", "40"]
     assert best[2:4] == ["1.00 ± 0.00", "–"]
+    [alone] = table_of(by_plant[by_plant.controller == "PID"], "")["rows"]
+    assert alone[2:4] == ["2.00 ± 12.71", "–"]
 
 
 def test_the_front_is_what_no_other_point_beats():
