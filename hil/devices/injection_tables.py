@@ -35,7 +35,7 @@ ON_A_BOARD = ON_A_CELL | {
 WITH_VALUE = frozenset(
     {"force_offset", "force_ramp", "cell_current", "cell_leakage", "cell_temperature"}
     | {"current_gain", "cell_weak", "address_stuck", "relay_welded", "line_stuck"}
-    | {"supply_voltage", "machine_sleeps"}
+    | {"supply_voltage", "supply_late", "machine_sleeps"}
 )
 OF_VIRTUAL_TIME = frozenset({"machine_stalls", "machine_sleeps"})
 OF_EMULATED_CARDS = frozenset({"card_unplugged", "card_reserved", "packets_late"})

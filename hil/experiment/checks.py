@@ -206,9 +206,9 @@ def _slow_loop(tables: RigTables) -> Faults:
     for name, board in boards_of(tables.devices).items():
         if board.every == 1 and period_s > board.hold_s:
             yield (
-                f"devices.{name}.hold_s = {board.hold_s:g}",
-                f"a command expires before the next one, {period_s:g} s after it: raise hold_s, or "
-                "lower loop.period_s",
+                f"loop.period_s = {period_s:g}",
+                f"a command to '{name}' expires before the next one, after hold_s = "
+                f"{board.hold_s:g}: lower period_s, or raise devices.{name}.hold_s",
             )
 
 

@@ -116,6 +116,8 @@ def test_a_fit_that_has_not_settled_says_so_and_no_record_is_made_of_it(
     code, out, _ = said(words, capsys)
     assert code == 5
     assert fit.UNSETTLED in out
+    page = run.with_name("run-identified.html").read_text()
+    assert f"{fit.UNSETTLED.capitalize()}. " in page
     record = tmp_path / "record.toml"
     code, _, err = said([*words, "--out", record, "--by", "A", "--serial", "B"], capsys)
     assert (code, record.exists()) == (2, False)

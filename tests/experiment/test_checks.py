@@ -40,7 +40,7 @@ SUPPLY = (
         (
             "wires4",
             ["loop.period_s=0.04", "devices.board.every=1", "devices.board.hold_s=0.039"],
-            "board.hold_s = 0.039: a command expires before the next one, 0.04 s after it: raise",
+            "loop.period_s = 0.04: a command to 'board' expires before the next one, after hold_s",
         ),
         (
             "wires4",

@@ -1,6 +1,8 @@
 """Faults of `--inject` that a run would never meet are refused; those that it meets are felt."""
 
 import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,13 +10,14 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.devices.injection import Injection
-from hil.devices.injection_tables import FaultTable
+from hil.devices.injection_tables import WITH_VALUE, FaultTable
 from hil.experiment.load import load
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.replay import replay
 from hil.runs.session import run
 from hil.runs.simulate import simulate
+from hil_studies.faults import study
 
 RUN_S = 0.05
 ABSENT = {
@@ -112,6 +115,21 @@ def test_a_value_that_a_fault_has_not_is_refused(kind, why, configs, tmp_path, c
     assert main(words_of(configs, tmp_path, f'kind = "{kind}"\nat_s = 0.02\nvalue = 3.0')) == 2
     line = f"--inject: fault 1, {kind}: value = 3: a fault of this kind has none: {why}"
     assert line in capsys.readouterr().err
+
+
+def valued_scenarios():
+    """The kinds that have a value in `hil study faults`."""
+    text = Path(study.__file__).with_name("scenarios.toml").read_text(encoding="utf-8")
+    listed = [one for row in tomllib.loads(text)["scenario"] for one in (row, *row.get("also", ()))]
+    return {one["kind"] for one in listed if "value" in one}
+
+
+# Beside them what only other tests inject.
+VALUED = valued_scenarios() | {"address_stuck", "relay_welded", "line_stuck", "cell_weak"}
+
+
+def test_every_fault_whose_value_a_device_or_a_chip_reads_may_have_one():
+    assert set(VALUED) == WITH_VALUE
 
 
 @pytest.mark.parametrize(("kind", "value"), [("machine_stalls", 0.0), ("machine_sleeps", 30.0)])

@@ -77,7 +77,7 @@ def _lock(plain, t_s, reported, usable, locked):  # type: ignore[no-untyped-def]
     for n in range(len(on)):
         notice(n, held, t_s, reported, usable)
         left = (on_min if on[n] else off_min) - (t_s + lead - since_s[n])
-        locked[n] = max(0, int(np.ceil(left / block - 1e-9)))
+        locked[n] = int(np.ceil(max(0.0, left / block - 1e-9)))
 
 
 @njit(cache=True)

@@ -252,6 +252,42 @@ def test_a_search_with_no_time_for_descent_and_changes_has_them_in_turns():
     assert p.plan.any(axis=1).all()
 
 
+def test_a_wire_that_is_lost_keeps_its_force_however_the_descent_changes_the_others():
+    """It is warm and cools: what it still pulls is part of the error, and of no change."""
+    warm = np.array([[91.0, 0.3, 0.3], [91.0, 0.3, 0.3], [90.0, 1.0, 1.0]])
+    wanted = np.full(N_BLOCKS, 0.6 * SHARES.sum())
+    p = posed(planner(modulated=True), wanted, usable=(1, 1, 0), state=warm)
+    cooling_N = wanted - p.error_N
+    cooling_N -= p._problem.y[:2].sum(axis=0)
+    assert cooling_N[0] > 0.1 * SHARES[2]
+    p._descent.begin()
+    p._descent.search(0, 10**6)
+    assert p.plan[:2].any()
+    pulled_N = p._problem.y
+    np.testing.assert_allclose(pulled_N[2], cooling_N, atol=1e-12)
+    np.testing.assert_allclose(wanted - p.error_N, pulled_N.sum(axis=0), atol=1e-12)
+
+
+def test_a_search_with_less_time_than_a_step_takes_goes_on_all_the_same():
+    p = posed(planner(modulated=True), np.full(N_BLOCKS, 0.6 * SHARES.sum()))
+    for _ in range(2000):
+        p.search(1)
+        if p.finished:
+            break
+    assert p.finished
+
+
+def test_a_descent_counts_its_steps_as_what_they_take():
+    """A linearised block takes 5 predicted ones, a sweep over M blocks 2 M^2 / 40."""
+    descent = posed(planner(modulated=True), np.full(N_BLOCKS, 0.6 * SHARES.sum()))._descent
+    descent.begin()
+    sweep = 2 * N_BLOCKS**2 // 40
+    most = 3 * 5 * N_BLOCKS + 3 * 6 * sweep
+    assert descent.search(0, most - 1) == most - sweep
+    assert descent.search(0, sweep) == sweep
+    assert descent.search(0, 3 * N_BLOCKS - 1) == 2 * N_BLOCKS  # of three cells' new forces
+
+
 def test_a_search_with_time_for_both_begins_with_the_descent(monkeypatch):
     begun, begin = [], DutyDescent.begin
     monkeypatch.setattr(DutyDescent, "begin", lambda descent: (begun.append(1), begin(descent)))
