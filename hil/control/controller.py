@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.mechanics.arrays import Records
+
 
 class Wires(Protocol):
     """Estimated parameters and states of the wires, learned during the run."""
@@ -13,7 +15,7 @@ class Wires(Protocol):
     unknown_N: float
     """Estimated force that the wires do not explain."""
 
-    def look(self) -> tuple[NDArray[np.record], NDArray[np.float64], NDArray[np.float64]]:
+    def look(self) -> tuple[Records, NDArray[np.float64], NDArray[np.float64]]:
         """Law (N,), static gain (N,), and temperature, austenite and lag (N, 3) of the wires.
 
         A law is a record of `hil.mechanics.sma.wire.LAW`.

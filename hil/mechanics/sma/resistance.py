@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.arrays import record_type
+from hil.mechanics.arrays import Record, record_type
 
 NO_R_PHASE = 0.0
 
@@ -65,10 +65,10 @@ class Resistivity:
             raise ValueError("R_f_C must be below R_s_C")
 
     @property
-    def constants(self) -> np.record:
+    def constants(self) -> Record:
         """A record of RESISTIVITY, as `ohm_per_m` takes it."""
         values = tuple(vars(self)[name] for name in RESISTIVITY.names or ())
-        constants: np.record = np.array([values], RESISTIVITY)[0]
+        constants: Record = np.array([values], RESISTIVITY)[0]
         return constants
 
     @property

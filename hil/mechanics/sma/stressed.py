@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array, record_type
+from hil.mechanics.arrays import Array, Record, record_type
 from hil.mechanics.sma.stress import GROUPS, Branch, LineBranch, REFERENCE_Pa, StressLaw
 from hil.mechanics.sma.wire import heats, phi, time_to
 
@@ -41,9 +41,9 @@ STRESSED = record_type(
 """Constants of a wire's law under stress, as kernels take them."""
 
 
-def constants_of(law: StressLaw) -> np.record:
+def constants_of(law: StressLaw) -> Record:
     """A law as kernels take it, a record of STRESSED."""
-    c: np.record = np.zeros(1, STRESSED)[0]
+    c: Record = np.zeros(1, STRESSED)[0]
     c.knots_K = np.concatenate([knots_K(law.heating), knots_K(law.cooling)])
     for into, branch in ((c.heating, law.heating), (c.cooling, law.cooling)):
         into.middle_C, into.K_per_Pa = branch.middle_C, 1.0 / branch.slope_Pa_per_K

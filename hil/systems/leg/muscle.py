@@ -21,7 +21,7 @@ import numpy as np
 
 from hil.compiled import njit
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array, Records, record_type
+from hil.mechanics.arrays import Array, Record, Records, record_type
 
 HILL = record_type(
     "F_max", "l_CE_opt", "dW_des", "dW_asc", "v_CE_des", "v_CE_asc", "A_rel_0", "B_rel_0", "S_e",
@@ -78,9 +78,9 @@ class Hill:
         if self.L_PEE_0 >= 1.0 + self.dW_des:
             raise ModelError(f"L_PEE_0 = {self.L_PEE_0:g}: must be below 1 + dW_des")
 
-    def constants(self) -> np.record:
+    def constants(self) -> Record:
         """Return what kernels take of the muscle, a record of HILL."""
-        c: np.record = np.zeros(1, HILL)[0]
+        c: Record = np.zeros(1, HILL)[0]
         p = self
         c.F_max, c.l_CE_opt = p.F_max_N, p.l_CE_opt_m
         c.dW_des, c.dW_asc, c.v_CE_des, c.v_CE_asc = p.dW_des, p.dW_asc, p.v_CE_des, p.v_CE_asc

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hil.errors import ModelError
-from hil.mechanics.arrays import Array, Records
+from hil.mechanics.arrays import Array, Record, Records
 from hil.mechanics.discrete import discretise
 from hil.mechanics.sma import clamp, stressed, wire
 from hil.systems.array.fmu.variables import SUPPLY_MAX_V
@@ -16,7 +16,7 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.system import ArraySystem
 
 
-def _places(of: np.dtype[np.record]) -> dict[str, int]:
+def _places(of: np.dtype[Record]) -> dict[str, int]:
     """Index of every field among the numbers of a record, by its name in C."""
     offsets_B = {name: field[1] for name, field in (of.fields or {}).items()}
     return {f"{name.upper()}_AT": offset_B // SIZE_B for name, offset_B in offsets_B.items()}

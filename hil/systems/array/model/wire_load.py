@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
 from hil.compiled import njit
+from hil.mechanics.arrays import Record
 from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
@@ -229,9 +230,9 @@ def taken_own(per: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.
     return diagonal
 
 
-def constants(wire: SmaWire, loaded: Loaded, on_N: float, own_m_per_N: float) -> np.record:
+def constants(wire: SmaWire, loaded: Loaded, on_N: float, own_m_per_N: float) -> Record:
     """Constants of a cell's wires, a record of CELL."""
-    cell: np.record = np.zeros(1, CELL)[0]
+    cell: Record = np.zeros(1, CELL)[0]
     cell.law = constants_of(loaded.law)
     cell.area_m2 = wire.n_wires * 0.25 * pi * wire.diameter_m**2
     cell.pull_N, cell.force_on_N = wire.n_wires * loaded.pretension_N, on_N

@@ -13,6 +13,7 @@ from fmu_unit import PERIOD_S
 from hil.__main__ import main
 from hil.errors import ModelError
 from hil.experiment.load import load_model
+from hil.mechanics.arrays import Record
 from hil.mechanics.sma import stressed, wire
 from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.stress import Branch, LineBranch, StressLaw
@@ -57,7 +58,7 @@ def thermal(rigs):
 
 
 def array(values):
-    if isinstance(values, np.record):
+    if isinstance(values, Record):
         values = np.array([values]).view(float)
     return np.asarray(values, dtype=float).ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
