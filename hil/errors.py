@@ -59,6 +59,8 @@ def writing(what: object, instead: str = "") -> Iterator[None]:
 
 def one_line(text: str) -> str:
     """The text with line breaks and other control characters written as escapes."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

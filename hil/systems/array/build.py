@@ -94,10 +94,15 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
             f"cells: give one table for all or a list of {n_cells}"
         )
     laws = table.cell * n_cells if len(table.cell) == 1 else table.cell
-    built = []
-    for n, (force_on_N, kind, cell) in enumerate(zip(forces, kinds, laws, strict=True), start=1):
+    built: list[CellActivation] = []
+    last: tuple[float, ActivationTable, KindOfTable] | None = None
+    for n, told in enumerate(zip(forces, kinds, laws, strict=True), start=1):
+        if last is not None and all(a is b for a, b in zip(told, last, strict=True)):
+            built.append(built[-1])  # cells of one table are alike
+            continue
+        last = told
         try:
-            built.append(_activation(force_on_N, kind, cell))
+            built.append(_activation(*told))
         except ValueError as error:
             which = f" {n}" if len(table.activation) > 1 else ""
             raise ModelError(f"arrays.{name}.activation{which}: {error}") from None

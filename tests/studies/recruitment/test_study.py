@@ -71,8 +71,8 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
     of = {}
     hundred = study.files_of(100, True, tmp_path)
     for size, folder in (("fourteen", FOLDER / "fourteen"), ("hundred", hundred)):
-        campaign = load_campaign(folder / "controllers.toml")
-        [points] = [f.levels for name, f in campaign.tables.factors.items() if name == "set_point"]
+        tables = study.tables_of(values(), folder)
+        points = tables["factors"]["set_point"]["levels"]
         full_N = study.full_force_N(folder)
         of[size] = [
             np.atleast_1d(value) / full_N
@@ -80,7 +80,7 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
             for key, value in level["reference"].items()
             if key.endswith("_N")
         ]
-        assert float(campaign.tables.tune.cost.split()[2]) == pytest.approx(full_N, rel=1e-3)
+        assert float(tables["tune"]["cost"].split()[2]) == pytest.approx(full_N, rel=1e-3)
     assert len(of["hundred"]) == 5
     for share, of_fourteen in zip(of["hundred"], of["fourteen"], strict=True):
         assert share == pytest.approx(of_fourteen, rel=1e-3)
