@@ -107,7 +107,7 @@ class Arrays:
         self._system, self.kernel = system, (kernel, np.zeros(0), np.zeros((0, 2, 0)))
         x, _, y = kernel[3]
         now, wires = system.activation, system.wires
-        loads = np.zeros(0) if system.loaded is None else system.loaded.kernel.loads.reshape(-1)
+        loads = np.zeros(0) if system.loaded is None else system.loaded.kernel.loads.view(float)
         self.state = (x, y, now.theta, now.F_before_N, now.F_N, wires.state.reshape(-1), loads)
         self._rest = [part.copy() for part in self.state]
         self.room = tuple(part.copy() for part in self.state)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from hil.errors import ModelError
+from hil.mechanics.sma.stress import LineBranch, StressLaw
 from hil.mechanics.sma.wire import SmaWire
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.cells import miga
 from hil.systems.array.model.system import ArraySystem
+from hil.systems.array.model.wire_load import Loaded
 from hil.systems.array.recruitment.best import Arrays, Course, best_sequence
 
 PERIOD_S = 0.02
@@ -75,6 +77,22 @@ def test_no_sequence_is_worse_than_the_runs_own(arrays, modulated):
     course = course_of(arrays.run(own).force_N, 10)
     found = best_sequence(arrays, course, own, modulated=modulated)
     assert np.array_equal(found.duties, own)
+
+
+def test_wires_under_stress_begin_every_run_of_a_search_at_rest():
+    law = StressLaw(LineBranch(78.0, 8.3e6, 6.0), LineBranch(56.0, 7.5e6, 6.0), 0.04, 0.041, 1e-8)
+    array = CellArray.from_fingerprint("-:1 | &1:1 | &1:-1", cell=CELL, mass_kg=0.016)
+    loaded = Loaded(law, 0.5, 1000.0)
+    wires = [CellActivation(f_N, "sma", wire=SmaWire(supply_V=3.0), loaded=loaded)
+             for f_N in (1.0, 0.7)]  # fmt: skip
+    output = array.outputs.index("array.right_N")
+    arrays = Arrays(lambda: ArraySystem(array, wires, PERIOD_S), output)
+    own = held([[1, 1], [0, 1], [1, 0]], 10)
+    force_N = arrays.run(own).force_N
+    assert force_N.max() > 0.01
+    found = best_sequence(arrays, course_of(force_N, 10), own, modulated=True)
+    assert np.array_equal(found.duties, own)
+    assert np.array_equal(arrays.run(own).force_N, force_N)
 
 
 def test_periods_that_do_not_count_and_cells_that_failed_are_left_alone(arrays):
