@@ -96,13 +96,13 @@ def _activations(name: str, table: ArrayTable) -> list[CellActivation]:
     laws = table.cell * n_cells if len(table.cell) == 1 else table.cell
     built: list[CellActivation] = []
     last: tuple[float, ActivationTable, KindOfTable] | None = None
-    for n, told in enumerate(zip(forces, kinds, laws, strict=True), start=1):
-        if last is not None and all(a is b for a, b in zip(told, last, strict=True)):
+    for n, values in enumerate(zip(forces, kinds, laws, strict=True), start=1):
+        if last is not None and all(a is b for a, b in zip(values, last, strict=True)):
             built.append(built[-1])  # cells of one table are alike
             continue
-        last = told
+        last = values
         try:
-            built.append(_activation(*told))
+            built.append(_activation(*values))
         except ValueError as error:
             which = f" {n}" if len(table.activation) > 1 else ""
             raise ModelError(f"arrays.{name}.activation{which}: {error}") from None
