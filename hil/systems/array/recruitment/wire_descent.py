@@ -17,25 +17,27 @@ class DutyDescent:
         by = np.zeros((2, n_cells, n_blocks, n_blocks))
         rows = np.zeros((5, n_cells, n_blocks))
         self._problem = problem.plain()
-        self._at, self._values = np.array([0, 1], dtype=np.int64), np.zeros(3)
+        self._now = np.zeros(1, kernel.PROGRESS)
         descent = kernel.Descent(
             F=by[0], W=by[1], v=rows[0], H=rows[1], e_left=np.zeros(n_blocks), v_left=rows[2],
-            trial=rows[3], y=rows[4], at=self._at, values=self._values,
+            trial=rows[3], y=rows[4], now=self._now,
         )  # fmt: skip
         self._descent = tuple(descent)
+        self.stop()
 
     @property
     def finished(self) -> bool:
         """The last linearisation gained nothing worth another."""
-        return bool(self._at[1])
+        return bool(self._now["finished"][0])
 
     def begin(self) -> None:
         """Start at the present plan."""
-        self._at[:], self._values[0] = 0, kernel.DAMPING_FIRST
+        self._now["step"] = self._now["finished"] = 0.0
+        self._now["damping"] = kernel.DAMPING_FIRST
 
     def stop(self) -> None:
         """Leave the plan as it is."""
-        self._at[1] = 1
+        self._now["finished"] = 1.0
 
     def search(self, done: int, n_steps: int) -> int:
         """Continue until it has finished or there is no time for its next step.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hil.compiled import borrowed, njit
-from hil.mechanics.arrays import Array, Indices
+from hil.mechanics.arrays import Array, Records, record_type
 from hil.systems.array.recruitment.wire_plan_kernel import named, running, step
 
 SWEEPS = 6  # for one linearisation
@@ -31,6 +31,11 @@ AT_K, AT_XI, AT_DUTY = 1e-3, 1e-5, 1e-3  # steps of the derivatives
 TURN_LEAST = 5e-3  # change of austenite below which its price is quadratic
 
 
+PROGRESS = record_type("step", "finished", "damping", "cost", "trial_cost")
+"""Number of the next step since the last plan was taken; 1 once it has finished; damping; cost of
+the plan, and of the trial."""
+
+
 class Descent(NamedTuple):
     """What a descent keeps between its steps, for N cells and M blocks.
 
@@ -40,8 +45,7 @@ class Descent(NamedTuple):
     v, H : (N, M) arrays
     e_left, v_left : (M,) and (N, M) arrays, what the changes so far leave of e and v
     trial, y : (N, M) arrays, the next duties, and their forces
-    at : (2,) array, number of the next step since the last plan was taken; 1 once it has finished
-    values : (3,) array, damping, cost of the plan, and cost of the trial
+    now : (1,) array of PROGRESS
     """
 
     F: Array
@@ -52,8 +56,7 @@ class Descent(NamedTuple):
     v_left: Array
     trial: Array
     y: Array
-    at: Indices
-    values: Array
+    now: Records
 
 
 @njit(cache=True)
@@ -65,8 +68,9 @@ def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
     """
     p, d = named(problem), Descent(*borrowed(descent))
     n_cells, n_blocks = p.plan.shape
-    while done < n_steps and d.at[1] == 0:
-        turn, n = d.at[0] // n_cells, d.at[0] % n_cells
+    now = d.now[0]
+    while done < n_steps and now.finished == 0.0:
+        turn, n = int(now.step) // n_cells, int(now.step) % n_cells
         if turn == 0:
             needed = STEPS_A_DERIVATIVE * n_blocks
         elif turn <= SWEEPS:
@@ -76,21 +80,22 @@ def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
         if done > 0 and done + needed > n_steps:
             break
         done += needed
-        d.at[0] += 1
+        now.step += 1.0
         if turn == 0:
             _linearise_next(p, d, n)
         elif turn <= SWEEPS:
             if turn == 1 and n == 0:
                 d.trial[:], d.e_left[:], d.v_left[:] = p.plan, p.error, d.v
             of_cell = d.F[n], d.W[n], d.H[n]
-            weights = p.prices.power_N2, d.values[0]
+            weights = p.prices.power_N2, now.damping
             left = d.e_left, d.v_left[n]
             sweep(of_cell, left, p.plan[n], d.trial[n], p.locked[n], weights)
         else:
             if n == 0:
-                d.values[2] = 0.0
+                now.trial_cost = 0.0
             if p.usable[n]:
-                d.values[2] += predict(p.cells[n], p.prices, p.state[n], d.trial[n], d.y[n])
+                cell = p.cells[n]
+                now.trial_cost += predict(cell, p.prices, p.state[n], d.trial[n], d.y[n])
             if n == n_cells - 1:
                 _take_the_better(p, d)
     return done
@@ -98,34 +103,36 @@ def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _linearise_next(p, d, n):  # type: ignore[no-untyped-def]
+    now = d.now[0]
     if n == 0:
-        d.values[1] = np.sum(p.error * p.error)
+        now.cost = np.sum(p.error * p.error)
     d.H[n] = 0.0
     if p.usable[n]:
         into = d.F[n], d.W[n], d.v[n], d.H[n]
-        d.values[1] += linearise(p.cells[n], p.prices, p.state[n], p.plan[n], p.locked[n], into)
+        now.cost += linearise(p.cells[n], p.prices, p.state[n], p.plan[n], p.locked[n], into)
 
 
 @njit(cache=True)
 def _take_the_better(p, d):  # type: ignore[no-untyped-def]
     """Take the trial if it costs less; else look from the same derivatives with more damping."""
+    now = d.now[0]
     error = p.error.copy()
     for n in range(len(p.plan)):
         if p.usable[n]:
             error += p.y[n] - d.y[n]
-    cost = d.values[2] + np.sum(error * error)
-    if cost < d.values[1]:
+    cost = now.trial_cost + np.sum(error * error)
+    if cost < now.cost:
         p.plan[:], p.error[:] = d.trial, error
         for n in range(len(p.plan)):
             if p.usable[n]:
                 p.y[n] = d.y[n]
-        d.at[1] = cost > d.values[1] * (1.0 - GAIN_LEAST)
-        d.values[0] = max(DAMPING_LEAST, d.values[0] / 4.0)
-        d.at[0] = 0
+        now.finished = cost > now.cost * (1.0 - GAIN_LEAST)
+        now.damping = max(DAMPING_LEAST, now.damping / 4.0)
+        now.step = 0.0
     else:
-        d.values[0] *= 8.0
-        d.at[1] = d.values[0] > DAMPING_MOST
-        d.at[0] = len(p.plan)
+        now.damping *= 8.0
+        now.finished = now.damping > DAMPING_MOST
+        now.step = len(p.plan)
 
 
 @njit(cache=True)
