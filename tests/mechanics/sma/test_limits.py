@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from hil.devices.board.scan import scan_s
+from hil.mechanics.sma import limits
 from hil.mechanics.sma.limits import (
     COOLING_LEAST,
     Bench,
@@ -262,3 +263,14 @@ def test_wires_in_parallel_are_told_to_be_in_series():
     parallel = CellWire("a.1", SmaWire(n_wires=4, wiring="parallel", supply_V=2.0))
     with pytest.raises(NoTableError, match="wire them in series"):
         protecting([parallel], replace(BENCH, supply_V=2.0), TABLE)
+
+
+def test_a_wire_that_needs_no_latent_heat_contracts_when_its_exponential_says():
+    """T = T_a + P / G (1 - exp(-t / tau)) until it has the temperature of CONTRACTED."""
+    wire = SmaWire(latent_heat_J_per_kg=0.0, austenite_Ohm_per_m=126.0, supply_V=4.0)
+    power, loss = wire.field_V_per_m**2 / 126.0, wire.loss_W_per_m_K
+    tau_s = wire.capacity_J_per_m_K / loss
+    rise_K = wire.A_s_C + limits.CONTRACTED * (wire.A_f_C - wire.A_s_C) - 25.0
+    takes_s = -tau_s * np.log(1.0 - rise_K * loss / power)
+    found_s = CellWire("one", wire).contracts_in_s(4.0, 25.0)
+    assert takes_s <= found_s < takes_s + 1.001 * tau_s / limits.STEPS_A_TIME_CONSTANT

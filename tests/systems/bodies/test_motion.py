@@ -1,5 +1,7 @@
 """The body in motion: conservation in the air, contact made and broken, joints that hold."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -202,6 +204,13 @@ def test_a_joints_torque_is_the_slope_of_its_energy():
             slope = (energy(ahead) - energy(back)) / (2 * h)
             assert N[body, axis] == pytest.approx(-slope, abs=1e-7)
     assert np.abs(A[0] @ N[0] + A[1] @ N[1]).max() < 1e-12
+
+
+def test_co_activation_adds_stiffness_and_viscosity_to_the_passive_ones():
+    """k_p + c k_a and d_p + tau c k_a, by hand: 3 + 0.5 x 2, and 0.5 + 0.1 x 1."""
+    kept = SimpleNamespace(_holds=np.array([Hold(3.0, 0.5, 2.0, 0.1).values()], HOLD))
+    stiffness, viscosity = BodyMotion.gains(kept, np.array([0.5]))
+    assert (stiffness[0], viscosity[0]) == pytest.approx((4.0, 0.6))
 
 
 def test_viscosity_acts_against_the_relative_turning():
