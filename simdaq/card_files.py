@@ -51,3 +51,9 @@ def terminals(table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         "co": ci if counters.get("outputs", True) else (),
         **lines,
     }
+
+
+@cache
+def terminals_of(product: str) -> dict[str, tuple[str, ...]]:
+    """Names of the physical channels of a model in the files, by kind."""
+    return terminals(whole(product, tables()))

@@ -273,7 +273,7 @@ def _offers(cards: dict[str, NidaqTable]) -> Faults:
 def _not_offered(terminal: str, kind: str, product: str, known: Mapping[str, TomlTable]) -> str:
     """Why a product, or without one any product, has no such terminal; empty if it has."""
     products = [product] if product else list(known)
-    offer = [t for p in products for t in card_files.terminals(card_files.whole(p, known))[kind]]
+    offer = [t for p in products for t in card_files.terminals_of(p)[kind]]
     if terminal.lower() in {name.lower() for name in offer}:
         return ""
     what = TERMINALS[kind]

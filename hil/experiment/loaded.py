@@ -310,6 +310,10 @@ class Experiment(LoadedRig):
 
     def to_toml(self) -> str:
         """The complete merged configuration, including defaults."""
+        return self._toml
+
+    @cached_property
+    def _toml(self) -> str:
         return tomli_w.dumps(self.tables.model_dump(by_alias=True, exclude_none=True))
 
     @property

@@ -110,8 +110,11 @@ def status_of(
     )
     for name, calibration in used:
         _note(status, name, calibration, today)
+    texts = {folder: _texts_of(folder) for folder in {path.parent for path in known}}
     for name, calibration in once.values():
-        status.ambiguous.extend(f"{name}: {line}" for line in _rivals(calibration, known, today))
+        neighbours = texts[calibration.path.parent]
+        rivals = _rivals(calibration, neighbours, known, today)
+        status.ambiguous.extend(f"{name}: {line}" for line in rivals)
     for card in cards_of(devices).values():
         for name, channel in card.channels.items():
             if getattr(channel, "record", None) is None:
@@ -237,14 +240,19 @@ def _note(status: CalibrationStatus, name: str, calibration: Record, today: date
         status.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
 
 
-def _rivals(calibration: Record, known: dict[Path, Record], today: date) -> Iterator[str]:
+def _texts_of(folder: Path) -> dict[Path, str]:
+    """The texts of the TOML files in a folder."""
+    files = sorted(folder.glob("*.toml"))
+    return {path: path.read_text(encoding="utf-8", errors="replace") for path in files}
+
+
+def _rivals(
+    calibration: Record, texts: dict[Path, str], known: dict[Path, Record], today: date
+) -> Iterator[str]:
     """Other calibrations of the same specimen in the folder that are also valid or supersede it."""
-    for path in sorted(calibration.path.parent.glob("*.toml")):
-        if path.name == calibration.path.name:
-            continue
+    for path, text in texts.items():
         # Parses a file only if it contains the kind and serial number: folders grow.
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if not may_be_of(text, calibration):
+        if path.name == calibration.path.name or not may_be_of(text, calibration):
             continue
         try:
             other = known.get(path) or load_any(path, named_by=str(path))

@@ -14,6 +14,7 @@ Source: MacNair & Ueda, fingerprint of Fig. 2 and eq. (12).
 import itertools
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,8 +86,9 @@ class Topology:
         return " | ".join(" ".join(nodes[a:b]) for a, b in itertools.pairwise(starts))
 
 
+@lru_cache(maxsize=64)
 def parse(text: str) -> Topology:
-    """Parse a fingerprint.
+    """Parse a fingerprint; the topology of the last texts is kept, and its arrays are read-only.
 
     Raises
     ------
@@ -136,7 +138,10 @@ def parse(text: str) -> Topology:
         n_available = len(leaving)
         n_masses += len(nodes)
         sizes.append(len(nodes))
-    return Topology(tuple(sizes), np.array(left), np.array(right))
+    ends = np.array(left), np.array(right)
+    for cells in ends:
+        cells.flags.writeable = False
+    return Topology(tuple(sizes), *ends)
 
 
 def _shortened(node: str) -> str:

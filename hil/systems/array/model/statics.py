@@ -42,6 +42,11 @@ class StaticNetwork:
         return self.nodes.E
 
     @cached_property
+    def E_T(self) -> sp.csr_array:
+        """Its transpose, which sums the pulls of cells at their nodes."""
+        return sp.csr_array(self.E.T)
+
+    @cached_property
     def piece(self) -> NDArray[np.int64]:
         """Connected component of every node; cells with static stiffness are the edges."""
         live = np.flatnonzero(self.coefficients.K_static != 0.0)
@@ -68,7 +73,7 @@ class StaticNetwork:
     @cached_property
     def _factor(self) -> splu:
         """LU factors of E^T K E over the solved nodes."""
-        cells = self.E.T @ sp.diags_array(self.coefficients.K_static) @ self.E
+        cells = self.E_T @ sp.diags_array(self.coefficients.K_static) @ self.E
         K = sp.csc_array(cells + sp.diags_array(self.nodes.spring_N_per_m))
         try:
             return splu(sp.csc_matrix(K[:, self.solved].tocsr()[self.solved]))
@@ -91,7 +96,7 @@ class StaticNetwork:
         pull = c.phi * F_N
         if len(self.solved):
             tension = c.K_static * (self.E @ x) + pull
-            x[self.solved] = self._factor.solve((load_N - self.E.T @ tension)[self.solved])
+            x[self.solved] = self._factor.solve((load_N - self.E_T @ tension)[self.solved])
         x[~self.held] = 0.0
         tension_N = c.K_static * (self.E @ x) + pull
         x[~self.held] = np.nan
@@ -113,6 +118,6 @@ class StaticNetwork:
         c = self.coefficients
         z = np.zeros(self.nodes.n)
         if len(self.solved):
-            z[self.solved] = self._factor.solve((self.E.T @ (c.K_static * h))[self.solved])
+            z[self.solved] = self._factor.solve((self.E_T @ (c.K_static * h))[self.solved])
         held = self.held[self.nodes.left] & self.held[self.nodes.right]
         return np.where(held, c.phi * (h - self.E @ z), 0.0)
