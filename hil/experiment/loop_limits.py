@@ -61,12 +61,11 @@ class LoopProtection:
 
 def protections(tables: RigTables, model: Model) -> list[LoopProtection]:
     """Every device of a rig that switches cells and is no board of hil."""
-    thermal = thermal_cells(tables.model, model)
+    devices = {n: d for n, d in switching(tables.devices).items() if d.role != "board"}
+    thermal = thermal_cells(tables.model, model) if devices else {}
     supplies = list(supplies_of(tables.devices).values())
     loops = []
-    for name, device in switching(tables.devices).items():
-        if device.role == "board":
-            continue
+    for name, device in devices.items():
         table = device.switches
         is_card = isinstance(device, NidaqTable)
         dead_man_s = device.watchdog_s if is_card else table.dead_man_s
