@@ -175,6 +175,11 @@ class Campaign:
         ]
         return hashlib.sha256("\n".join(what).encode()).hexdigest()
 
+    def contents(self) -> str:
+        """SHA-256 of what its files name: calibrations, code, units, the commissioning."""
+        configs = [*self.configs.values(), *([self.commission] if self.commission else [])]
+        return hashlib.sha256("\n".join(one.sha256 for one in configs).encode()).hexdigest()
+
 
 def load_campaign(path: Path, contents: Mapping[str, object] | None = None) -> Campaign:
     """Read a campaign and validate every trial.

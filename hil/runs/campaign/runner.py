@@ -176,6 +176,7 @@ class Runner:
                 {
                     "kind": "campaign", "name": campaign.tables.campaign.name,
                     "file": str(campaign.path), "fingerprint": campaign.fingerprint(),
+                    "contents": campaign.contents(),
                     "operator": campaign.tables.campaign.operator, **how,
                     "measures": list(campaign.tables.measures), **head_of(campaign),
                     "worst_by": campaign.tables.worst_by,
@@ -187,6 +188,13 @@ class Runner:
             raise ConfigError(
                 f"{self.folder}: holds another campaign, or {campaign.path} or a configuration has "
                 "changed since: undo the change to continue, or start again with another --out"
+            )
+        contents = campaign.contents()
+        if head.get("contents", contents) != contents:
+            raise ConfigError(
+                f"{self.folder}: a calibration, a plug-in, an FMU or the commissioning of "
+                f"{campaign.path} has changed since: undo the change to continue, or start again "
+                "with another --out"
             )
         for key, value in how.items():
             if head[key] != value:

@@ -118,6 +118,26 @@ def test_what_is_fitted_and_not_drawn_stays_in_the_plant_as_the_rig_has_it(write
     assert tables.plant.arrays["muscle"].force_on_N == [4.0]
 
 
+def test_other_pulses_or_another_record_are_other_contents_of_a_campaign(write):
+    path = write()
+    first = load_campaign(path)
+    assert load_campaign(path).contents() == first.contents()
+    [(combination, config)] = first.configs.items()
+
+    def with_hash(value):
+        records = {
+            channel: replace(record, record=record.record.model_copy(update={"hash": value}))
+            for channel, record in config.records.items()
+        }
+        return replace(first, configs={combination: replace(config, recorded=records)})
+
+    pulses = path.with_name("pulses.toml")
+    pulses.write_text(pulses.read_text().replace("on = [1]", "on = [2]"))
+    campaigns = [first, load_campaign(path), with_hash("one"), with_hash("other")]
+    assert len({one.fingerprint() for one in campaigns}) == 1
+    assert len({one.contents() for one in campaigns}) == 4
+
+
 @pytest.mark.slow
 def test_a_campaign_that_was_cut_off_commissions_only_what_is_missing(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -130,6 +130,11 @@ def test_a_cut_attempt_without_a_recording_has_no_rows_and_one_with_it_is_repair
     ("key", "value", "said"),
     [
         ("fingerprint", "other", "holds another campaign, or gains.toml or a configuration has ch"),
+        (
+            "contents",
+            "other",
+            "a calibration, a plug-in, an FMU or the commissioning of gains.toml ",
+        ),
         ("backend", "bench", "began with backend bench, not sim: use the same option"),
         ("clock", "real", "began with clock real, not None: use the same option"),
         ("rehearsal", True, "began with rehearsal True, not False: use the same option"),
@@ -137,6 +142,7 @@ def test_a_cut_attempt_without_a_recording_has_no_rows_and_one_with_it_is_repair
 )
 def test_a_journal_is_continued_only_by_its_own_campaign_in_its_own_way(runner, key, value, said):
     runner.campaign.path, runner.campaign.fingerprint = "gains.toml", lambda: "own"
+    runner.campaign.contents = lambda: "own"
     head = {"fingerprint": "own", "backend": "sim", "clock": None, "rehearsal": False}
     runner._log.entries[0].update(head)
     runner._begin()
