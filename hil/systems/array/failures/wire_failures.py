@@ -135,8 +135,9 @@ class WireFailures(FilteredWires):
         pulls = gains_N != 0.0
         self._left = np.where(pulls, broken / np.where(pulls, gains_N, 1.0), 0.0)
         h = self._filter.sample_s
-        self._spawn = max(1, round(rules.spawn_s / h))
-        n_alive = max(1, round(rules.life_s / (self._spawn * h)))
+        self._spawn_s = max(1, round(rules.spawn_s / h)) * h
+        self._waited_s = 0.0
+        n_alive = max(1, round(rules.life_s / self._spawn_s))
         shape, bank = (2, n, n_alive), self._filter.bank
         each = np.zeros(n, CELL)
         each["rate_per_s"], each["direct"] = cells.rate_per_s, cells.direct
@@ -151,9 +152,7 @@ class WireFailures(FilteredWires):
         )
         self._hypotheses.ratios["log"] = -np.inf
         self._n_alive, self._place = n_alive, 0
-        self.threshold = float(
-            np.log(n * 2 * DAY_S / (self._spawn * h) / rules.false_alarms_per_day)
-        )
+        self.threshold = float(np.log(n * 2 * DAY_S / self._spawn_s / rules.false_alarms_per_day))
         self.posterior, self.suspicion = self._hypotheses.posterior, np.zeros(n)
         self._leader, self._agreed = -1, 0
         self._ringing = 0
@@ -201,13 +200,17 @@ class WireFailures(FilteredWires):
         kalman = self._filter
         # during an alarm no hypothesis is replaced
         calm = self.log_odds < self.threshold and not self._broke
-        self._on_for_s += kalman.sample_s * bool(cells.any())
+        self._on_for_s += kalman.passed_s * bool(cells.any())
         learned = self._on_for_s >= self.rules.learn_for_s
-        spawn = calm and learned and kalman.n_samples % self._spawn == 0
+        self._waited_s += kalman.passed_s
+        due = self._waited_s > self._spawn_s - 0.5 * kalman.sample_s
+        if due:
+            self._waited_s = 0.0
+        spawn = calm and learned and due
         if spawn:
             self._place = (self._place + 1) % self._n_alive
         sample = Sample(
-            kalman.estimate, kalman.nu, kalman.S, kalman.sample_s, kalman.bank.wires[0], cells
+            kalman.estimate, kalman.nu, kalman.S, kalman.passed_s, kalman.bank.wires[0], cells
         )
         begin = self._place if spawn else -1
         self.log_odds = hold(self._cells, sample, self._hypotheses, blind, begin)

@@ -34,7 +34,7 @@ class WireErrors:
 
     Attributes
     ----------
-    sample_s : time between samples
+    sample_s : time between samples; after missed periods a sample may be longer
     share, heating, cooling : float
         Standard deviations, relative, of a cell's static gain, heating power and convection.
     room_K, delay_s, wander_N, zero_N : standard deviations of the air temperature, the delay of the
@@ -93,24 +93,28 @@ class WireFilter:
             np.full(n, errors.share), np.full(n, errors.heating), np.full(n, errors.cooling),
             [errors.room_K, errors.delay_s, errors.zero_N, errors.wander_N],
         ])  # fmt: skip
-        lasts_s = np.full(len(self.sd), errors.same_for_s)
-        lasts_s[-1] = errors.wander_for_s
-        keep = np.exp(-self.sample_s / lasts_s)
-        unset = np.zeros(len(self.sd))
-        errors_now = np.array([unset, keep, self.sd**2 * (1.0 - keep**2), unset, unset])
+        self._lasts_s = np.full(len(self.sd), errors.same_for_s)
+        self._lasts_s[-1] = errors.wander_for_s
+        errors_now = np.zeros((5, len(self.sd)))
         self.x, _, _, self.phi, _ = errors_now
         self.P = np.diag(self.sd**2)
         self.estimate: Estimate = errors_now, self.P, cells_now
         self.nu, self.S = 0.0, 1.0
-        self._readings = np.zeros(self._every)
-        line = np.arange(self._every) - 0.5 * (self._every - 1)
-        self._line = line / max(1.0, float(np.sqrt(line @ line)))
-        self._tick = 0
+        self._readings = np.full(self._every, np.nan)
+        self._n_periods = self._n_kept = 0
+        self._keep(self._every)
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples so far."""
-        return self._tick // self._every
+    def passed_s(self) -> float:
+        """Length of the last sample."""
+        return self._n_periods * self._period_s
+
+    def _keep(self, n_periods: int) -> None:
+        """Set what a sample of so many periods leaves of each error, and the variance it adds."""
+        _, keep, Q, _, _ = self.estimate[0]
+        keep[:] = np.exp(-n_periods * self._period_s / self._lasts_s)
+        Q[:] = self.sd**2 * (1.0 - keep**2)
+        self._n_kept = n_periods
 
     def follow(
         self, residual_N: float, T_C: Array, xi: Array, cells: Drive, n_periods: int
@@ -120,11 +124,14 @@ class WireFilter:
         Returns whether a sample is due.
         """
         self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
-        self._tick += 1
-        self._readings[self._tick % self._every] = residual_N
+        if self._n_periods >= self._every:  # the first tick of a sample
+            self._n_periods = 0
+            self._readings.fill(np.nan)
+        self._n_periods += max(1, n_periods)
+        self._readings[min(self._n_periods, self._every) - 1] = residual_N
         if self._averages and not np.isnan(residual_N):
             self.bank.add(xi)
-        return self._tick % self._every == 0
+        return self._n_periods >= self._every
 
     def sample(self, xi: Array, *, mean: bool) -> tuple[float, float, bool]:
         """Return force, variance of its noise, and whether the readings oscillate.
@@ -133,12 +140,14 @@ class WireFilter:
         is set, the force is their mean and the deviations count as noise; else it is the last one.
         """
         twin_N = self.bank.look(xi)
-        readings = np.roll(self._readings, -1)
-        n, still_N2 = len(readings), self.errors.noise_N**2
-        last_N = float(readings[-1]) + twin_N
+        period = np.flatnonzero(~np.isnan(self._readings))
+        readings, still_N2 = self._readings[period], self.errors.noise_N**2
+        last_N, n = float(self._readings[-1]) + twin_N, len(readings)
         if n < READINGS_MIN:
             return last_N, still_N2, False
-        left = readings - readings.mean() - self._line * (self._line @ readings)
+        line = period - period.mean()
+        line /= np.sqrt(line @ line)
+        left = readings - readings.mean() - line * (line @ readings)
         N2 = float(left @ left) / (n - 2)
         rings = N2 > RINGS**2 * still_N2
         if rings or mean:
@@ -159,8 +168,10 @@ class WireFilter:
 
     def predict(self, force_N: float, noise_N2: float) -> None:
         """Predict the errors at this sample, and its innovation."""
+        if self._n_periods != self._n_kept:
+            self._keep(self._n_periods)
         self.nu, self.S = _predict(
-            self.estimate, self.sample_s, self.errors.stir**2, force_N, noise_N2
+            self.estimate, self.passed_s, self.errors.stir**2, force_N, noise_N2
         )
 
     def widen_disturbance(self, N2: float) -> None:

@@ -43,7 +43,6 @@ class LearnedWires(FilteredWires):
 
     def __init__(self, errors: WireErrors, cells: WireModel, period_s: float) -> None:
         super().__init__(errors, cells, period_s, averages=True)
-        self._fades = min(1.0, self._filter.sample_s / SURPRISED_FOR_S)
         self._fold_at_s = FOLD_S
         state = np.zeros((len(cells.laws), 3))
         self._present = cells.laws.copy(), cells.static_gains_N.copy(), state
@@ -83,7 +82,8 @@ class LearnedWires(FilteredWires):
         apart_N = self._sum_twin_N / self._n_summed - wires_N
         self._sum_twin_N, self._n_summed = 0.0, 0
         self.unknown_N = float(kalman.x[-2] + kalman.x[-1]) + apart_N
-        self.surprise += self._fades * (squares - self.surprise)
+        fades = min(1.0, kalman.passed_s / SURPRISED_FOR_S)
+        self.surprise += fades * (squares - self.surprise)
         if self.surprise > SURPRISED:
             kalman.P[range(n), range(n)] += ANEW**2
             self.surprise = 1.0

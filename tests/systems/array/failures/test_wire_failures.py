@@ -267,3 +267,27 @@ def test_missing_readings_say_nothing():
     )
     assert tests.findings == []
     assert tests.log_odds <= 0.0
+
+
+@pytest.mark.parametrize("n_periods", [2, 3])
+def test_after_periods_that_were_missed_the_odds_are_those_of_a_longer_period(n_periods):
+    """The same readings at the same times: of every second or third period, or of longer ones."""
+    on, long_s = np.ones((600, 3), dtype=np.uint8), n_periods * PERIOD_S
+    on[:100] = 0
+    T, xi = heated(on)
+    dead_xi = heated(on, (1, 200))[1]
+    e = (lagged(dead_xi) - lagged(xi)) @ SHARES
+    rules = replace(RULES, spawn_s=6 * PERIOD_S)
+    missing = WireFailures(
+        rules, replace(ERRORS, sample_s=2 * PERIOD_S), MODEL, NOTHING_BREAKS, PERIOD_S
+    )
+    longer = WireFailures(rules, replace(ERRORS, sample_s=long_s), MODEL, NOTHING_BREAKS, long_s)
+    of_both = []
+    for k in range(n_periods, 600, n_periods):
+        for tests, n in ((missing, n_periods), (longer, 1)):
+            tests.step(k * PERIOD_S, e[k], T[k], xi[k], on[k - 1], n)
+        of_both.append((missing.log_odds, longer.log_odds))
+    odds, expected = np.array(of_both).T
+    assert expected.max() > longer.threshold
+    assert odds == pytest.approx(expected, rel=1e-9)
+    assert [f.cells for f in missing.findings] == [f.cells for f in longer.findings]

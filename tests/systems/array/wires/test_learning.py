@@ -271,3 +271,24 @@ def test_air_that_is_read_is_the_wires_air():
     laws, _, state = wires.look()
     assert laws["T_a"] == pytest.approx(19.0)
     assert state[:, 0] == pytest.approx(19.0)
+
+
+@pytest.mark.parametrize("n_periods", [2, 3])
+def test_after_periods_that_were_missed_wires_are_those_of_a_longer_period(n_periods):
+    """The same readings at the same times: of every second or third period, or of longer ones."""
+    on, long_s = switched(600), n_periods * PERIOD_S
+    T, xi = heated(on)
+    twin_N = lagged(xi) @ SHARES
+    late_N = np.interp(np.arange(600) - 0.4, np.arange(600), twin_N)  # by 20 ms
+    force_N = late_N + np.random.default_rng(1).normal(0.0, NOISE_N, 600)
+    missing = LearnedWires(replace(ERRORS, sample_s=2 * PERIOD_S), MODEL, PERIOD_S)
+    longer = LearnedWires(replace(ERRORS, sample_s=long_s), MODEL, long_s)
+    for k in range(n_periods, 600, n_periods):
+        of_tick = k * PERIOD_S, (force_N[k] - twin_N[k], twin_N[k]), (T[k], xi[k]), on[k - 1]
+        missing.step(*of_tick, n_periods)
+        longer.step(*of_tick)
+    for learned, expected in zip(missing.look(), longer.look(), strict=True):
+        names = expected.dtype.names or [...]
+        for name in names:
+            assert learned[name] == pytest.approx(expected[name], rel=1e-9)
+    assert missing.unknown_N == pytest.approx(longer.unknown_N, rel=1e-6)
