@@ -274,6 +274,12 @@ def overlaps(records: Sequence[Record]) -> list[str]:
     return lines
 
 
+def files_in(folder: Path) -> list[Path]:
+    """The TOML files of a folder, without an editor's locks, folders and pipes of such a name."""
+    paths = sorted(folder.glob("*.toml"))
+    return [path for path in paths if path.is_file() and not path.name.startswith(".")]
+
+
 def may_be_of(text: str, calibration: Record) -> bool:
     """Whether a text may be a record of the same kind and article; a fast check without parsing."""
     record = calibration.record

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from hil.calibration.files import Record, load_any, may_be_of, overlaps
+from hil.calibration.files import Record, files_in, load_any, may_be_of, overlaps
 from hil.calibration.tables import ArticleTable, ConditionerTable, ConditionsTable, ThingTable
 from hil.config.files import Merged, merge, parse_set, read_toml
 from hil.config.table import Table, Title
@@ -104,7 +104,7 @@ def software_used() -> str:
 
 def refuse_overlap(path: Path, new: Record) -> None:
     """ConfigError if the folder has a record of the same article that is valid at the same time."""
-    for other in sorted(path.parent.glob("*.toml")):
+    for other in files_in(path.parent):
         text = other.read_text(encoding="utf-8", errors="replace")
         if other == path or not may_be_of(text, new):
             continue

@@ -6,7 +6,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from hil.calibration.files import Calibration, Record, Source, load_any, may_be_of, overlaps
+from hil.calibration.files import (
+    Calibration,
+    Record,
+    Source,
+    files_in,
+    load_any,
+    may_be_of,
+    overlaps,
+)
 from hil.calibration.sources import BRING_UP, Sourced
 from hil.devices.board import protocol
 from hil.devices.board.identity import serial_of
@@ -240,17 +248,28 @@ def _note(status: CalibrationStatus, name: str, calibration: Record, today: date
         status.assumed.append(f"{label}: {', '.join(names)} assumed: nobody has measured it")
 
 
-def _texts_of(folder: Path) -> dict[Path, str]:
-    """The texts of the TOML files in a folder."""
-    files = sorted(folder.glob("*.toml"))
-    return {path: path.read_text(encoding="utf-8", errors="replace") for path in files}
+def _texts_of(folder: Path) -> dict[Path, str | OSError]:
+    """The texts of the TOML files in a folder; the error of one that cannot be read."""
+    texts: dict[Path, str | OSError] = {}
+    for path in files_in(folder):
+        try:
+            texts[path] = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            texts[path] = error
+    return texts
 
 
 def _rivals(
-    calibration: Record, texts: dict[Path, str], known: dict[Path, Record], today: date
+    calibration: Record,
+    texts: dict[Path, str | OSError],
+    known: dict[Path, Record],
+    today: date,
 ) -> Iterator[str]:
     """Other calibrations of the same specimen in the folder that are also valid or supersede it."""
     for path, text in texts.items():
+        if isinstance(text, OSError):
+            yield f"its neighbour cannot be read: {text}"
+            continue
         # Parses a file only if it contains the kind and serial number: folders grow.
         if path.name == calibration.path.name or not may_be_of(text, calibration):
             continue

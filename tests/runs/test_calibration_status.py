@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hil.procedures.bring_up import run as first_power
 from hil.procedures.bring_up.bench import SimulatedBench
 from hil.procedures.bring_up.people import Rehearsing
 from hil.procedures.run import Done
+from hil.runs.plan import Plan
 from rig_file import loosen
 
 EXAMPLES = ("miga6/pid", "silicone4/pid", "wires4/follow")
@@ -250,6 +252,32 @@ def test_a_simulated_run_notes_it_and_goes_on(configs, tmp_path, capsys):
     levels = [level for level, text in zip(run.event_level.values, run.event_text.values,
               strict=True) if "nobody has measured it" in text]  # fmt: skip
     assert levels == ["info", "info"]
+
+
+def test_a_name_in_the_folder_of_a_record_that_is_no_file_stops_no_run(
+    calibrated, tmp_path, monkeypatch
+):
+    """What an editor leaves while a record is open, a folder, a link to itself; a damaged disk."""
+    folder = calibrated.parent / "calibration"
+    (folder / ".#open.toml").symlink_to("user@host.1234")
+    (folder / "folder.toml").mkdir()
+    (folder / "itself.toml").symlink_to("itself.toml")
+    experiment = hil.load(calibrated / "miga6/pid.toml", ["experiment.duration_s=0.02"])
+    assert hil.simulate(experiment).attrs["outcome"] == "complete"
+    (folder / "damaged.toml").write_text("")
+    read = Path.read_text
+
+    def read_text(path, *words, **options):
+        if path.name == "damaged.toml":
+            raise OSError(5, "Input/output error")
+        return read(path, *words, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    lines = Plan(experiment).status.ambiguous
+    assert lines
+    assert {line.partition(": ")[2] for line in lines} == {
+        "its neighbour cannot be read: [Errno 5] Input/output error"
+    }
 
 
 def test_a_rehearsal_does_not_count_as_a_calibration(measured, capsys):

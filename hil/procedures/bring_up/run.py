@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.calibration.files import load_any
+from hil.calibration.files import files_in, load_any
 from hil.calibration.write import raw_table, values_table
 from hil.devices.board import fuses, protocol
 from hil.devices.board.bundled_firmware import ARDUINO
@@ -510,7 +510,7 @@ def _values(setup: Setup, readings: Readings) -> tuple[dict[str, float], NDArray
 def _earlier(out: Path, serial: str) -> list[str]:
     """Hashes of this board's records in the folder."""
     hashes = []
-    for path in sorted(filter(Path.is_file, out.parent.glob("*.toml"))):
+    for path in files_in(out.parent):
         text = path.read_text(encoding="utf-8", errors="replace")
         if KIND not in text or serial not in text:
             continue

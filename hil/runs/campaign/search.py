@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hil.config.values import Figures
-from hil.errors import DeviceError
+from hil.errors import ConfigError, DeviceError
 from hil.record.append_log import AppendLog
 from hil.runs.campaign.parallel import Work, Workers, work_of
 from hil.runs.campaign.plan import Campaign, Trial, as_sets
@@ -56,6 +56,8 @@ class Search:
         ------
         DeviceError
             A run failed; the results so far are kept.
+        ConfigError
+            A setting within the ranges is refused.
         """
         while jobs := self._round():
             of: dict[int, Job] = {}
@@ -68,7 +70,12 @@ class Search:
             results: dict[tuple[int, int], list[Figures]] = {}
             for work, result in workers.run(works, self.n_left - len(works)):
                 job = of[work.number]
-                if result["outcome"] in ("failed", "refused"):
+                if result["outcome"] == "refused":
+                    raise ConfigError(
+                        f"{self._campaign.path}: {job}: {result['error']}: change the range, and "
+                        "give another --out"
+                    )
+                if result["outcome"] == "failed":
                     raise DeviceError(f"{job}: {result['error']}")
                 runs = results.setdefault((job.controller.index, job.number), [])
                 runs.append(result)

@@ -310,8 +310,9 @@ def test_a_setting_that_a_plant_refuses_ends_the_search_in_one_line(write, tmp_p
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)
-    assert main(["campaign", str(path), "--jobs", "1", "--out", str(tmp_path / "out")]) != 0
+    assert main(["campaign", str(path), "--jobs", "1", "--out", str(tmp_path / "out")]) == 2
     heard = capsys.readouterr().err
+    assert f"{path}: tuning" in heard
     assert "controller.dead_zone_N = 0.085" in heard
     assert "below half of it some set points are never reached" in heard
     assert "internal error" not in heard

@@ -403,22 +403,26 @@ class CellArray:
             `output` is no force of this model: `array.left_N`, `array.right_N`, `point.net_N`.
         """
         if output not in self._weights:
-            raise ModelError(f"'{output}' is not a force of this model")
+            self._weights[output] = self._row(output)
         return self._weights[output].copy()
 
     @cached_property
     def _weights(self) -> dict[str, NDArray[np.float64]]:
-        """How much (K,) of every cell's tension each force has."""
+        """What `weights_at` has returned, by output."""
+        return {}
+
+    def _row(self, output: str) -> NDArray[np.float64]:
+        name, _, side = output.rpartition(".")
         at_left, at_right = self._ends
-        sums = {"left_N": at_left, "right_N": at_right, "net_N": self._net}
-        of = {side: list(self.arrays) for side in sums} | {
-            "net_N": names.between(self.points, self.arrays)
+        sums = {
+            "left_N": (list(self.arrays), at_left),
+            "right_N": (list(self.arrays), at_right),
+            "net_N": (names.between(self.points, self.arrays), self._net),
         }
-        return {
-            f"{name}.{side}": row
-            for side, rows in sums.items()
-            for name, row in zip(of[side], rows.toarray(), strict=True)
-        }
+        of, weights = sums.get(side, ([], at_left))
+        if name not in of:
+            raise ModelError(f"'{output}' is not a force of this model")
+        return np.asarray(weights[[of.index(name)]].toarray()[0])
 
     def force_at(self, output: str, tension_N: NDArray[np.float64]) -> float:
         """Return the force of these tensions (K,) at `output`."""

@@ -128,7 +128,7 @@ class WireFilter:
             self._n_periods = 0
             self._readings.fill(np.nan)
         self._n_periods += max(1, n_periods)
-        self._readings[min(self._n_periods, self._every) - 1] = residual_N
+        self._readings[min(self._n_periods, self._every) % self._every] = residual_N
         if self._averages and not np.isnan(residual_N):
             self.bank.add(xi)
         return self._n_periods >= self._every
@@ -140,9 +140,10 @@ class WireFilter:
         is set, the force is their mean and the deviations count as noise; else it is the last one.
         """
         twin_N = self.bank.look(xi)
-        period = np.flatnonzero(~np.isnan(self._readings))
-        readings, still_N2 = self._readings[period], self.errors.noise_N**2
-        last_N, n = float(self._readings[-1]) + twin_N, len(readings)
+        in_order = np.roll(self._readings, -1)
+        period = np.flatnonzero(~np.isnan(in_order))
+        readings, still_N2 = in_order[period], self.errors.noise_N**2
+        last_N, n = float(in_order[-1]) + twin_N, len(readings)
         if n < READINGS_MIN:
             return last_N, still_N2, False
         line = period - period.mean()
