@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PARQUET = "trials.parquet"
+PART = "[0-9]" * 6 + ".parquet"
 APART_S = 2.0  # between two parts
 WHOLE_NUMBERS = ("trial", "repeat", "block", "plant", "attempts")
 ROWS_IN = ("end", "cut", "skip")  # kinds of a journal's lines that change a row
@@ -57,7 +58,7 @@ class Stream:
             if self._schema is None or not _fits(rows, self._schema):
                 self.rewrite()  # a figure that no trial had before
             else:
-                self._write(rows, self._schema, len(list(self.path.iterdir())) + 1)
+                self._write(rows, self._schema, len(self._parts) + 1)
         self._n_written, self._last_s = len(self._entries), time.monotonic()
 
     def rewrite(self) -> None:
@@ -68,9 +69,14 @@ class Stream:
         rows = self._rows(ended)
         self._schema = _schema_of(rows)
         self._write(rows, self._schema, 1)
-        for part in sorted(self.path.iterdir())[1:]:
+        for part in self._parts[1:]:
             part.unlink()
         self._n_written = len(self._entries)
+
+    @property
+    def _parts(self) -> list[Path]:
+        """The parts in order; what else is in the folder is not the table's."""
+        return [path for path in sorted(self.path.glob(PART)) if path.is_file()]
 
     def _rows(self, trials: set[int]) -> list[dict[str, object]]:
         """The rows of these trials."""
@@ -97,7 +103,7 @@ class Stream:
         from pyarrow import ArrowException, parquet
 
         damaged = []
-        for part in sorted(self.path.glob("*")):
+        for part in self._parts:
             try:
                 parquet.read_table(part)
             except (OSError, ArrowException):

@@ -82,3 +82,21 @@ def test_a_table_that_was_cut_off_is_said_in_one_line_and_loses_nothing(
     again = Stream(tmp_path, entries, said.append)
     assert said == [f"{cut}: cut off or damaged: written again from the journal"]
     assert pd.read_parquet(again.path).error_N.tolist() == [1.0, 2.0]
+
+
+def test_files_of_others_in_the_folder_stay_and_cost_no_row(stream, entries, said, tmp_path):
+    entries.append(end(1, error_N=1.0))
+    stream.append()
+    others = [stream.path / name for name in (".DS_Store", "._000001.parquet", "00 notes.txt")]
+    for other in others:
+        other.write_bytes(b"\0")
+    (stream.path / "000000").mkdir()
+    entries.append(end(2, error_N=2.0))
+    stream.append()
+    parts = [stream.path / f"{n:06d}.parquet" for n in (1, 2)]
+    assert sorted(stream.path.glob("*.parquet")) == sorted([others[1], *parts])
+    Stream(tmp_path, entries, said.append)
+    assert pd.read_parquet(parts[0]).error_N.tolist() == [1.0, 2.0]
+    assert all(other.is_file() for other in others)
+    assert not parts[1].exists()
+    assert said == []
