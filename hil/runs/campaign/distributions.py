@@ -13,6 +13,7 @@ from hil.config.values import Figures
 from hil.pages.style import mark_simulated, styled_figure
 from hil.runs.campaign.expression import Expression
 from hil.runs.campaign.journal import Progress
+from hil.runs.campaign.plants import of_plants
 from hil.runs.campaign.table import drawn_columns
 
 LEAST = 3  # plants of which a distribution is drawn
@@ -23,16 +24,21 @@ Rows = Sequence[Figures]
 def draw_distributions(rows: Rows, measures: Sequence[str]) -> Figure | None:
     """For each figure the share of plants below a value, a line for each combination.
 
+    A plant counts once, with the mean over its repeats.
+
     Parameters
     ----------
     rows : of drawn plants, with the name of their combination in the column ''
     """
     names = list(dict.fromkeys(row[""] for row in rows))
     values = {
-        (name, key): np.sort([row[key] for row in rows if row[""] == name and _known(row, key)])
+        (name, key): np.sort(list(of_plants({
+            (row["plant"], row["repeat"]): row[key]
+            for row in rows if row[""] == name and _known(row, key)
+        }).values()))
         for name in names
         for key in measures
-    }
+    }  # fmt: skip
     if not values or max(len(of) for of in values.values()) < LEAST:
         return None
     with styled_figure(10.5, 3.0) as figure:
@@ -57,6 +63,8 @@ def worst_rows(
 ) -> tuple[str, list[str], list[tuple[list[str], str]]] | None:
     """The worst plants of every combination: by what, columns, and rows with their recordings.
 
+    A plant has the mean over its repeats, and is shown with its worst trial.
+
     Parameters
     ----------
     rows : as for `draw_distributions`
@@ -69,16 +77,21 @@ def worst_rows(
     if p.head.get("worst_by"):
         value_of = Expression(str(p.head["file"]), by).value
     drawn = list(dict.fromkeys(key for plan in p.head["plan"] for key in drawn_columns(plan)))
-    ranked: dict[str, list[tuple[float, Figures]]] = {}
+    ranked: dict[str, dict[int, list[tuple[float, Figures]]]] = {}
     for row in rows:
         if row["outcome"] in ("complete", "tripped"):
             value = value_of(row)
             badness = inf if row["outcome"] == "tripped" or value is None else float(value)
-            ranked.setdefault(row[""], []).append((badness, row))
+            runs = ranked.setdefault(row[""], {}).setdefault(row["plant"], [])
+            runs.append((badness, row))
     shown = []
     for of in ranked.values():
-        of.sort(key=lambda one: -one[0])
-        for badness, row in of[:SHOWN]:
+        plants = [
+            (sum(badness for badness, _ in runs) / len(runs), max(runs, key=itemgetter(0))[1])
+            for runs in of.values()
+        ]
+        plants.sort(key=lambda one: -one[0])
+        for badness, row in plants[:SHOWN]:
             value_text = row["outcome"] if badness == inf else f"{badness:.4g}"
             cells = [row[""], row["plant"], row["trial"], value_text, *(row[key] for key in drawn)]
             shown.append(([_text(cell) for cell in cells], row["file"]))

@@ -235,8 +235,8 @@ def compared(
 ) -> tuple[list[str], list[list[str]]]:
     """A table of a measure over all plants: columns and rows, one a combination.
 
-    Differences are paired: each plant against itself under the first combination. Intervals hold
-    95 %, by Student's t.
+    Differences are paired: each plant and repeat against itself under the first combination. A
+    plant counts once, with the mean over its repeats. Intervals hold 95 %, by Student's t.
 
     Parameters
     ----------
@@ -250,16 +250,25 @@ def compared(
     first = next(iter(by.values()), {})
     made = []
     for name, values in by.items():
-        pairs = [values[k] - first[k] for k in values if k in first]
-        worst = sorted(values, key=lambda k: -values[k])[:WORST_SHOWN]
+        means = of_plants(values)
+        pairs = of_plants({k: values[k] - first[k] for k in values if k in first})
+        worst = sorted(means, key=lambda plant: -means[plant])[:WORST_SHOWN]
         made.append(
             [
-                name, str(len(values)), _interval(list(values.values())),
-                "-" if values is first else _interval(pairs),
-                ", ".join(f"{plant}: {values[plant, repeat]:.4g}" for plant, repeat in worst),
+                name, str(len(means)), _interval(list(means.values())),
+                "-" if values is first else _interval(list(pairs.values())),
+                ", ".join(f"{plant}: {means[plant]:.4g}" for plant in worst),
             ]
         )  # fmt: skip
     return ["", "plants", "mean", "less the first", "largest, by plant"], made
+
+
+def of_plants(values: Mapping[tuple[int, int], float]) -> dict[int, float]:
+    """By plant the mean over its repeats, of values by plant and repeat."""
+    by: dict[int, list[float]] = {}
+    for (plant, _), value in values.items():
+        by.setdefault(plant, []).append(value)
+    return {plant: sum(several) / len(several) for plant, several in by.items()}
 
 
 def _interval(values: Sequence[float]) -> str:

@@ -9,6 +9,8 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.runs.campaign.distributions import draw_distributions, worst_rows
+from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.parallel import run_apart, work_of
 from hil.runs.campaign.plan import load_campaign
 from hil.runs.campaign.plants import compared
@@ -258,6 +260,26 @@ def test_the_page_compares_each_plant_with_itself():
     assert table[0][:4] == ["a", "3", "20 ± 25", "-"]
     assert table[1][:4] == ["b", "3", "22 ± 27", "2 ± 2.5"]
     assert table[1][4].startswith("3: 33, 2: 22")
+
+
+def test_a_plant_counts_once_whatever_its_repeats():
+    """By hand: means 10, 20, 30 of the plants as without repeats, and differences 1, 2, 3."""
+    rows = [
+        {"": name, "plant": plant, "repeat": repeat, "trial": 10 * plant + repeat, "file": "",
+         "outcome": "complete", "error": plant * 10.0 + more * plant + 5.0 * (repeat - 2)}
+        for plant in (1, 2, 3)
+        for repeat in (1, 2, 3)
+        for name, more in (("a", 0.0), ("b", 1.0))
+    ]  # fmt: skip
+    _, table = compared(rows, "error", "")
+    assert table[0][:4] == ["a", "3", "20 ± 25", "-"]
+    assert table[1][:4] == ["b", "3", "22 ± 27", "2 ± 2.5"]
+    assert table[1][4] == "3: 33, 2: 22, 1: 11"
+    _, _, worst = worst_rows(Progress(head={"plan": []}), rows, ["error"])
+    of_a = [cells for cells, _ in worst if cells[0] == "a"]
+    assert of_a == [["a", "3", "33", "30"], ["a", "2", "23", "20"], ["a", "1", "13", "10"]]
+    [axis] = draw_distributions(rows, ["error"]).axes
+    assert list(axis.lines[0].get_xdata()) == [10.0, 10.0, 20.0, 30.0]
 
 
 @pytest.mark.parametrize(
