@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hil.errors import ConfigError
+from hil.record.append_log import HeldError
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
 from hil.runs.campaign import page
@@ -36,9 +38,15 @@ class Launch:
     def run(self) -> int:
         """Run what is left of it, and write its page and tables; returns the exit code."""
         try:
-            return self.runner.run()
-        finally:
-            page.write_all(self.folder)
+            code = self.runner.run()
+        except HeldError:
+            raise  # page and tables are those of the other process
+        except BaseException:
+            with suppress(ConfigError):  # the error that came first is the one to show
+                page.write_all(self.folder)
+            raise
+        page.write_all(self.folder)
+        return code
 
 
 def launch(

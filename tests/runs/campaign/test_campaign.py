@@ -22,10 +22,12 @@ from hil import open_run
 from hil.__main__ import main
 from hil.errors import DeviceError
 from hil.platform.parallel import Pace, Scheduler
-from hil.record.append_log import read_log
+from hil.record.append_log import HeldError, read_log
 from hil.rig.rig import Rig
 from hil.runs import session
 from hil.runs.campaign import parallel
+from hil.runs.campaign.journal import JOURNAL
+from hil.runs.campaign.launch import Launch
 from hil.runs.campaign.plan import load_campaign
 
 HEAD = {"name": "gains", "experiments": ["steps.toml"], "seed": 5}
@@ -309,6 +311,16 @@ def test_a_precondition_that_does_not_hold_stops_before_anything_is_energised(wr
     assert code == 5
     assert "push the slide out" in err
     assert not any(line["kind"] == "begin" for line in read_log_of(FOLDER))
+
+
+@pytest.mark.parametrize("error", [HeldError, DeviceError])
+def test_the_error_that_comes_first_is_shown_and_not_that_of_the_page(tmp_path, error):
+    def fails():
+        raise error("first")
+
+    (tmp_path / JOURNAL).touch()  # empty: the page of no campaign can be written
+    with pytest.raises(error, match="first"):
+        Launch(None, tmp_path, SimpleNamespace(run=fails)).run()
 
 
 def read_log_of(folder):
