@@ -163,6 +163,11 @@ class Runner:
         campaign, options = self.campaign, self.options
         how = {"backend": options.backend, "clock": options.clock, "rehearsal": options.rehearsal}
         if not self._log.entries:
+            if any(self.folder.glob("trials/*.h5")):
+                raise ConfigError(
+                    f"{self._log.path}: missing or empty, but trials/ has recordings: put the "
+                    "journal back, or give another --out"
+                )
             plan = [
                 {
                     "trial": t.number, "experiment": t.experiment, "levels": dict(t.levels),

@@ -150,3 +150,12 @@ def test_a_journal_is_continued_only_by_its_own_campaign_in_its_own_way(runner, 
     runner._log.entries[0][key] = value
     with pytest.raises(ConfigError, match=f"^{runner.folder}: {said}"):
         runner._begin()
+
+
+def test_recordings_without_their_journal_are_kept_and_nothing_begins(runner):
+    (runner.folder / "trials").mkdir()
+    (runner.folder / "trials/0001-1.h5").touch()
+    runner._log.entries.clear()
+    with pytest.raises(ConfigError, match="missing or empty, but trials/ has"):
+        runner._begin()
+    assert not runner._log.entries
