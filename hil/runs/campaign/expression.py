@@ -35,7 +35,7 @@ class Expression:
         self._evaluator = SimpleEval(functions=FUNCTIONS)
         try:
             self._parsed = self._evaluator.parse(text)
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ConfigError(one_line(f"{self._where}: no expression: {error}")) from None
         nodes = list(ast.walk(self._parsed))
         called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
@@ -56,19 +56,25 @@ class Expression:
                 raise ConfigError(
                     one_line(f"{self._where}: '{name}' is no measure{remedy(name, known)}")
                 )
-        # every operation occurs, whatever its arguments
+        # Where all are 1: of `a if b else c` only one side, and elsewhere roots may be complex.
         value = self._value(dict.fromkeys(self.names, 1.0))
         if value is not None and isinstance(value, bool) != answers:
             wanted = "a comparison, such as force_max_N < 8.0" if answers else "a number"
             raise ConfigError(f"{self._where}: give {wanted}")
 
     def value(self, figures: Mapping[str, float | None]) -> float | bool | None:
-        """Its value for the figures of a trial; None if one is unknown, or it has no finite one."""
+        """Its value for the figures of a trial.
+
+        None if one of them is unknown, or it cannot be computed or is no finite real number there.
+        """
         numbers = {name: figures.get(name) for name in self.names}
         if any(number is None for number in numbers.values()):
             return None
-        value = self._value(numbers)
-        return value if value is None or math.isfinite(value) else None
+        try:
+            value = self._value(numbers)
+            return value if value is None or math.isfinite(value) else None
+        except (ConfigError, OverflowError):  # an integer may exceed all floating-point numbers
+            return None
 
     def _value(self, names: Mapping[str, float | None]) -> bool | float | None:
         from simpleeval import InvalidExpression
@@ -78,8 +84,11 @@ class Expression:
             value = self._evaluator.eval(self._text, previously_parsed=self._parsed)
         except (ArithmeticError, ValueError):
             return None
-        except (InvalidExpression, TypeError, AttributeError, SyntaxError) as error:
+        except (InvalidExpression, TypeError, AttributeError, LookupError, SyntaxError,
+                RecursionError, MemoryError) as error:  # fmt: skip
             raise ConfigError(one_line(f"{self._where}: no expression: {error}")) from None
+        if isinstance(value, complex):
+            return None
         if not isinstance(value, int | float):
             raise ConfigError(f"{self._where}: no expression of numbers")
         return value

@@ -86,7 +86,9 @@ def test_a_value_at_the_end_of_its_range_is_said(setting, said):
     [
         ("a + 2 * b", 8.0), ("max(a, b) ** 2 - abs(-a)", 7.0), ("sqrt(a + 2 * b + 1)", 3.0),
         ("a < b and not b > 3", True), ("b / (a - 2)", None), ("log(a - 2)", None),
-        ("a + c", None),
+        ("a + c", None), ("(a - 3) ** 0.5", None), ("(a - 3) ** 0.5 < 1", None),
+        ("a if a < 1 else max(a)", None), ("a if a < 1 else 'b'", None), ("'b'[a > 1]", None),
+        ("10 ** 400 + (a > 5)", None), ("(4 - a) ** 0.5", 2.0**0.5),
     ],
 )  # fmt: skip
 def test_an_expression_has_the_value_of_its_arithmetic(text, value):
@@ -102,6 +104,9 @@ def test_an_expression_has_the_value_of_its_arithmetic(text, value):
         ("open(a)", "no expression"), ("'a' * 3 if a else 1", "no expression of numbers"),
         ("a ** 10 ** 10", "no expression"),
         ("__import__('os').system('x') + a", "no expression"),
+        ("'b'[1] if a else a", "no expression"),
+        pytest.param("-" * 5000 + "a", "no expression", id="5000 signs"),
+        pytest.param("-" * 500 + "a", "no expression", id="500 signs"),
     ],
 )  # fmt: skip
 def test_a_cost_that_is_no_number_of_measures_is_one_line(text, said):
