@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hil.errors import writing
 from hil.record.append_log import Entry
 from hil.runs.campaign.journal import progress_of
-from hil.runs.campaign.table import rows_of
+from hil.runs.campaign.table import is_text, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,6 +90,11 @@ class Stream:
         import pyarrow as pa
         from pyarrow import parquet
 
+        texts = {field.name for field in schema if field.type == pa.string()}
+        rows = [
+            {key: str(v) if v is not None and key in texts else v for key, v in row.items()}
+            for row in rows
+        ]
         # Readers of the folder would take a file in it that is not whole for a part.
         part = self.path.with_name(f"{PARQUET}.{os.getpid()}.part")
         with writing(self.path):
@@ -122,7 +127,7 @@ def _type_of(name: str, values: Sequence[object]) -> object:
     import pyarrow as pa
 
     known = [value for value in values if value is not None]
-    if any(isinstance(value, str) for value in known):
+    if is_text(known):
         return pa.string()
     if known and all(isinstance(value, bool) for value in known):
         return pa.bool_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +12,14 @@ from hil.config.values import Figures
 from hil.record.csv_text import as_line
 from hil.runs.campaign.commission import columns_of as fitted_columns
 from hil.runs.campaign.journal import Progress
+from hil.runs.campaign.tune_tables import EXACT
 from hil.runs.campaign.tuned import columns_of, tunings_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 COORDINATES = ("experiment", "repeat", "block")
+INT32_MAX = 2**31 - 1  # the largest integer of the file for xarray
 
 
 def rows_of(p: Progress) -> list[dict[str, object]]:
@@ -86,11 +89,20 @@ def as_dataset(p: Progress) -> xr.Dataset:
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
+def is_text(known: Iterable[object]) -> bool:
+    """Whether a column of these values is text: one is no number, or an integer above EXACT."""
+    return any(not isinstance(v, float) and not _is_exact(v) for v in known)
+
+
+def _is_exact(value: object) -> bool:
+    return isinstance(value, int) and abs(value) <= EXACT
+
+
 def _column(values: list[object]) -> NDArray[np.generic]:
     """An array of numbers if all known values are numbers, else of text."""
     known = [v for v in values if v is not None]
-    if known and all(isinstance(v, int) for v in known) and len(known) == len(values):
+    if is_text(known):
+        return np.array(["" if v is None else str(v) for v in values])
+    if values and all(isinstance(v, int) and abs(v) <= INT32_MAX for v in values):
         return np.array(values, dtype=np.int32)
-    if all(isinstance(v, int | float) for v in known):
-        return np.array([np.nan if v is None else v for v in values], dtype=float)
-    return np.array(["" if v is None else str(v) for v in values])
+    return np.array([np.nan if v is None else v for v in values], dtype=float)

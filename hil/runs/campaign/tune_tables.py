@@ -1,5 +1,6 @@
 """Tables of `[tune]` in a campaign's file: what is searched, and what a setting costs."""
 
+from math import isfinite
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -8,6 +9,7 @@ from hil.config.table import Table, Title
 from hil.config.values import Figures
 
 CONTROLLER = "controller."
+EXACT = 2**53  # every integer up to it is a floating-point number
 
 
 class ParameterTable(Table):
@@ -39,10 +41,15 @@ class ParameterTable(Table):
             raise ValueError(f"scale = '{self.scale}' takes low and high, and no choices")
         if low >= high:
             raise ValueError(f"low = {low:g} is not below high = {high:g}: exchange them")
+        if not isfinite(high - low):
+            raise ValueError(f"low = {low:g}, high = {high:g}: too far apart: narrow the range")
         if self.scale == "log" and low <= 0.0:
             raise ValueError(f"low = {low:g}: a range on the scale 'log' begins above 0")
-        if self.scale == "integer" and not (low.is_integer() and high.is_integer()):
-            raise ValueError(f"low = {low:g}, high = {high:g}: give whole numbers")
+        if self.scale == "integer":
+            if not (low.is_integer() and high.is_integer()):
+                raise ValueError(f"low = {low:g}, high = {high:g}: give whole numbers")
+            if max(-low, high) > EXACT:
+                raise ValueError(f"low = {low:g}, high = {high:g}: at most {EXACT} (2^53)")
         return self
 
 

@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 
 from hil.runs.campaign import stream as module
+from hil.runs.campaign.journal import progress_of
 from hil.runs.campaign.stream import Stream
+from hil.runs.campaign.table import as_dataset
 
 PLAN = [
     {"trial": n, "experiment": "a.toml", "levels": {"gain": float(n)}, "repeat": 1, "block": 1,
@@ -100,3 +102,21 @@ def test_files_of_others_in_the_folder_stay_and_cost_no_row(stream, entries, sai
     assert all(other.is_file() for other in others)
     assert not parts[1].exists()
     assert said == []
+
+
+def test_large_integers_and_mixed_levels_have_a_column_in_every_table(tmp_path, said):
+    """An integer that no floating-point number equals is text, as a seed is."""
+    levels = [(3_000_000_000, 2**53 + 1, 1), (-1, 1, "b")]
+    plan = [
+        one | {"levels": dict(zip(("large", "larger", "mixed"), of, strict=True))}
+        for one, of in zip(PLAN, levels, strict=False)
+    ]
+    head = {"kind": "campaign", "name": "", "backend": "sim", "rehearsal": False, "plan": plan}
+    entries = [head, end(1), end(2)]
+    Stream(tmp_path, entries, said.append)
+    whole = as_dataset(progress_of(entries))
+    for table in (pd.read_parquet(tmp_path / module.PARQUET), whole):
+        assert list(table["large"].values) == [3e9, -1.0]
+        assert list(table["larger"].values) == ["9007199254740993", "1"]
+        assert list(table["mixed"].values) == ["1", "b"]
+    assert whole.repeat.dtype == "int32"

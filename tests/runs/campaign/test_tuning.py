@@ -116,6 +116,18 @@ def test_a_cost_that_is_no_number_of_measures_is_one_line(text, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"scale": "integer", "low": 1.0, "high": 1e300}, r"at most 9007199254740992 \(2\^53\)"),
+        ({"low": -1e308, "high": 1e308}, "too far apart: narrow the range"),
+    ],
+)
+def test_a_range_that_no_sampler_takes_is_refused(table, said):
+    with pytest.raises(ValueError, match=said):
+        ParameterTable(key="controller.k", **table)
+
+
 @pytest.fixture
 def write(tmp_path, configs):
     """The file of a campaign of short runs of six cells, tuned."""
