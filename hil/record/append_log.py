@@ -98,6 +98,9 @@ class AppendLog:
     def add(self, entry: Mapping[str, object]) -> None:
         """Append a line and sync it to disk.
 
+        If an exception such as KeyboardInterrupt ends it, the line does not count: the next one
+        takes its place.
+
         Raises
         ------
         ConfigError
@@ -106,16 +109,18 @@ class AppendLog:
         text = json.dumps(entry, allow_nan=False)
         crc = zlib.crc32(text.encode(), self.place.crc)
         line = (json.dumps({**entry, "crc": crc}, allow_nan=False) + "\n").encode()
+        kept, place = json.loads(text), self.place.moved(line, crc)
         before_B = self.place.size_B
         try:
+            self._file.truncate(before_B)  # removes a line that an exception left there
             self._file.write(line)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(before_B)
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
-        self.place = self.place.moved(line, crc)
-        self.entries.append(json.loads(text))
+        self.place = place
+        self.entries.append(kept)
 
 
 def read_log(path: Path) -> list[Entry]:

@@ -116,3 +116,22 @@ def test_after_a_line_that_did_not_fit_the_next_one_is_read_again(written, monke
         log.add({"more": 1})
         assert log.entries == [*LINES, {"more": 1}]
     assert read_log(written) == [*LINES, {"more": 1}]
+
+
+def test_after_an_interrupt_in_a_sync_the_log_goes_on_and_is_read_again(written, monkeypatch):
+    def interrupted(number):
+        real(number)
+        raise KeyboardInterrupt
+
+    real, lines = os.fsync, list(LINES)
+    with AppendLog(written) as log:
+        for n in range(2):
+            with monkeypatch.context() as meanwhile:
+                meanwhile.setattr(os, "fsync", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    log.add({"lost": n})
+            assert log.entries == lines
+            for more in range(2):
+                log.add({"more": more})
+                lines.append({"more": more})
+            assert read_log(written) == log.entries == lines
