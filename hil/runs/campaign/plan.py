@@ -356,7 +356,7 @@ def _combinations(path: Path, tables: CampaignTables) -> list[Combination]:
         for name, table in factors.items():
             if name not in row:
                 raise ConfigError(f"{where}.{name}: missing: every factor has a level")
-            if row[name] not in table.labels:
+            if not table.has(row[name]):
                 raise ConfigError(
                     one_line(f"{where}.{name} = {row[name]!r}: no level of it: ")
                     + f"choose {', '.join(map(str, table.labels))}"

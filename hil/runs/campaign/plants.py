@@ -224,7 +224,8 @@ def _about(table: SpreadTable, middle: float, unit: float) -> float:
 def extremes_of(table: SpreadTable, drawn: Sequence[object]) -> list[int]:
     """Indices of the draws with the smallest and the largest number, or of each choice."""
     if table.distribution == "choice":
-        return [drawn.index(choice) for choice in table.choices if choice in drawn]
+        texts, choices = [repr(one) for one in drawn], map(repr, table.choices)  # 1 is not true
+        return [texts.index(choice) for choice in choices if choice in texts]
     numbers = [_as_list(value) for value in drawn]
     least = min(range(len(drawn)), key=lambda i: min(numbers[i]))
     return [least, max(range(len(drawn)), key=lambda i: max(numbers[i]))]

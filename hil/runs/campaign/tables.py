@@ -107,10 +107,14 @@ class FactorTable(Table):
                 raise ValueError("a level that is a text must be one line of plain text")
             if isinstance(level, float) and not isfinite(level):
                 raise ValueError(f"level {level:g} is not a finite number")
-        labels = [str(label) for label in self.labels]
-        twice = [label for label in labels if labels.count(label) > 1]
-        if twice:
-            raise ValueError(f"level {twice[0]} is listed twice")
+        seen: dict[object, object] = {}  # 1, 1.0 and true are one key
+        for label in self.labels:
+            other = seen.get(label, seen.get(str(label)))
+            if other is not None and str(other) == str(label):
+                raise ValueError(f"level {label} is listed twice")
+            if other is not None:
+                raise ValueError(f"levels {other} and {label} are one: remove one, or give names")
+            seen |= {label: label, str(label): label}
         if self.tell is not None and "{level}" not in self.tell:
             raise ValueError("tell must contain {level}")
         return self
@@ -126,6 +130,10 @@ class FactorTable(Table):
         if isinstance(self.levels, dict):
             return list(self.levels)
         return list(self.names or self.levels)
+
+    def has(self, label: object) -> bool:
+        """Whether it is the label of a level; true is not 1."""
+        return any(label == one and (label is True) == (one is True) for one in self.labels)
 
     def sets(self, label: Any) -> TomlTable:
         """The keys that a level sets, with their values."""

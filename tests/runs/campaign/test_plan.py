@@ -169,6 +169,14 @@ WRONG = [
     ({"factors": {"a": {"levels": ["x"]}}}, {}, "numbers and its name in tune.cost"),
     ({"factors": {"a": {"key": "k", "levels": []}}}, {}, "at least one level"),
     ({"factors": {"a": {"key": "k", "levels": [1.0, 1.0]}}}, {}, "is listed twice"),
+    ({"factors": {"a": {"key": "k", "levels": [1, "1"]}}}, {}, "level 1 is listed twice"),
+    ({"factors": {"a": {"key": "k", "levels": [1, True]}}}, {}, "levels 1 and True are one: remov"),
+    (
+        {"factors": {"a": {"key": "k", "levels": [1, 2]}}, "trials": [{"a": True}]},
+        {},
+        "trials.0.a = True: no level of it: choose 1, 2",
+    ),
+    ({"factors": {"a": {"key": "k", "levels": [1, 1.0]}}}, {}, "levels 1 and 1.0 are one: remove"),
     ({"factors": {"a": {"key": "k", "levels": [[1.0], [2.0]]}}}, {}, "need names"),
     (
         {"factors": {"a": {"key": "k", "levels": [[1.0], [2.0]], "names": ["x"]}}},

@@ -17,6 +17,7 @@ from hil.runs.campaign.plants import compared
 
 FORCE, NOISE = "plant.arrays.muscle.force_on_N", "devices.daq.channels.force.sim.noise_rms_V"
 MASS = "plant.arrays.muscle.mass_kg"
+DEAD = "plant.arrays.muscle.dead_cells"
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_draws_have_the_distribution_that_is_asked_for(write):
         of(FORCE, "relative = 0.05")
         + of(NOISE, 'distribution = "lognormal"\nrelative = 0.3')
         + of(MASS, 'distribution = "uniform"\nabsolute = 0.002')
-        + of("plant.arrays.muscle.dead_cells", 'distribution = "choice"\nchoices = [[], [2]]'),
+        + of(DEAD, 'distribution = "choice"\nchoices = [[], [2]]'),
         plants=4000,
     )
     campaign = load_campaign(path)
@@ -80,7 +81,7 @@ def test_draws_have_the_distribution_that_is_asked_for(write):
     assert np.abs(mass).max() <= 0.002
     assert mass.std() == pytest.approx(0.002 / 3.0**0.5, abs=2e-5)
     assert abs(np.corrcoef(mass[:, 0], mass[:, 1])[0, 1]) < 0.08, "each mass for itself"
-    dead = np.mean([plant["plant.arrays.muscle.dead_cells"] == [2] for plant in plants])
+    dead = np.mean([plant[DEAD] == [2] for plant in plants])
     assert dead == pytest.approx(0.5, abs=0.04)
 
 
@@ -172,7 +173,7 @@ def test_a_trial_is_made_again_bit_for_bit_with_a_recording(write, tmp_path, cap
 
 @pytest.mark.slow
 def test_only_trials_that_trip_keep_their_recording(write, tmp_path):
-    spread = of("plant.arrays.muscle.dead_cells", 'distribution = "choice"\nchoices = [[], [2]]')
+    spread = of(DEAD, 'distribution = "choice"\nchoices = [[], [2]]')
     limits = "[factors.limit]\nkey = 'guard.force_max_N'\nlevels = [0.001, 8.0]\n"
     more = f"[after_trip]\ndo = 'skip'\n{limits}"
     path, folder = write(spread, 'keep = "tripped"', more), tmp_path / "out"
@@ -295,6 +296,10 @@ def test_a_plant_counts_once_whatever_its_repeats():
             "spread.'plant.*mass_kg': plant",
         ),
         (of(MASS, 'distribution = "choice"\nchoices = ["heavy"]'), "draws 'heavy'"),
+        (
+            of(DEAD, 'distribution = "choice"\nchoices = [[1], [true]]'),
+            r"plant 3 draws \[True\].* must be",
+        ),
         (of(MASS, "relative = 0.1\nabsolute = 0.1"), "give relative or absolute"),
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
