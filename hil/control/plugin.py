@@ -10,7 +10,7 @@ from hil.compiled import njit
 from hil.control.steering import Steerable
 from hil.loop import duty
 from hil.loop.frame import Column, Commands, Frame
-from hil.plugins.code import Facts, Now, Plugin, Used, read_only
+from hil.plugins.code import Facts, Now, Plugin, Used, read_only, real
 
 LONG_S = 1000.0
 EXTREMES_AT = 1001  # sample times for the extremes of a plug-in reference
@@ -124,9 +124,10 @@ class PluginControl:
     def _keep(self, into: NDArray[np.float64], names: Sequence[str]) -> None:
         for i, name in enumerate(names):
             value = getattr(self._used.made, name, None)
-            if not isinstance(value, int | float | np.number | np.bool_):
+            try:
+                into[i] = float(real(value).item())
+            except (TypeError, ValueError, OverflowError):
                 self._plugin.refuse("step", f"columns names '{name}', of which it has no number")
-            into[i] = value
 
 
 def commands_duties(plugin: Plugin) -> bool:

@@ -17,7 +17,7 @@ from hil.errors import DeviceError, PluginError
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
-from hil.plugins.code import Plugin, Used, read_only
+from hil.plugins.code import Plugin, Used, read_only, real
 
 PROOF_READS = 50
 EXPIRED_AFTER = 1.5  # times its time, a dead man that gets no command must have acted
@@ -156,12 +156,12 @@ class PluginDevice:
         if self._used is None:
             raise DeviceError(f"{self.name}: is not open")
         try:
-            answer = np.asarray(self._used.call("read", t_s), dtype=np.float64)
+            answer = real(self._used.call("read", t_s)).astype(np.float64, copy=False)
             self._sample_age_s = float(getattr(self._used.made, "age_s", 0.0))
             self._taken_s = float(getattr(self._used.made, "taken_s", t_s - self._sample_age_s))
         except (PluginError, DeviceError) as error:
             raise DeviceError(f"{self.name}: {error}") from None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             answer = np.zeros((0, 0))
         if answer.shape != (self._channels,):
             line = self._plugin.lines.get("read", 1)

@@ -28,6 +28,7 @@ from hil.platform.terminal import say
 Scalar = TypeVar("Scalar", bound=np.generic)
 HUNG_S = 1.0  # timeout of a single call
 OPENS_S = 30.0  # timeout of a device's open(), before anything is on
+REAL = "biufO"  # NumPy's kinds of real numbers; O: objects, such as large integers
 MESSAGE_MAX = 160  # characters of an exception's message
 
 
@@ -176,8 +177,8 @@ class Used:
         """A method's answer as n finite numbers."""
         answer = self.call(method, *args)
         try:
-            values = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError):
+            values = real(answer).astype(np.float64, copy=False)
+        except Exception:  # answers may be objects whose code fails
             self.plugin.refuse(method, f"{method}() gives {_short(answer)}: give {n} numbers")
         if values.shape != (n,):
             shape = _short(answer) if values.shape == () else f"shape {values.shape}"
@@ -191,8 +192,8 @@ class Used:
         """Call a method that must return one finite number."""
         answer = self.call(method, *args)
         try:
-            value = float(answer)
-        except (TypeError, ValueError):
+            value = float(real(answer).item())
+        except Exception:  # as in numbers()
             self.plugin.refuse(method, f"{method}() gives {_short(answer)}: give a number")
         if not np.isfinite(value):
             self.plugin.refuse(method, f"{method}() gives {value}")
@@ -216,13 +217,27 @@ def message_of(error: BaseException, plugin: Plugin) -> str:
 
 def what(error: BaseException) -> str:
     """Type and message of an exception on one line."""
-    text = one_line(" ".join(str(error).split()))
+    try:
+        text = one_line(" ".join(str(error).split()))
+    except Exception:  # its own __str__ fails
+        text = ""
     text = text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - 3] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def real(answer: object) -> NDArray[Any]:
+    """An answer as an array; TypeError if its type is not one of real numbers, as of text."""
+    values = np.asarray(answer)
+    if values.dtype.kind not in REAL:
+        raise TypeError
+    return values
+
+
 def _short(value: object) -> str:
-    text = one_line(repr(value))
+    try:
+        text = one_line(repr(value))
+    except Exception:  # an integer may have too many digits
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."
 
 

@@ -23,7 +23,7 @@ from hil.devices.tables import PluginDeviceTable
 from hil.errors import ConfigError, PluginError
 from hil.experiment.load import load
 from hil.loop.duty import STEPS
-from hil.plugins.code import Facts, Now, Plugin, Used, read_only
+from hil.plugins.code import Facts, Now, Plugin, Used, read_only, real
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
 from hil.runs import rehearsal
 
@@ -368,8 +368,8 @@ def _read(plugin: Plugin, how: str) -> None:
         for k in range(50):
             answer = made.call("read", k * PERIOD_S)
             try:
-                values = np.asarray(answer, dtype=np.float64)
-            except (TypeError, ValueError):
+                values = real(answer).astype(np.float64)
+            except (TypeError, ValueError, OverflowError):
                 plugin.refuse("read", f"read() gives {answer!r}: give an array of numbers")
             if values.ndim != 1 or (shape is not None and values.shape != shape):
                 plugin.refuse("read", f"read() gives shape {values.shape}: give a number a channel")

@@ -146,6 +146,14 @@ DUTIES = HEAD.replace("class C:", "class C:\n    duties = True")
         ("        return 0.5 * np.ones((6, 1))", "step() gives shape (6, 1)"),
         ("        return ['half'] * 6", "step() gives ['half', 'half'"),
         ("        return {'muscle.1': 0.5}", "step() gives {'muscle.1': 0.5}"),
+        ("        return ['1'] * 6", "step() gives ['1', '1'"),
+        ("        return np.full(self.n, 1j)", "give 6 numbers"),
+        ("        return [10**400] * 6", "step() gives [1000000"),
+        ("        return [10**5000] * 6", "step() gives a list: give 6 numbers"),
+        (
+            "        raise type('E', (Exception,), {'__str__': lambda e: 1 / 0})",
+            "line 8, class C, in step(): E",
+        ),
     ],
 )
 def test_a_duty_that_no_board_accepts_is_refused_before_anything_is_on(
@@ -340,6 +348,14 @@ def test_a_replay_takes_the_recorded_source_not_the_file_of_today(mine, tmp_path
     assert main(["replay", str(out)]) == 0
 
 
+def test_a_column_of_ones_own_that_is_no_number_is_refused(mine, tmp_path, capsys):
+    for value in ("10**400", "'1'", "None"):
+        source = HEAD.replace("class C:", "class C:\n    columns, own = {'own': 'N'}, 0.0")
+        path = mine(f"{source}        self.own = {value}\n        return np.ones(self.n)\n")
+        assert main(["run", str(path), "--out", str(tmp_path / "run.h5")]) == 2
+        assert "columns names 'own', of which it has no number" in _said(capsys)
+
+
 @pytest.mark.slow
 def test_its_own_columns_stand_in_the_recording(tmp_path):
     run = hil.open_run(hil.run(EXAMPLES / "controller.toml", out=tmp_path / "run.h5"))
@@ -391,6 +407,8 @@ class _Gauge:
         (lambda t_s: 1 / 0, "ZeroDivisionError"),
         (lambda t_s: [1.0, 2.0], r"read\(\) must return 1 numbers"),
         (lambda t_s: "far", r"read\(\) must return 1 numbers"),
+        (lambda t_s: ["1"], r"read\(\) must return 1 numbers"),
+        (lambda t_s: [10**400], r"read\(\) must return 1 numbers"),
     ],
 )
 def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
@@ -400,6 +418,14 @@ def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
     device.open()
     with pytest.raises(DeviceError, match=f"gauge: g.py, line .*class G.*{said}"):
         device.self_test(print)
+
+
+@pytest.mark.parametrize("answer", ["1", 1j, np.complex128(1j), 10**400, None])
+def test_a_set_point_that_is_no_real_number_is_the_error_of_its_class(answer):
+    cls = type("R", (), {"at": lambda self, t_s: answer, "columns": {}})
+    used = code.Used(code.Plugin("r.py:R", cls, None, Path("r.py"), "", {"at": 2}), cls())
+    with pytest.raises(PluginError, match=r"r.py, line 2, class R: at\(\) gives .*: give a number"):
+        used.number("at", 0.0)
 
 
 def test_a_device_that_answers_too_slowly_is_refused_before_arming():
