@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hil.calibration.files import transducers_of
 from hil.config.files import merge
 from hil.config.values import Figures, TomlTable
-from hil.errors import ConfigError, ModelError
+from hil.errors import ConfigError, ModelError, writing
 from hil.experiment.load import from_toml
 from hil.experiment.loaded import Experiment
 from hil.identification.parameters import expanded, tables_of
@@ -60,6 +60,7 @@ SWAPS = {
     "search": f"  with {MORE} times the search",
 }
 ENDING = "-best.json"
+MISSING = "Not computed yet, or damaged: hil replay --best {}, then report."
 PERFECT = ("noise_rms_V", "noise_rms", "delay_s", "offset_V", "reading_lost_probability")
 STILL_S = 3600.0  # for which a reading without noise may stay the same
 FREE = ("wear_price_s", "energy_price", "price")
@@ -76,9 +77,12 @@ def best_of(path: Path, code: Mapping[str, str] | None = None) -> Figures:
     Raises
     ------
     ConfigError
-        The run had no planner, is too short, does not replay, or its array cannot be searched.
+        The run had no planner, is too short, does not replay, or its array cannot be searched; or
+        the figures cannot be written.
     """
-    run = open_run(path)
+    run, written = open_run(path), path.with_name(path.stem + ENDING)
+    if written.is_dir():
+        raise ConfigError(f"{written}: a folder, where the figures are written: move it away")
     kind = experiment_of(run).get("controller", {}).get("kind")
     if kind != "optimal":
         raise ConfigError(f"{path}: controller.kind = '{kind}': --best is for a planner (optimal)")
@@ -97,7 +101,8 @@ def best_of(path: Path, code: Mapping[str, str] | None = None) -> Figures:
     except ModelError as error:
         raise ConfigError(f"{path}: {error}") from None
     figures = {"from_s": FROM_S, **late, "from_rest": whole, "swapped": swapped}
-    write_whole(path.with_name(path.stem + ENDING), json.dumps(figures, indent=2) + "\n")
+    with writing(written):
+        write_whole(written, json.dumps(figures, indent=2) + "\n")
     return figures
 
 
@@ -286,8 +291,9 @@ def sections(run: xr.Dataset) -> list[Section]:
     try:
         figures = json.loads(written.read_text(encoding="utf-8"))
         first, *rows = as_text(path, figures).splitlines()
-    except (OSError, ValueError, KeyError):
-        return [Section(title, [f"Not computed yet: hil replay --best {path.name}, then report."])]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+            RecursionError):  # fmt: skip
+        return [Section(title, [MISSING.format(path.name)])]
     parted = [[row[:46].strip(), *row[46:].split(", ")] for row in rows]
     told = [f"{first.removeprefix(f'{path}: ')}. The rest shows what one change alone does."]
     return [Section(title, told, None, ["", "error", "over the best"], parted)]

@@ -51,11 +51,31 @@ def test_another_controllers_run_and_a_short_one_are_refused_in_one_line(configs
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_report_says_what_to_run_for_the_distance(ran):
+@pytest.mark.parametrize(
+    "text", [None, "", "[]", "null", "{}", '{"best": 1}', pytest.param("[" * 100_000, id="["),
+             '{"best": {"error_rms_N": 0.0}, "own": {"error_rms_N": 0.0}, "from_s": 2.0}'],
+)  # fmt: skip
+def test_a_report_says_what_to_run_for_the_distance(ran, text):
     other = ran.with_name("other.h5")
     other.write_bytes(ran.read_bytes())
+    if text is not None:
+        other.with_name("other-best.json").write_text(text)
     [section] = best.sections(hil.open_run(other))
-    assert section.sentences == ["Not computed yet: hil replay --best other.h5, then report."]
+    assert section.sentences == [
+        "Not computed yet, or damaged: hil replay --best other.h5, then report."
+    ]
+
+
+def test_a_folder_in_the_place_of_the_figures_is_refused_before_the_search(
+    ran, capsys, monkeypatch
+):
+    monkeypatch.setattr(best, "replayed", None)
+    folder = ran.with_name("run-best.json")
+    folder.mkdir()
+    assert main(["replay", "--best", str(ran)]) == 2
+    assert f"{folder}: a folder, where the figures are" in capsys.readouterr().err
+    assert len(best.sections(hil.open_run(ran))) == 1
+    folder.rmdir()
 
 
 def test_figures_of_a_version_that_did_not_search_from_rest_are_shown_without_that_row():
