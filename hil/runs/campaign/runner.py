@@ -215,6 +215,11 @@ class Runner:
             pid = part.name.split(".")[-2]
             if pid.isdecimal() and not is_alive(int(pid)):
                 part.unlink()
+        attempts = self.progress.attempts
+        for one in self.campaign.trials:  # those that run apart write no line when they begin
+            attempt = attempts.get(one.number, 0) + 1
+            if (self.folder / (file := _file_of(one, attempt))).is_file():
+                self._log.add(begin_line(one, attempt, file))
         opened = self.progress.open
         cut = list(opened)
         for trial, begun in opened.items():
@@ -314,9 +319,7 @@ class Runner:
         for number in numbers:
             again = number in p.settled  # for its recording, which is the only thing that is new
             trial, attempt = by_number[number], p.attempts.get(number, 0) + (not again)
-            file = Path("trials") / f"{number:04d}-{attempt}.h5"
-            if keep == "all" and not again:
-                self._log.add(begin_line(trial, attempt, file))
+            file = _file_of(trial, attempt)
             begun[number] = (trial, attempt, file)
             out = str((self.folder / file).resolve())
             attributes = attributes_of(self.campaign, trial, attempt, p)
@@ -465,7 +468,7 @@ class Runner:
         config, options = self.campaign.config(trial), self.options
         before = self.progress
         attempt = before.attempts.get(trial.number, 0) + 1
-        file = Path("trials") / f"{trial.number:04d}-{attempt}.h5"
+        file = _file_of(trial, attempt)
         self._log.add(begin_line(trial, attempt, file))
         left = f", {time_text(s)} left" if (s := before.left_s()) is not None else ""
         label = f"trial {trial.number} of {before.n_trials}{left}"
@@ -531,6 +534,11 @@ class Runner:
             return TRIPPED
         missed = any(e.get("figures", {}).get(MISSED) for e in progress.ends.values())
         return ANSWER_NO if verdicts or missed else DONE
+
+
+def _file_of(trial: Trial, attempt: int) -> Path:
+    """Recording of an attempt, in the campaign's folder."""
+    return Path("trials") / f"{trial.number:04d}-{attempt}.h5"
 
 
 def _as_word(answer: object) -> str:

@@ -58,6 +58,30 @@ def test_every_attempt_that_was_cut_off_is_settled_and_repeated(runner):
     assert runner.progress.left == [1, 2, 3]
 
 
+def test_of_trials_that_run_apart_those_with_a_recording_were_cut_off(runner, monkeypatch):
+    trials = runner.folder / "trials"
+    trials.mkdir()
+    (trials / "0002-1.h5").touch()
+    monkeypatch.setattr(f"{Runner.__module__}.recover", lambda path: None)
+    monkeypatch.setattr(f"{Runner.__module__}.describe", lambda path: {"rows": 7})
+    for _ in range(2):
+        runner._settle()
+        assert lines(runner) == [("begin", 2, None), ("cut", 2, "cut")]
+    assert runner.progress.attempts == {2: 1}
+
+
+def test_trials_that_run_apart_begin_with_no_line_of_their_own(runner):
+    def run(works):
+        assert [work.number for work in works] == [1, 2, 3]
+        raise InterruptedError
+
+    runner.campaign.path, runner.campaign.sets = runner.folder / "a.toml", lambda trial: []
+    runner.campaign.faults = lambda trial: []
+    with pytest.raises(InterruptedError):
+        runner._record("all", [1, 2, 3], SimpleNamespace(run=run))
+    assert not lines(runner)
+
+
 def test_what_a_killed_process_was_about_to_record_goes_and_nothing_else(runner, monkeypatch):
     monkeypatch.setattr(f"{Runner.__module__}.is_alive", lambda pid: pid == 7)
     trials = runner.folder / "trials"
