@@ -488,4 +488,6 @@ def _inline(value: object) -> str:
         return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_inline, value)) + "]"
-    return json.dumps(value) if isinstance(value, str | bool | int | float) else str(value)
+    if isinstance(value, float):
+        return float.__repr__(value)  # inf and nan as TOML has them
+    return json.dumps(value) if isinstance(value, str | bool | int) else str(value)

@@ -216,7 +216,7 @@ def _normal(table: SpreadTable, units: NDArray[np.float64]) -> NDArray[np.float6
 def _about(table: SpreadTable, middle: float, unit: float) -> float:
     share = 0.0 if table.relative is None else table.relative
     if table.distribution == "lognormal":
-        return float(middle * np.exp(share * unit))
+        return middle * float(np.exp(share * unit))
     width = share * abs(middle) if table.absolute is None else table.absolute
     return float(middle + width * unit)
 

@@ -13,6 +13,7 @@ from hil.experiment.expectations import MISSED, MeasureTable
 from hil.runs.campaign.tune_tables import TuneTable
 
 PLANTS_MAX = 10_000
+LOGNORMAL_MAX = 10.0  # relative deviation: a factor of e^10
 FAILING = {"wires_open": "wire_open", "cells_break": "cell_broken", "cells_weaken": "cell_weak"}
 """Tables of cells that fail during a run, and the faults that they draw."""
 TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome", "waited_s",
@@ -262,6 +263,11 @@ class SpreadTable(Table):
             raise ValueError("give relative or absolute")
         elif self.distribution == "lognormal" and self.relative is None:
             raise ValueError("distribution = 'lognormal' takes relative")
+        elif self.distribution == "lognormal" and (self.relative or 0.0) > LOGNORMAL_MAX:
+            raise ValueError(
+                f"relative = {self.relative:g}: at most {LOGNORMAL_MAX:g} if distribution = "
+                "'lognormal', which multiplies by exp(relative) at one standard deviation"
+            )
         return self
 
 
@@ -309,7 +315,7 @@ class CampaignTables(Table):
     """A campaign's file."""
 
     campaign: CampaignHead
-    spread: dict[str, SpreadTable] = {}
+    spread: dict[Title, SpreadTable] = {}
     factors: dict[Name, FactorTable] = {}
     trials: list[TomlTable] = []
     wait: WaitTable | None = None

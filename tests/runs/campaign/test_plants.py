@@ -304,6 +304,9 @@ def test_a_plant_counts_once_whatever_its_repeats():
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
         (of(MASS, 'distribution = "lognormal"\nabsolute = 0.1'), "lognormal' takes relative"),
+        (of(MASS, 'distribution = "lognormal"\nrelative = 1e3'), "relative = 1000: at most 10"),
+        (of(MASS, 'distribution = "choice"\nchoices = [inf]'), "mass_kg=inf: .*a finite number"),
+        (of("plant\\nx", 'distribution = "choice"\nchoices = [1]'), "must be one line of plain"),
         (of(MASS, "relative = 0.1\ncorrelation = 0.5"), "belong together: give both"),
         (of(MASS, f'relative = 0.1\ncorrelated_with = "{MASS}"\ncorrelation = 0.5'), "not drawn"),
         (
