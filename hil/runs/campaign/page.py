@@ -49,10 +49,11 @@ def write_all(folder: Path) -> list[Path]:
         return []
     p = read_progress(folder)
     paths = [folder / name for name in (CSV, NETCDF, PAGE)]
-    with writing(folder):
+    with writing(paths[0]):
         write_whole(paths[0], as_csv(rows_of(p)))
-        with whole(paths[1]) as part:
-            as_dataset(p).to_netcdf(part, engine="scipy")
+    with writing(paths[1]), whole(paths[1]) as part:
+        as_dataset(p).to_netcdf(part, engine="scipy")
+    with writing(paths[2]):
         write_whole(paths[2], page(folder, p))
     return paths
 

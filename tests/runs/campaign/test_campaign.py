@@ -25,7 +25,7 @@ from hil.platform.parallel import Pace, Scheduler
 from hil.record.append_log import HeldError, read_log
 from hil.rig.rig import Rig
 from hil.runs import session
-from hil.runs.campaign import parallel
+from hil.runs.campaign import page, parallel
 from hil.runs.campaign.journal import JOURNAL
 from hil.runs.campaign.launch import Launch
 from hil.runs.campaign.plan import load_campaign
@@ -321,6 +321,16 @@ def test_the_error_that_comes_first_is_shown_and_not_that_of_the_page(tmp_path, 
     (tmp_path / JOURNAL).touch()  # empty: the page of no campaign can be written
     with pytest.raises(error, match="first"):
         Launch(None, tmp_path, SimpleNamespace(run=fails)).run()
+
+
+@pytest.mark.parametrize("name", [page.CSV, page.NETCDF, page.PAGE])
+def test_a_folder_in_the_place_of_a_table_or_the_page_is_named(write, hil, name):
+    path = write()
+    Path(FOLDER, name).mkdir(parents=True)
+    code, _, err = hil("campaign", path)
+    assert (code, err.splitlines()[-1]) == (
+        2, f"{FOLDER}/{name}: cannot be written (Is a directory)"
+    )  # fmt: skip
 
 
 def read_log_of(folder):
