@@ -123,7 +123,7 @@ def campaign(
     Parameters
     ----------
     config : file of the campaign, or a dict of its tables
-        Experiments of a dict are relative to the working folder.
+        Experiments of a dict are relative to the working folder; its values may be NumPy's.
     out : folder of journal, page and recordings, the attribute `folder` of the table
         By default below `runs`; that of a dict is another one after every change.
     jobs : number of processes at most; by default one for each core

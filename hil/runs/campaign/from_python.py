@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hil.platform.parallel import scheduler_of
 from hil.platform.terminal import say
@@ -26,7 +28,7 @@ def table_of(
     security: str | Path | None,
 ) -> xr.Dataset:
     """Run a campaign; returns the table of all trials. See `hil.campaign`."""
-    source = config if isinstance(config, Mapping) else Path(config)
+    source = as_in_file(config) if isinstance(config, Mapping) else Path(config)
     cluster = scheduler_of(scheduler, None if security is None else Path(security))
     started = launch(
         source,
@@ -38,6 +40,17 @@ def table_of(
         raise KeyboardInterrupt(f"interrupted: the same call goes on in {started.folder}")
     table = as_dataset(read_progress(started.folder))
     return table.assign_attrs(folder=str(started.folder))
+
+
+def as_in_file(value: Any) -> Any:
+    """A value as a file has it: NumPy's numbers and arrays, tuples and paths become plain ones."""
+    if isinstance(value, Mapping):
+        return {key: as_in_file(of) for key, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_in_file(one) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value) if isinstance(value, PurePath) else value
 
 
 def _nothing(text: str) -> None:

@@ -1,11 +1,16 @@
 """A campaign from a program: the table that comes back, and what is refused."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hil
 from hil.errors import ConfigError
 from hil.runs.campaign import runner
+from hil.runs.campaign.from_python import as_in_file
+from hil.runs.campaign.launch import PROGRAM
+from hil.runs.campaign.plan import load_campaign
 
 
 @pytest.fixture
@@ -34,6 +39,21 @@ def test_the_table_has_every_trial_and_the_figures_of_its_runs(tables, capsys):
     )  # fmt: skip
     assert float(table.force_N[2]) == np.mean(run.force_model_N.values)
     assert table.attrs["folder"].startswith("runs/campaign-two-gains-")
+
+
+def test_tables_may_hold_numbers_of_numpy_tuples_and_paths(tables, tmp_path):
+    head, factors = tables["campaign"], tables["factors"]
+    head |= {"experiments": (Path(head["experiments"][0]),), "plants": np.int64(1)}
+    factors["duration"]["levels"] = (np.float64(0.1),)
+    factors["k_p"]["levels"] = np.array([0.5, 2.0])
+    factors["limit"] = {"key": "guard.force_max_N", "levels": [np.int64(7), np.int64(8)]}
+    loaded = load_campaign(PROGRAM, as_in_file(tables))
+    assert [list(one.levels.values()) for one in loaded.trials] == [
+        [0.1, 0.5, 7], [0.1, 0.5, 8], [0.1, 2.0, 7], [0.1, 2.0, 8]
+    ]  # fmt: skip
+    factors["k_p"]["levels"] = object()
+    with pytest.raises(ConfigError, match=r"the program: factors\.k_p\.levels"):
+        hil.campaign(tables, progress=False)
 
 
 def test_a_complete_campaign_is_not_run_again_and_a_changed_one_is_another(tables, monkeypatch):
