@@ -188,7 +188,8 @@ class Objective:
             costs.append(math.inf if cost is None else float(cost))
             kept = self.constraint is None or self.constraint.value(figures) is True
             broken += not (kept and run["outcome"] == "complete")
-        return Tried(number, setting, math.fsum(costs) / len(costs), broken / len(runs))
+        mean = math.fsum(cost / len(costs) for cost in costs)  # the sum may exceed all numbers
+        return Tried(number, setting, mean, broken / len(runs))
 
 
 def proposed(

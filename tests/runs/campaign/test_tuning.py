@@ -12,8 +12,8 @@ from hil.record.append_log import read_log
 from hil.runs.campaign import search
 from hil.runs.campaign.expression import Expression
 from hil.runs.campaign.plan import load_campaign
-from hil.runs.campaign.tune_tables import ParameterTable
-from hil.runs.campaign.tuning import Controller, Tried, at_edges, best_of, proposed
+from hil.runs.campaign.tune_tables import ParameterTable, TuneTable
+from hil.runs.campaign.tuning import Controller, Objective, Tried, at_edges, best_of, proposed
 
 GAIN = ParameterTable(key="controller.k_p", scale="log", low=0.01, high=100.0)
 DELAY = ParameterTable(key="controller.dwell_s", low=0.0, high=2.0)
@@ -114,6 +114,14 @@ def test_a_cost_that_is_no_number_of_measures_is_one_line(text, said):
         Expression("f: tune.cost", text).check(["a", "force_N"], answers=False)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_mean_of_costs_whose_sum_exceeds_all_numbers_is_their_mean():
+    parameters = [{"key": "controller.k_p", "low": 0.0, "high": 1.0}]
+    table = TuneTable.model_validate({"cost": "a", "budget": 1, "parameters": parameters})
+    runs = [{"figures": {"a": 1.5e308}, "outcome": "complete"}] * 2
+    tried = Objective("f", table).of(0, {}, {}, runs)
+    assert (tried.cost, tried.fits) == (1.5e308, True)
 
 
 @pytest.mark.parametrize(
