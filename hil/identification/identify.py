@@ -220,7 +220,7 @@ def identify(
     )
     held = {key: parameters.get(tables, key) for key in known_keys if key not in free}
     covariance, stated = _with_held(
-        box, noise, solution, _with_slope(box, solution), known, list(held)
+        box, noise, solution, _with_slope(box, noise, solution), known, list(held)
     )
     values = np.concatenate((np.exp(solution.theta), [held[key] for key in stated]))
     return Identified(
@@ -329,15 +329,10 @@ def _bootstrapped(
     return bootstrap(box, noise, solution, resampling, done)
 
 
-def _with_slope(box: GreyBox, solution: Fit) -> Array:
+def _with_slope(box: GreyBox, noise: Noise, solution: Fit) -> Array:
     """Covariance of theta including the uncertainty of the transducer's slope."""
     slope = max(run.reading.slope_uncertainty for run in box.runs)
-    scaled = np.concatenate([run.measured for run in box.runs])
-    edges = np.cumsum([len(run.rows) for run in box.runs])[:-1]
-    lost = len(scaled) - len(solution.white)
-    if lost:  # the filter removes the first readings of every run
-        each = lost // len(box.runs)
-        scaled = np.concatenate([part[each:] for part in np.split(scaled, edges)])
+    scaled = np.concatenate([noise.whitened(run.measured) for run in box.runs])
     shift = (np.linalg.pinv(solution.J) @ scaled)[: len(solution.theta)] * slope
     return solution.covariance + np.outer(shift, shift)
 

@@ -93,6 +93,17 @@ def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
     assert UNSEEN in as_text(found)
 
 
+@pytest.mark.parametrize("ar", [0.8, -0.5])
+def test_a_force_is_as_uncertain_as_the_slope_whatever_the_noise(ar):
+    """The model's force is proportional to force_on_N: a slope off by 1e-3 moves it by 1e-3."""
+    data = make_rig(21, 0, ar=ar).data
+    data = replace(data, reading=replace(data.reading, slope_uncertainty=1e-3))
+    found = identify(TABLES, [data], Options(free=("force_on_N",), bootstrap=0, weak=False))
+    [force] = found.parameters
+    of_slope = np.sqrt(force.relative_combined**2 - force.relative**2)
+    assert of_slope == pytest.approx(1e-3, rel=1e-6)
+
+
 @pytest.mark.slow
 def test_masses_that_are_not_alike_are_found_when_they_are_asked_for():
     rig = make_rig(12, 0, "unlike masses")
