@@ -299,7 +299,8 @@ def _improve(duties, course, array, states, lengths):  # type: ignore[no-untyped
         span = first, min(first + reach, len(wanted))
         _put(room, state)
         best = _cost(duties, course, span, array, np.inf)
-        kept = duties[first : span[1]].copy()
+        changed = duties[first : ends[min(b + lengths.max(), len(ends) - 1)]]
+        kept = changed.copy()
         taken = kept
         for i in range(m):
             for to in (0.0, 1.0):
@@ -316,9 +317,9 @@ def _improve(duties, course, array, states, lengths):  # type: ignore[no-untyped
                     _put(state, room)
                     cost = _cost(duties, course, span, array, best)
                     if cost < best * (1.0 - 1e-9):
-                        best, taken = cost, duties[first : span[1]].copy()
-                    duties[first : span[1]] = kept
-        duties[first : span[1]] = taken
+                        best, taken = cost, changed.copy()
+                    changed[:] = kept
+        changed[:] = taken
         _put(state, room)
         for k in range(first, ends[b + 1]):
             period(duties[k], still, system, unwritten)

@@ -13,7 +13,7 @@ from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.cells import miga
 from hil.systems.array.model.system import ArraySystem
 from hil.systems.array.model.wire_load import Loaded
-from hil.systems.array.recruitment.best import Arrays, Course, best_sequence
+from hil.systems.array.recruitment.best import LENGTHS, Arrays, Course, _improve, best_sequence
 
 PERIOD_S = 0.02
 CELL = miga(k_pe_N_per_m=20.0, k_se_N_per_m=386.52, k_ae_N_per_m=1000.0, b_N_s_per_m=50.0)
@@ -77,6 +77,27 @@ def test_no_sequence_is_worse_than_the_runs_own(arrays, modulated):
     course = course_of(arrays.run(own).force_N, 10)
     found = best_sequence(arrays, course, own, modulated=modulated)
     assert np.array_equal(found.duties, own)
+
+
+def improved(arrays, course, duties):
+    duties = duties.copy()
+    arrays.rest()
+    _improve(duties, course, arrays.kernel, (arrays.state, arrays.room), LENGTHS)
+    return duties
+
+
+def test_refused_changes_leave_all_duties_also_those_beyond_the_reach(arrays):
+    """No change is better than the sequence that made the set point."""
+    own = held([[1, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]], 10)
+    course = course_of(arrays.run(own).force_N, 10)._replace(reach=10)
+    assert np.array_equal(improved(arrays, course, own), own)
+
+
+def test_a_block_is_exchanged_with_the_next_one_where_no_other_change_is_better(arrays):
+    """Late forces tell little of when a wire was heated, but much of whether it was."""
+    early, late = (held(np.outer(on, [1, 0]), 25) for on in ([1, 0, 0, 0], [0, 1, 0, 0]))
+    course = course_of(arrays.run(late).force_N, 25, from_block=2)._replace(live=np.array([0]))
+    assert np.array_equal(improved(arrays, course, early), late)
 
 
 def test_wires_under_stress_begin_every_run_of_a_search_at_rest():
