@@ -325,6 +325,16 @@ def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def heated_Ohm_per_m(laws, T_C, xi):  # type: ignore[no-untyped-def]
+    """(N,) resistances r(T, xi, e) by which wires are heated."""
+    ohms = np.empty(len(laws))
+    for n in range(len(laws)):
+        strain = laws[n].strain * (1.0 - xi[n])
+        ohms[n] = ohm_per_m_of(laws[n], T_C[n], xi[n], strain)
+    return ohms
+
+
+@njit(cache=True, error_model="numpy")
 def heats(law, T, xi):  # type: ignore[no-untyped-def]
     """r(xi) / r(T, xi, e): heating power relative to a resistance without `varies`."""
     if law.varies == 0.0:

@@ -75,12 +75,14 @@ def _budget(run: SystemRun) -> Budget:
         for cell in board.cells
     }
     limits = [of_cell[cell] for cell in run.model.cell_names]
+    cells = wires_of(run.tables.model, run.model).values()
     return Budget(
         most_A2s=np.array([one["heat_max_cA2ms"] / CA2MS_PER_A2S for one in limits]),
         time_constant_s=np.array(
             [1e-3 * (one["heat_time_constant_ms"] + COOLED_LATE_MS) for one in limits]
         ),
         count_A=np.array([1e-3 * one["current_full_scale_mA"] / CURRENT_COUNTS for one in limits]),
+        least_Ohm=np.array([1.0 / cell.ordinary_A(1.0) for cell in cells]),
     )
 
 

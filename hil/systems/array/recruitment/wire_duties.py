@@ -2,12 +2,12 @@
 
 Per metre of wire (`hil.mechanics.sma.wire`), the heat content h = C T + L xi obeys
 
-    h' = D E^2 / r(xi) - G (T - T_a)
+    h' = D E^2 / r - G (T - T_a)
 
-which is linear in the duty D. So with the temperature T* at which a wire at the fraction xi* is on
-its branch, and h* = C T* + L xi*, the duty
+which is linear in the duty D; the resistance r follows phase, temperature and strain. So with the
+temperature T* at which a wire at the fraction xi* is on its branch, and h* = C T* + L xi*, the duty
 
-    D = (G (T - T_a) + (h* - h) / tau) r(xi) / E^2                                              (1)
+    D = (G (T - T_a) + (h* - h) / tau) r / E^2                                                  (1)
 
 lets h approach h* with the time constant tau. xi is the measured fraction.
 T is the twin's, moved between the branches at xi, where a wire at xi must be. So the force is fed
@@ -18,14 +18,14 @@ transform back to its cooling branch, and one that is where it should be keeps i
 
 Limits saturate the duty instead of tripping. With a margin that shrinks with the rate 1 / s,
 
-    T' <= (T_max - T) / s:    D <= (G (T - T_a) + C (T_max - T) / s) r(xi) / E^2                (2)
+    T' <= (T_max - T) / s:    D <= (G (T - T_a) + C (T_max - T) / s) r / E^2                    (2)
     B' <= (B_max - B) / s:    c(D) <= (B / tau_b + (B_max - B) / s) / I_max^2                   (3)
 
 with the twin's T and xi in (2), which no measured force can change, and the current I_max of the
-phase that conducts better in (3). T never exceeds T_max then, whatever (1) asks for, and B, the
-heat budget that the board counts as B' = c I^2 - B / tau_b, never exceeds B_max. A new duty counts
-in full for its on-time in the first of its modulation's periods and in proportion afterwards
-(firmware/core/heat.h). Over a command that lasts 1 / k periods,
+least resistance that the wire may have in (3). T never exceeds T_max then, whatever (1) asks for,
+and B, the heat budget that the board counts as B' = c I^2 - B / tau_b, never exceeds B_max. A new
+duty counts in full for its on-time in the first of its modulation's periods and in proportion
+afterwards (firmware/core/heat.h). Over a command that lasts 1 / k periods,
 
     c(D) = D + k D (1 - D)                                                                      (4)
 
@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import SmaWires
+from hil.mechanics.sma.wire import SmaWires, heated_Ohm_per_m
 
 MODULATION_S = 4.096e-3  # longest period of a board's modulation, PORT_MODULATION_MAX_US
 SUPPLY_ERROR = 0.01  # assumed: of the supply's voltage
@@ -61,11 +61,13 @@ class Budget:
     ----------
     most_A2s, time_constant_s : largest heat, and time constant with which it cools
     count_A : resolution of the current
+    least_Ohm : the least resistance of a cell, at any temperature up to its largest
     """
 
     most_A2s: Array
     time_constant_s: Array
     count_A: Array
+    least_Ohm: Array
 
 
 class Branching(Protocol):
@@ -142,19 +144,17 @@ class WireDuties:
         """
         wires, laws = system.wires, system.wires.laws
         C, L, G, air_C = (laws[name] for name in ("C", "L", "G", "T_a"))
-        r_M, dr = laws["r_martensite"], laws["r_change"]
         xi = np.clip(measured_fraction, 0.0, 1.0)
-        full_W_per_m = laws["E2"] / (r_M + dr * xi)
         T_C = self._between(wires.T_C, system.branches_C(xi), xi)
+        full_W_per_m = laws["E2"] / heated_Ohm_per_m(laws, T_C, xi)
         wanted_C = self._wanted_C(fraction, T_C, xi, system.branches_C(fraction), air_C)
         error = np.clip(fraction, 0.0, 1.0) - xi
         beyond = np.sign(error) * np.maximum(np.abs(error) - self._band, 0.0)
         missing = C * (wanted_C - T_C) + L * beyond
         demand = (G * (T_C - air_C) + missing / self._response_s) / full_W_per_m
-        twin_Ohm_per_m = r_M + dr * wires.xi
+        twin_Ohm_per_m = heated_Ohm_per_m(laws, wires.T_C, wires.xi)
         cooler = G * (wires.T_C - air_C) + C * (self._max_C - wires.T_C) / self._margin_s
-        least = np.minimum(r_M, r_M + dr)  # of both phases
-        full_A = laws["cell_V"] / (laws["cell_Ohm_m"] * least)
+        full_A = laws["cell_V"] / self._budget.least_Ohm
         counted_A2 = ((1.0 + SUPPLY_ERROR) * full_A + self._budget.count_A) ** 2
         self._count(counted_A2, held)
         most = np.minimum(cooler * twin_Ohm_per_m / laws["E2"], self._within_budget(counted_A2))

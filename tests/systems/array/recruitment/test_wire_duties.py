@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hil.experiment.load import load
+from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire, SmaWires
+from hil.systems.array.build_modulation import _budget
 from hil.systems.array.recruitment.wire_duties import Budget, WireDuties
 
-NO_BUDGET = Budget(np.array([1e9]), np.array([1.0]), np.array([0.0]))
+NO_BUDGET = Budget(*np.array([[1e9], [1.0], [0.0], [1.0]]))
 COMMAND_S = 0.004
 
 
@@ -29,8 +31,9 @@ class Wire:
         wire, wires = self.wire, self.wires
         return wire.capacity_J_per_m_K * wires.T_C[0] + wire.latent_J_per_m * wires.xi[0]
 
-    def advance(self, duty):
-        self.wires.step(np.atleast_1d(duty), COMMAND_S, np.zeros(1), np.zeros(1))
+    def advance(self, duty, pieces=1):
+        for _ in range(pieces):
+            self.wires.step(np.atleast_1d(duty), COMMAND_S / pieces, np.zeros(1), np.zeros(1))
         return self.wires.T_C[0]
 
 
@@ -87,6 +90,47 @@ def test_no_wire_gets_hotter_than_its_limit_whatever_is_asked(
     controller = duties(limit_C, response_s=response_s)
     hottest_C = max(wire.advance(asked(controller, wire, fraction)) for _ in range(300))
     assert hottest_C <= limit_C + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("resistivity", "limit_C"),
+    [(Resistivity(austenite_per_K=-3e-4), 110.0), (Resistivity(1e-3, 5e-4, at_C=120.0), 80.0)],
+)
+def test_the_limit_holds_where_temperature_moves_the_resistance(resistivity, limit_C):
+    """The plant's resistance follows its temperature eight times in a command."""
+    wire = Wire(supply_V=4.0, resistivity=resistivity)
+    controller = duties(limit_C, response_s=2.0)
+    hottest_C = max(wire.advance(asked(controller, wire, 5.0), pieces=8) for _ in range(2500))
+    assert limit_C - 3.0 < hottest_C <= limit_C
+
+
+@pytest.mark.parametrize("per_K", [0.0, 1.5e-3])
+def test_boards_count_the_current_of_the_least_resistance(per_K, pytestconfig):
+    """Of the phases' 126 and 113 Ohm/m at 120 degC, austenite's at -20 degC, the coldest."""
+    config = load(
+        pytestconfig.rootpath / "configs/wires4/modulate.toml",
+        [f"model.arrays.muscle.activation.resistivity.{key}={value}" for key, value in
+         (("martensite_per_K", per_K), ("austenite_per_K", per_K), ("at_C", 120.0))],
+    )  # fmt: skip
+    cell_m = config.system().cells[0].wire.cell_m
+    assert _budget(config).least_Ohm == pytest.approx(cell_m * 113.0 * (1.0 - per_K * 140.0))
+
+
+def test_the_heat_that_boards_count_stays_within_the_budget():
+    """B' = D I^2 - B / tau of the plant's own current, from an eighth on, for 2.4 s.
+
+    Of austenite, whose I^2 is 1.24 times that of martensite, and at nearly full duty.
+    """
+    most_A2s, tau_s, full_A2 = 0.077, 0.683, (4.0 / 11.3) ** 2
+    wire = Wire(T_C=100.0, xi=1.0, supply_V=4.0)
+    controller = duties(budget=Budget(*np.array([[most_A2s], [tau_s], [1e-3], [11.3]])))
+    used_A2s = [most_A2s / 8.0]
+    for _ in range(600):
+        duty = asked(controller, wire, 1e3)
+        wire.advance(duty)
+        kept = np.exp(-COMMAND_S / tau_s)
+        used_A2s.append(used_A2s[-1] * kept + duty * full_A2 * tau_s * (1.0 - kept))
+    assert 0.9 * most_A2s < max(used_A2s) <= most_A2s
 
 
 def test_the_limit_is_used_and_not_only_kept():
