@@ -4,9 +4,9 @@ Of a cell's wire an eager copy is warmed by the highest supply, in the warmest r
 cooling, and transforms early; a lazy one by the lowest supply, in the coldest room and the most
 cooling, and transforms late. Heat capacity and latent heat are those that keep a copy ahead, or
 behind, of the real wire, whether it warms or cools. What the copies leave open is what nobody knows
-of the wire. Its resistance is linear in the austenite, the strain and, between the R-phase's
-corners, the temperature: the corners of the copies' states bound it
-(`hil.mechanics.sma.resistance`).
+of the wire. Its resistance is linear in the austenite, the strain and, outside the R-phase's
+corners, the temperature, and a parabola between these: the corners of the copies' states and the
+vertices of the parabolas bound it (`hil.mechanics.sma.resistance`).
 
 The lazy wire warms a clamp (`hil.mechanics.sma.clamp`): at least so far is the real one above its
 room.
@@ -23,6 +23,7 @@ from hil.compiled import njit
 from hil.mechanics.arrays import Array, Records
 from hil.mechanics.sma.clamp import clamp_share, end_loss_W_per_K
 from hil.mechanics.sma.limits import COLDEST_C, COOLING_LEAST, CellWire
+from hil.mechanics.sma.resistance import vertex_C
 from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance
 from hil.mechanics.sma.wire import PHASES_ALONE, SmaWire, ohm_per_m_of, wire_laws
 
@@ -70,14 +71,12 @@ class WireBounds:
         self._knots = np.array([_knots(cell) for cell in cells])
         self._clamps = np.array([_clamp(cell, period_s) for cell in cells])
         self._described = wire_laws([cell.wire for cell in cells])
-        laws = [cell.wire.resistivity for cell in cells]
-        self._corners_C = np.array([(one.R_f_C, one.R_s_C) for one in laws])
         self.state = np.array(
             [_begins(around, knots) for (_, around), knots in zip(wires, self._knots, strict=True)]
         )
         self.clamp_K = np.zeros(len(wires))
         self.arrays = (
-            (self._laws, self._knots, self._clamps, self._described, self._corners_C),
+            (self._laws, self._knots, self._clamps, self._described),
             (self.state, self.clamp_K),
         )
         self.clamp_periods = -1.0 / np.log(self._clamps[:, 1])
@@ -150,7 +149,7 @@ def _clamp(cell: CellWire, period_s: float) -> tuple[float, float]:
 @njit(cache=True)
 def step_bounds(held, constants, kept):  # type: ignore[no-untyped-def]
     """`WireBounds.step`, in one compiled call."""
-    (laws, knots, clamps, _, _), (state, clamp_K) = constants, kept
+    (laws, knots, clamps, _), (state, clamp_K) = constants, kept
     duty, n_periods, period_s = held
     for i in range(len(state)):
         for _ in range(n_periods):
@@ -170,13 +169,14 @@ def step_bounds(held, constants, kept):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def range_bounds(constants, kept, into):  # type: ignore[no-untyped-def]
     """`WireBounds.resistances_Ohm`, in one compiled call."""
-    laws, corners_C, state = constants[3], constants[4], kept[0]
+    laws, state = constants[3], kept[0]
     for i in range(len(state)):
         law = laws[i]
         low_C, high_C = min(state[i, 0, 0], state[i, 1, 0]), max(state[i, 0, 0], state[i, 1, 0])
         into[i, 0], into[i, 1] = np.inf, 0.0
-        for T in (low_C, high_C, corners_C[i, 0], corners_C[i, 1]):
-            for xi in (state[i, 0, 1], state[i, 1, 1]):
+        r, r_M, r_A = law.resistivity, law.r_martensite, law.r_martensite + law.r_change
+        for xi in (state[i, 0, 1], state[i, 1, 1]):
+            for T in (low_C, high_C, r.R_f_C, r.R_s_C, vertex_C(r, r_M, r_A, xi)):
                 for strain in (0.0, law.strain):
                     ohm = law.cell_Ohm_m * ohm_per_m_of(law, min(max(T, low_C), high_C), xi, strain)
                     into[i, 0] = min(into[i, 0], ohm)

@@ -93,3 +93,18 @@ def ohm_per_m(c, r_M, r_A, T, xi, strain):  # type: ignore[no-untyped-def]
         complete = min(1.0, max(0.0, (c.R_s_C - T) / (c.R_s_C - c.R_f_C)))
         parent += (c.r_phase_Ohm_per_m - parent) * complete
     return (martensite + (parent - martensite) * xi) * (1.0 + c.per_strain * strain)
+
+
+@njit(cache=True, error_model="numpy")
+def vertex_C(c, r_M, r_A, xi):  # type: ignore[no-untyped-def]
+    """T from R_f to R_s where dR/dT of a fraction is 0, else where it is nearest to 0.
+
+    R is quadratic in T there:
+    dR/dT ~ (1 - xi) r_M a_M + xi (r_A a_A (2 T - T_0 - R_f) + r_A - r_R) / (R_s - R_f)
+    """
+    per_K = r_A * c.austenite_per_K
+    if xi * per_K == 0.0:
+        return c.R_s_C
+    others = (1.0 - xi) / xi * r_M * c.martensite_per_K * (c.R_s_C - c.R_f_C)
+    T = 0.5 * (c.at_C + c.R_f_C + (c.r_phase_Ohm_per_m - r_A - others) / per_K)
+    return min(max(T, c.R_f_C), c.R_s_C)

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Records, record_type
-from hil.mechanics.sma.resistance import RESISTIVITY, Resistivity, ohm_per_m
+from hil.mechanics.sma.resistance import RESISTIVITY, Resistivity, ohm_per_m, vertex_C
 
 MAKERS_CURRENT_A = 0.2
 PHASES_ALONE = Resistivity()
@@ -160,13 +160,15 @@ class SmaWire:
     def extremes_Ohm_per_m(self, cold_C: float, hot_C: float) -> tuple[float, float]:
         """The least and the greatest resistance in any phase between two temperatures.
 
-        The resistance is linear in the fraction, in the strain and, between the corners of the
-        R-phase, in the temperature: its extremes are at the ends and corners.
+        The resistance is linear in the fraction, in the strain and, outside the R-phase's corners,
+        in the temperature; between them that of the parent phase is a parabola. So its extremes are
+        at the ends and corners, or at the vertex.
         """
         law = self.resistivity
-        at_C = [T for T in (law.R_f_C, law.R_s_C) if cold_C < T < hot_C]
+        r = law.constants, self.martensite_Ohm_per_m, self.austenite_Ohm_per_m
+        at_C = [T for T in (law.R_f_C, law.R_s_C, vertex_C(*r, 1.0)) if cold_C < T < hot_C]
         values = [
-            ohm_per_m(law.constants, self.martensite_Ohm_per_m, self.austenite_Ohm_per_m, T, xi, e)
+            ohm_per_m(*r, T, xi, e)
             for T in (cold_C, *at_C, hot_C)
             for xi in (0.0, 1.0)
             for e in (0.0, law.strain)

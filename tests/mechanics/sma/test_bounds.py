@@ -18,6 +18,7 @@ from hil.mechanics.sma.bounds import (
     WireBounds,
 )
 from hil.mechanics.sma.limits import COOLING_LEAST, CellWire
+from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
 
@@ -88,3 +89,25 @@ def test_wires_of_which_everything_is_known_are_the_same_copy_twice_but_for_thei
     assert bounds.state[0, :, 0] == pytest.approx(
         [25.0 + settles_K / COOLING_LEAST, 25.0 + settles_K * COOLING_LEAST], rel=1e-3
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_resistance_is_between_those_of_all_states_between_the_copies(seed):
+    """The law of the R-phase, written out at 2001 temperatures and 201 fractions."""
+    random = np.random.default_rng(seed)
+    a_M, a_A = random.uniform(-2e-3, 2e-3, 2)
+    law = Resistivity(a_M, a_A, 25.0, 0.0, 113.0 + 60.0 * a_A * 113.0 * random.random(), 60.0, 30.0)
+    wire = SmaWire(resistivity=law)
+    around = Surroundings(1.0, 1.0, COLD_C, WARM_C, LEFT_K, TOLERANCE)
+    bounds = WireBounds([(CellWire("a", wire), around)], PERIOD_S)
+    bounds.state[0] = np.sort([random.uniform(20.0, 80.0, 2), random.uniform(0.2, 1.0, 2)]).T
+    (low_C, least), (high_C, most) = bounds.state[0]
+    corners_C = np.clip([30.0, 60.0], low_C, high_C)
+    T = np.union1d(np.linspace(low_C, high_C, 2001), corners_C)[:, None]
+    xi = np.linspace(least, most, 201)
+    parent = 113.0 * (1.0 + a_A * (T - 25.0))
+    parent += (law.r_phase_Ohm_per_m - parent) * np.clip((60.0 - T) / 30.0, 0.0, 1.0)
+    all_Ohm = wire.cell_m * (126.0 * (1.0 + a_M * (T - 25.0)) * (1.0 - xi) + parent * xi)
+    ohms = np.zeros((1, 2))
+    bounds.resistances_Ohm(ohms)
+    assert ohms[0] == pytest.approx([all_Ohm.min(), all_Ohm.max()], rel=1e-7)

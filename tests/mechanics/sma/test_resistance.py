@@ -60,6 +60,19 @@ def test_the_extremes_bound_every_state():
     assert high == pytest.approx(max(found), rel=1e-3)
 
 
+@pytest.mark.parametrize(("per_K", "r_phase", "martensite"), [(1e-3, 116, 126), (-1e-3, 110, 100)])
+def test_the_extremes_hold_the_vertex_of_the_r_phase(per_K, r_phase, martensite):
+    """Of 20 001 temperatures the least is 115.56 Ohm/m, and the greatest 110.44, at 40.8 degC."""
+    law = Resistivity(0.0, per_K, 25.0, 0.0, r_phase, 60.0, 30.0)
+    wire = SmaWire(resistivity=law, martensite_Ohm_per_m=martensite)
+    T = np.linspace(-20.0, 80.0, 20_001)
+    parent = 113.0 * (1.0 + per_K * (T - 25.0))
+    parent += (r_phase - parent) * np.clip((60.0 - T) / 30.0, 0.0, 1.0)
+    low, high = wire.extremes_Ohm_per_m(-20.0, 80.0)
+    assert low == pytest.approx(min(martensite, parent.min()), abs=1e-6)
+    assert high == pytest.approx(max(martensite, parent.max()), abs=1e-6)
+
+
 def test_a_boards_limits_take_the_extremes():
     cell = CellWire("a.1", WIRE, temperature_max_C=150.0)
     low, high = WIRE.extremes_Ohm_per_m(-20.0, 150.0)
