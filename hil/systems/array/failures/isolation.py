@@ -29,8 +29,9 @@ may explain the data better. And the verdict must persist for `confirm_s`, becau
 just died still pulls while it cools, and looks like a smaller failure.
 
 Hypotheses whose log B is within `tie` of the best are indistinguishable; they are announced as a
-class. After an announcement the failure becomes part of the null hypothesis: what was learned is
-kept, the tests restart once the cell has cooled, and the search for the next failure goes on.
+class. After an announcement the failure becomes part of the null hypothesis of the test that found
+it: what that one had learned is kept, both restart once the cell has cooled, and the search for the
+next failure goes on.
 
 Source: Basseville & Nikiforov 1993, Detection of Abrupt Changes, ch. 2 and 7 (likelihood ratios);
 Kass & Raftery 1995 (Bayes factors).
@@ -246,16 +247,16 @@ class Isolation:
         self.state[self.state == SUSPECT] = HEALTHY
         self.state[list(cells)] = FAILED if len(cells) == 1 else SUSPECT
         if len(cells) == 1:
-            self._restart(t_s, cells[0], best)
+            self._restart(t_s, test, cells[0], best)
 
-    def _restart(self, t_s: float, cell: int, failure: int) -> None:
-        """Restart the tests; the null hypothesis is now what was learned, with this failure."""
+    def _restart(self, t_s: float, test: int, cell: int, failure: int) -> None:
+        """Restart the tests; the null hypothesis is now that of this test, with this failure."""
         n = len(self._gains_N)
         learned, samples = self._learned, self._samples
-        change = self._failures.mu[failure] * (1.0 + learned.mean[1, :n])
-        learned.base[:] = learned.mean[1]
+        change = self._failures.mu[failure] * (1.0 + learned.mean[test, :n])
+        learned.base[:] = learned.mean[test]
         learned.base[:n] += change
-        learned.P0[:] = learned.P[1]
+        learned.P0[:] = learned.P[test]
         learned.P0[cell], learned.P0[:, cell] = 0.0, 0.0
         learned.P0[cell, cell] = learned.drift[cell]
         self._failures.possible[[cell, n + cell]] = False

@@ -189,6 +189,25 @@ def test_a_broken_cell_is_told_from_a_dead_one_by_what_the_others_give():
     ]
 
 
+def test_what_a_break_changes_counts_once():
+    """Gains become (1 + mu) (1 + delta): exactly, where the test without learning found it."""
+    broken = NOTHING_BREAKS.copy()
+    broken[1] = [0.3, 0.0, 0.28, 0.36]
+    delta = np.array([0.1, 0.0, -0.1, 0.08])
+    for healthy, broke_at, error in ((np.zeros(4), 0, 1e-12), (delta, 600, 0.04)):
+        rng = np.random.default_rng(3)
+        tests = made(broken=broken)
+        on = masks(rng, 700)
+        gain = np.tile(SHARES, (700, 1))
+        gain[broke_at:] = broken[1]
+        e = (on * (gain * (1.0 + healthy) - SHARES)).sum(axis=1) + 0.02 * rng.standard_normal(700)
+        drive(tests, on, e)
+        assert [(f.cells, f.kind) for f in tests.findings] == [((1,), "mechanical")]
+        expected = broken[1] / SHARES * (1.0 + healthy) - 1.0
+        assert tests._learned.base[:4] == pytest.approx(expected, abs=error)
+        assert (tests._learned.P0[0, 0] < RULES.spread**2) == (broke_at > 0)
+
+
 def test_missing_readings_say_nothing():
     tests = made()
     on = np.ones((100, 4), dtype=int)
