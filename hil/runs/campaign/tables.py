@@ -229,8 +229,10 @@ class AfterTripTable(Table):
 class SpreadTable(Table):
     """How a key of the simulated plant differs from plant to plant.
 
-    `relative` (of the key's value) or `absolute` is the standard deviation of a `normal` or
-    `lognormal` distribution, or half the width of a `uniform` one; `choice` takes one of `choices`.
+    `relative` (of the key's value) or `absolute` is the standard deviation of a `normal`
+    distribution, or half the width of a `uniform` one. Of a `lognormal` one, whose median is the
+    key's value, `relative` is the standard deviation of the logarithm. `choice` takes one of
+    `choices`.
     Each number of a list is drawn for itself; with `each` the one value of an array's `force_on_N`,
     `mass_kg`, `cell` or `activation` is drawn for every cell or mass.
 

@@ -70,13 +70,16 @@ def test_draws_have_the_distribution_that_is_asked_for(write):
     )
     campaign = load_campaign(path)
     [plants] = campaign.plants.values()
-    model = next(iter(campaign.configs.values())).tables.plant.arrays["muscle"]
+    tables = next(iter(campaign.configs.values())).tables
+    model = tables.plant.arrays["muscle"]
     force = np.array([plant[FORCE][0] for plant in plants]) / model.force_on_N[0]
     # standard errors of mean and deviation of 4000 draws: 0.05 / 63, 0.05 / 89; five of each
     assert force.mean() == pytest.approx(1.0, abs=0.004)
     assert force.std() == pytest.approx(0.05, abs=0.003)
     noise = np.log(np.array([plant[NOISE] for plant in plants]))
     assert noise.std() == pytest.approx(0.3, abs=0.017)
+    median_V = tables.devices["daq"].channels["force"].sim.noise_rms_V
+    assert noise.mean() == pytest.approx(np.log(median_V), abs=0.024)
     mass = np.array([plant[MASS] for plant in plants]) - np.array(model.mass_kg)
     assert np.abs(mass).max() <= 0.002
     assert mass.std() == pytest.approx(0.002 / 3.0**0.5, abs=2e-5)
