@@ -1,4 +1,4 @@
-"""Optimal on/off control: at regular intervals, an exact search finds the best plan.
+"""Optimal on/off control: at regular intervals, a search over levels of force finds a plan.
 
 At the start of every plan the array's own model predicts, from the observer's state, the force
 without any switching. `Planner` searches for the switches that bring the force nearest to the

@@ -1,4 +1,4 @@
-"""Exact search for the on/off plan that keeps a force nearest to its set point.
+"""Search for the on/off plan that keeps a force nearest to its set point.
 
 The cells that are on can change at each of M blocks and stay constant after the last. With J
 samples, rho_j = set point minus predicted force without switching, and dL_b the static force
@@ -6,16 +6,19 @@ switched on at block b (negative: off), the plan minimises
 
     sum_j (rho_j - sum_b G_jb dL_b)^2 + price x (number of switches)
 
-over the reachable sets of cells. The force takes only the distinct levels of the array, and a cell
-that was switched stays so for its minimum on or off time. With the factors G = Q L (orthonormal
-columns of Q, lower triangular L) and z = Q^T rho,
+over the reachable levels of force. The force takes only the distinct levels of the array, and a
+cell that was switched stays so for its minimum on or off time. With the factors G = Q L
+(orthonormal columns of Q, lower triangular L) and z = Q^T rho,
 
     sum_j (...)^2 = |rho|^2 - |z|^2 + sum_b (z_b - sum_{i<=b} L_bi dL_i)^2
 
 Each term depends only on the decisions so far. A partial sum is the exact minimum cost over all
 real-valued continuations, and so a lower bound. Levels are tried outwards from the one that makes
 the term zero, and abandoned when the bound exceeds the best plan found (a sphere decoder). Several
-sets of like cells can give the same level; the set with the fewest switches is used.
+sets of unlike cells can give the same level: of these a block takes the one with the fewest
+switches from the block before. The search is exact if every level has one set, or if neither
+switches have a price nor cells a minimum time. Otherwise another set, with more switches now and
+fewer later, may cost less.
 
 The search keeps its state, so it can be distributed over ticks: `search` tries a number of
 levels and returns. It starts from the previous plan, continued. That plan is used unless the
@@ -120,7 +123,7 @@ class Planner:
     ----------
     plan : (M, C) array, number of cells of each kind that are on after every block
     cost_N2 : cost of the plan for the last problem
-    finished : the search is complete: no plan is better
+    finished : the search is complete: no levels cost less, each with the fewest switches
     n_looked_at : levels tried for the last problem
     """
 

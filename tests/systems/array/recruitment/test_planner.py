@@ -1,4 +1,4 @@
-"""The exact search against a mixed-integer programme and against looking at every plan."""
+"""The search against a mixed-integer programme and against looking at every plan."""
 
 from itertools import product
 
@@ -33,8 +33,17 @@ def feasible_change(on, n_of, b, history, locked, least):
     return low, high
 
 
-def best_by_looking_at_all(table, G, rho, price, least, on, n_of, locked):
-    """Least cost over every sequence of sets."""
+def fewest_switches(table, now, changes):
+    """Of the changes to sets of one force the one with the fewest switches; the first of equals."""
+    of_level = {}
+    for change in changes:
+        force_N = float(np.dot(np.add(now, change), table.gain_N))
+        of_level.setdefault(force_N, []).append(change)
+    return [min(several, key=lambda change: np.abs(change).sum()) for several in of_level.values()]
+
+
+def best_by_looking_at_all(table, G, rho, price, least, on, n_of, locked, *, by_level=False):
+    """Least cost over every sequence of sets, or of levels with the fewest switches in a block."""
     best = np.inf
 
     def walk(b, now, history, steps):
@@ -44,7 +53,8 @@ def best_by_looking_at_all(table, G, rho, price, least, on, n_of, locked):
             best = min(best, float(((rho - G @ np.array(steps)) ** 2).sum()) + price * switches)
             return
         low, high = feasible_change(now, n_of, b, history, locked, least)
-        for delta in product(*(range(a, z + 1) for a, z in zip(low, high, strict=True))):
+        changes = product(*(range(a, z + 1) for a, z in zip(low, high, strict=True)))
+        for delta in fewest_switches(table, now, changes) if by_level else changes:
             new = [n + d for n, d in zip(now, delta, strict=True)]
             walk(b + 1, new, [*history, delta], [*steps, float(np.dot(delta, table.gain_N))])
 
@@ -84,20 +94,39 @@ def test_without_a_price_the_search_finds_the_best_of_all_plans(seed, least):
         assert _solved(*args).cost_N2 >= best_by_looking_at_all(*args) - 1e-12
 
 
+def priced(gains_N, seed, price):
+    """A problem with a price, minimum times, and cells of the first kind locked."""
+    rng = np.random.default_rng(seed)
+    table = level_table(gains_N)
+    n_of = np.bincount(table.kind)
+    least = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
+    on = rng.integers(0, n_of + 1)
+    locked = np.zeros((2, len(n_of), 4), dtype=np.int64)
+    locked[0, 0, 0] = rng.integers(0, on[0] + 1)
+    locked[1, 0, :2] = rng.integers(0, n_of[0] - on[0] + 1)
+    rho = rng.normal(0.0, 0.4, 8)
+    return table, lag_response(8, 4, 2), rho, price, least, on, n_of, locked
+
+
+@settings(deadline=None, max_examples=settings().max_examples // 4)
+@given(
+    gains_N=st.sampled_from([[0.2] * 5, [0.1, 0.2, 0.4]]),
+    seed=st.integers(0, 10_000),
+    price=st.sampled_from([0.002, 0.01, 0.05]),
+)
+def test_where_every_level_is_one_set_it_finds_the_best_of_all_plans(gains_N, seed, price):
+    """Whatever the price, the minimum times and the locks."""
+    args = priced(gains_N, seed, price)
+    assert _solved(*args).cost_N2 == pytest.approx(best_by_looking_at_all(*args), abs=1e-12)
+
+
 @settings(deadline=None, max_examples=settings().max_examples // 4)
 @given(seed=st.integers(0, 10_000), price=st.sampled_from([0.002, 0.01, 0.05]))
-def test_with_like_cells_price_and_locks_it_finds_the_best_of_all_plans(seed, price):
-    """One kind of cell: every level is one set, and the search is exact whatever the rules."""
-    rng = np.random.default_rng(seed)
-    table = level_table(np.full(5, 0.2))
-    G = lag_response(8, 4, 2)
-    least = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
-    on = np.array([rng.integers(0, 6)])
-    locked = np.zeros((2, 1, 4), dtype=np.int64)
-    locked[0, 0, 0] = rng.integers(0, on[0] + 1)
-    locked[1, 0, :2] = rng.integers(0, 6 - on[0])
-    args = (table, G, rng.normal(0.0, 0.4, 8), price, least, on, np.array([5]), locked)
-    assert _solved(*args).cost_N2 == pytest.approx(best_by_looking_at_all(*args), abs=1e-12)
+def test_of_unlike_sets_with_one_force_no_levels_cost_less_with_the_fewest_switches(seed, price):
+    """Cells of 1/8, 1/4 and 3/8 N; what the search begins with may cost less than any of these."""
+    args = priced([0.125, 0.25, 0.375], seed, price)
+    by_level = best_by_looking_at_all(*args, by_level=True)
+    assert best_by_looking_at_all(*args) - 1e-12 <= _solved(*args).cost_N2 <= by_level + 1e-12
 
 
 def milp_optimum(table, G, rho, price, on, n_of):
