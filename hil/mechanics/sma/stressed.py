@@ -4,7 +4,8 @@
 wire. Every branch is tabulated as the temperatures at PIECES + 1 equally spaced fractions of its
 distribution, TAIL of which is cut off at either end, and is a line in between. `advance` holds the
 stress. So a step has closed forms as the thermal law's has, goes from knot to knot, and depends on
-its length by nothing but the stress, which `hil.systems.array.model.wire_step` lets change.
+its length by nothing but the stress, which `hil.systems.array.model.wire_step` lets change, and
+`resistivity`, which counts as it is at the beginning.
 Between the branches `advance` and `settled` keep the austenite; `settled_sloped` does not.
 
 Where stress has moved a branch across the wire's state, the wire transforms at once and without

@@ -7,7 +7,8 @@ temperature T, the austenite fraction xi and the duty D (0 to 1) of a supply of 
     P = D (V_w / l)^2 / r(xi),    r(xi) = r_M + (r_A - r_M) xi
 
 `resistivity` makes r depend on temperature and strain too (`hil.mechanics.sma.resistance`); P is
-then multiplied by r(xi) / r(T, xi, e), taken at the beginning of the step.
+then multiplied by r(xi) / r(T, xi, e), taken at the beginning of the step: an error of the first
+order in the period, 0.03 K at 10 ms for a wire of 1e-3 per K that warms by 34 K in 0.2 s.
 
 P is the mean over a PWM period, which is far below the wire's time constant. In series every
 wire has V_w = V / n; in parallel V_w = V.
@@ -23,8 +24,8 @@ Transition temperatures do not depend on stress, and an overheated wire is not d
 
 On a branch xi' = T' / (A_f - A_s) (or M_s - M_f): the latent heat adds to the heat capacity. Off
 the branches P is constant: an exponential step is exact, and the time until a branch is reached
-has a closed form. Along a branch P is linearised over at most a 16th of the branch's width. The
-result does not depend on the period.
+has a closed form. Along a branch P is linearised over at most a 16th of the branch's width. Without
+`resistivity` the result depends on the period by no more than that.
 
 Source
 ------
