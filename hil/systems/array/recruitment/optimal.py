@@ -103,6 +103,8 @@ class Search(Protocol):
 
     def search(self, n_steps: int, /) -> None: ...
 
+    def stop(self) -> None: ...
+
 
 class PlannedCells(ABC):
     """Runs the search of a plan in its budget, and applies the plan when it is due.
@@ -147,6 +149,7 @@ class PlannedCells(ABC):
         """All cells were off: they stay off until a plan that is posed from now on is due."""
         self._schedule = PlanSchedule(self._rules)
         self._held.on[:], self._held.since_s[:] = 0, -np.inf
+        self._search.stop()
         self._search.plan[:] = 0
         self.demand_N, self.late = float("nan"), False
 

@@ -192,3 +192,7 @@ class Planner:
     def search(self, n_levels: int) -> None:
         """Continue the search over at most this many levels."""
         kernel.continue_search(*self._all, n_levels)
+
+    def stop(self) -> None:
+        """Finish with the plan as it is, until the next problem."""
+        self._progress["depth"] = -1

@@ -171,6 +171,12 @@ class WirePlanner:
                 break
         self.n_looked_at += done
 
+    def stop(self) -> None:
+        """Finish with the plan as it is, until the next problem."""
+        self._since_better = len(self.plan)
+        if self._descent is not None:
+            self._descent.stop()
+
     def _search_cell(self, n_steps: int) -> int:
         p, n = self._problem, self._next
         better, over, steps = False, True, 0

@@ -219,6 +219,16 @@ def test_a_search_without_time_keeps_the_last_plan_carried_on():
     assert planner.plan[:, 0].tolist() == [2, 3, 4, 4]
 
 
+def test_a_search_that_is_stopped_ends_with_the_plan_that_it_has():
+    table = level_table(np.full(4, 0.25))
+    planner = Planner(table, lag_response(8, 4, 2), 0.0, 1, 1)
+    planner.pose(np.full(8, 0.7), np.array([0]), np.array([4]), _no_lock(table, 4))
+    planner.stop()
+    planner.search(10_000)
+    assert planner.finished
+    assert not planner.plan.any()
+
+
 def test_too_many_sets_and_no_force_are_refused():
     with pytest.raises(ValueError, match="too many to plan with"):
         level_table(np.repeat(np.arange(1.0, 9.0), 6))

@@ -8,6 +8,7 @@ from scipy.optimize import differential_evolution
 
 from hil.control.controller import ArrayEstimate
 from hil.control.reference import NoReference, Steps
+from hil.control.steering import Steerable
 from hil.errors import ModelError
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.systems.array.model import cells
@@ -319,6 +320,18 @@ def test_what_posing_a_plan_costs_is_taken_from_the_search_of_its_tick(budget, p
     assert search.steps == searched
 
 
+class Wires:
+    unknown_N = 0.0
+
+    def look(self):
+        model = wire_model(ARRAY, ACTIVATION, SHARES)
+        return model.laws, model.static_gains_N, COLD
+
+
+def estimate_of(on):
+    return ArrayEstimate(on.astype(np.uint8), OFF + 1, COLD[0], COLD[0], wires=Wires())
+
+
 class Counted:
     n_looked_at, finished = 0, True
 
@@ -365,16 +378,38 @@ def test_every_cell_is_predicted_once_as_a_plan_is_posed():
         def pose(self, *problem):
             pass
 
-    class Wires:
-        unknown_N = 0.0
-
-        def look(self):
-            model = wire_model(ARRAY, ACTIVATION, SHARES)
-            return model.laws, model.static_gains_N, COLD
-
     search = Unsearched()
     planned = WireOptimal(PlanRules(5, 2, 100, 0.0, 0.0, 0.01), search, Steps((0.0,), (1.0,)), 0)
-    estimate, cells = ArrayEstimate(OFF, OFF + 1, COLD[0], COLD[0], wires=Wires()), np.zeros(3)
     search.steps.append(0)
-    planned.step(0.0, estimate, cells)
+    planned.step(0.0, estimate_of(OFF), np.zeros(3))
     assert search.steps == [100 - 3 * N_BLOCKS]
+
+
+def armed_again(set_point_N, rules, *, modulated=False):
+    """The cells that go on within 35 ticks of a restart; before it 2 N are wanted."""
+    reference = Steerable(NoReference())
+    reference.held = 2.0
+    planned = WireOptimal(rules, planner(modulated=modulated), reference, 16)
+    cells = np.zeros(3)
+    for tick in range(25):
+        planned.step(0.01 * tick, estimate_of(cells > 0.0), cells)
+    assert cells.any()
+    reference.held = set_point_N
+    planned.restart()
+    on, cells = np.zeros((2, 3))
+    for tick in range(25, 60):
+        planned.step(0.01 * tick, estimate_of(cells > 0.0), cells)
+        on = np.maximum(on, cells)
+    return on
+
+
+@pytest.mark.parametrize(("modulated", "per_tick"), [(False, 40), (True, 400)])
+def test_a_search_of_before_the_arming_is_stopped(modulated, per_tick):
+    """Without a set point nothing is posed: the search that was underway must not go on."""
+    rules = PlanRules(10, 3, per_tick, 0.0, 0.0, 0.01)
+    assert not armed_again(np.nan, rules, modulated=modulated).any()
+
+
+def test_a_cell_that_was_on_before_the_arming_need_not_stay_off():
+    """Its minimum time off is a minute; what it did before the arming does not count."""
+    assert armed_again(2.0, PlanRules(10, 3, 10_000, 0.0, 60.0, 0.01)).any()
