@@ -15,6 +15,7 @@ from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
+from hil.mechanics.low_pass import low_pass
 from hil.platform.whole_files import sha256_of
 from hil.record.overview import PART, first_rows
 from hil.record.read import calibrations_of
@@ -47,8 +48,8 @@ class Reading:
 
     def of(self, force_N: Array, period_s: float) -> Array:
         """Readings of a force that is given at every period: low-pass, then delay."""
-        keep = np.exp(-2.0 * np.pi * self.bandwidth_Hz * period_s)
-        read = force_N if keep < 1e-9 else _low_pass(force_N, keep)
+        keep, lag = low_pass(self.bandwidth_Hz, period_s)
+        read = _low_pass(force_N, keep, lag) if keep else force_N
         late = self.delay_s / period_s
         if late <= 0.0:
             return read
@@ -56,10 +57,10 @@ class Reading:
         return np.asarray(np.interp(at, np.arange(len(read)), read))
 
 
-def _low_pass(x: Array, keep: float) -> Array:
+def _low_pass(x: Array, keep: float, lag: float) -> Array:
     from scipy.signal import lfilter
 
-    y, _ = lfilter([1.0 - keep], [1.0, -keep], x, zi=[keep * x[0]])
+    y, _ = lfilter([1.0 - lag, lag - keep], [1.0, -keep], x, zi=[lag * x[0]])
     return np.asarray(y)
 
 

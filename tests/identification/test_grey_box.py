@@ -101,12 +101,11 @@ def test_many_parameter_sets_at_once_read_what_each_reads_alone():
 
 def test_a_reading_is_late_by_its_delay_and_slow_by_its_low_pass():
     ramp = np.arange(2000) * 0.001
-    # A first-order low-pass lags a ramp by its time constant; sampled as the card does it, by
-    # keep / (1 - keep) periods.
-    keep = np.exp(-2 * np.pi * 20.0 * 0.001)
-    late_s = 0.0035 + 0.001 * keep / (1.0 - keep)
-    read = Reading(delay_s=0.0035, bandwidth_Hz=20.0).of(ramp, 0.001)
-    np.testing.assert_allclose(read[1000:], ramp[1000:] - late_s, rtol=0, atol=1e-9)
+    for bandwidth_Hz in (20.0, 100.0, 1000.0):
+        late_s = 0.0035 + 1.0 / (2.0 * np.pi * bandwidth_Hz)  # a ramp's lag is the time constant
+        read = Reading(delay_s=0.0035, bandwidth_Hz=bandwidth_Hz).of(1.0 + ramp, 0.001)
+        assert read[0] == pytest.approx(1.0, abs=1e-12)
+        np.testing.assert_allclose(read[1000:], 1.0 + ramp[1000:] - late_s, rtol=0, atol=1e-9)
 
 
 def same_force(k_pe):

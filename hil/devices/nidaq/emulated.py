@@ -27,6 +27,7 @@ from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
 from hil.mechanics.arrays import Array
+from hil.mechanics.low_pass import low_pass
 from hil.record.raw_samples import RawSamples
 
 if TYPE_CHECKING:
@@ -257,10 +258,10 @@ class _Wire:
         from simdaq import Track
 
         self._signal, self._plant, self._rng = signal, plant, rng
-        self._keep = math.exp(-2.0 * math.pi * signal.bandwidth_Hz * period_s)
+        self._low_pass = low_pass(signal.bandwidth_Hz, period_s)
         now = self._ideal()
         self._late = deque([now] * signal.delay_periods, maxlen=signal.delay_periods + 1)
-        self._filtered = now
+        self._arrived, self._behind = now, 0.0
         self._track = Track(now)
 
     def _ideal(self) -> float:
@@ -275,9 +276,10 @@ class _Wire:
     def put(self, t_s: float) -> None:
         """The plant has come to t_s."""
         self._late.append(self._ideal())
-        late = self._late[0]
-        self._filtered = late + self._keep * (self._filtered - late)
-        self._track.put(t_s, self._filtered)
+        late, (keep, lag) = self._late[0], self._low_pass
+        self._behind = keep * self._behind - lag * (late - self._arrived)
+        self._arrived = late
+        self._track.put(t_s, late + self._behind)
 
     def __call__(self, t_s: "Times") -> Array:
         """The signal at a time or an array of times."""

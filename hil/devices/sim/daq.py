@@ -22,6 +22,7 @@ from hil.devices.sim.plant import SimPlant
 from hil.loop.channels import Readings
 from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Message
+from hil.mechanics.low_pass import low_pass
 
 NOISE_BLOCK = 4096
 
@@ -145,10 +146,11 @@ class SimDaq:
         out = [line.name for line in lines if line.kind == "enable"]
         self._power = EnableLines(card.name, out, card.enable_settle_s, plant, injection)
         self._lines_out = out
-        self._keep = [float(np.exp(-2.0 * np.pi * c.bandwidth_Hz * period_s)) for c in channels]
+        self._low_pass = [low_pass(c.bandwidth_Hz, period_s) for c in channels]
         self._noise: list[list[float]] = []
         self._n = 0
-        self._filtered = [0.0] * len(channels)
+        self._arrived = [0.0] * len(channels)
+        self._behind = [0.0] * len(channels)
         self._late: list[deque[float]] = []
         self._last_t_s = [0.0] * len(channels)
         self._injection = injection
@@ -175,10 +177,11 @@ class SimDaq:
 
     def open(self) -> None:
         self._power.put(False)
-        self._filtered = [self._input_raw(channel) for channel in self._channels]
+        self._arrived = [self._input_raw(channel) for channel in self._channels]
+        self._behind = [0.0] * len(self._channels)
         self._chains = [
             c.chain.zeroed(raw + c.offset_raw) if c.tare else c.chain
-            for c, raw in zip(self._channels, self._filtered, strict=True)
+            for c, raw in zip(self._channels, self._arrived, strict=True)
         ]
         self._messages = [
             Message("info", f"{c.name}: zero taken", "zero", chain.zero_ratio, c.name)
@@ -187,7 +190,7 @@ class SimDaq:
         ]
         self._late = [
             deque([now] * c.delay_periods, maxlen=c.delay_periods + 1)
-            for c, now in zip(self._channels, self._filtered, strict=True)
+            for c, now in zip(self._channels, self._arrived, strict=True)
         ]
 
     def bind(self, frame: Frame, readings: Readings) -> None:
@@ -215,14 +218,15 @@ class SimDaq:
         for i, channel in enumerate(self._channels):
             late = self._late[i]
             late.append(self._input_raw(channel))
-            now = late[0]
-            filtered = self._filtered[i] = now + self._keep[i] * (self._filtered[i] - now)
+            now, (keep, lag) = late[0], self._low_pass[i]
+            behind = keep * self._behind[i] - lag * (now - self._arrived[i])
+            self._arrived[i], self._behind[i] = now, behind
             lost = channel.reading_lost_probability
             valid = not lost or self._draws[i].random() >= lost
             raw = float("nan")
             if valid:
                 raw = channel.digitised(
-                    filtered + channel.offset_raw + channel.noise_rms_raw * self._noise[i][at]
+                    now + behind + channel.offset_raw + channel.noise_rms_raw * self._noise[i][at]
                 )
                 if self._injection is not None:
                     raw, valid = self._broken(i, raw, self._injection)

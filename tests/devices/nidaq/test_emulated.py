@@ -1,10 +1,14 @@
 """Whole runs with the card's own driver on the simulated library: --backend daq=emulated."""
 
+from types import SimpleNamespace
+
 import h5py
 import numpy as np
 import pytest
 
 import hil
+from hil.calibration.signal_chain import Chain
+from hil.devices.nidaq.emulated import EmulatedSignal, _Wire
 from hil.errors import DeviceError
 from hil.runs import session
 from hil.runs.plan import Plan
@@ -39,6 +43,19 @@ def test_it_measures_what_the_simulated_card_measures(configs, recording, tmp_pa
     limit_N = 6.0 * np.hypot(0.0019, 0.0019) + 2.0 * late_N
     assert (np.abs(emulated.force_measured_N.values - force_N) <= limit_N).all()
     assert "SIMULATED" in emulated.attrs["simulated"]
+
+
+@pytest.mark.parametrize("bandwidth_Hz", [20.0, 1000.0])
+def test_a_conditioner_follows_a_ramp_by_its_time_constant_late(bandwidth_Hz):
+    plant = SimpleNamespace(t_s=0.0, output=lambda _: plant.t_s)
+    channel = SimpleNamespace(chain=Chain.linear(1.0, 0.0), bridge=None)
+    signal = EmulatedSignal(channel, 0, bandwidth_Hz=bandwidth_Hz)
+    wire = _Wire(signal, np.random.default_rng(0), plant, 0.001)
+    for k in range(1, 500):
+        plant.t_s = 0.001 * k
+        wire.put(plant.t_s)
+    late_s = 1.0 / (2.0 * np.pi * bandwidth_Hz)
+    assert wire(plant.t_s) == pytest.approx(plant.t_s - late_s, abs=1e-9)
 
 
 @pytest.mark.slow
