@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import datetime
 import hashlib
 import io
 import os
@@ -136,5 +137,9 @@ def install() -> Path:
     folder = str(path.parent)
     folders = [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(":") if f and f != folder]
     os.environ["LD_LIBRARY_PATH"] = ":".join([folder, *folders])
-    ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    # Before Python 3.12 the first call aborts the process if the version tag of PyCapsule, which
+    # cffi takes for a lock, is not 0: after any look-up of an attribute of a capsule.
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(type(datetime.datetime_CAPI)))
+    loaded.DAQmxGetErrorString(0, ctypes.create_string_buffer(256), 256)
     return path

@@ -1,6 +1,7 @@
 """Building the library, and what a user reads when it cannot be built."""
 
 import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +61,15 @@ def test_a_cache_that_cannot_be_written_is_named(elsewhere):
     elsewhere.write_text("not a folder")
     with pytest.raises(SetupError, match="XDG_CACHE_HOME"):
         library.built()
+
+
+def test_it_answers_after_an_attribute_of_a_capsule_was_looked_up():
+    """Before Python 3.12 that changes the version tag that cffi takes for a lock."""
+    code = (
+        "import datetime; getattr(datetime.datetime_CAPI, 'none', None)\n"
+        "from simdaq import library; library.install()\n"
+        "import nidaqmx.system; print(nidaqmx.system.System.local().driver_version.major_version)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert int(run.stdout) > 0

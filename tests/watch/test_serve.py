@@ -395,7 +395,10 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path, capsys):
 def stopped(configs, tmp_path_factory):
     """A run that was watched, asked to stop with wrong codes and then with its own."""
     out = tmp_path_factory.mktemp("page") / "run.h5"
-    words = ("run", configs / ALL_ON, "--out", out, "--disarmed", "--page", "0")
+    words = (
+        "run", configs / ALL_ON, "--out", out, "--disarmed", "--page", "0", "--set",
+        "loop.overrun=skip", "--set", "guard.reading_age_max_s=10.0",  # a busy machine trips none
+    )  # fmt: skip
     heard = []
     with watching(*words) as (process, url, code):
         with connect(url.replace("http", "ws") + "live", max_size=None) as link:
