@@ -139,6 +139,14 @@ def test_blocked_force_of_any_set_is_the_sum_of_its_shares(fig_2):
         assert force == pytest.approx(float(gains_N @ on), rel=1e-12, abs=1e-15)
 
 
+def test_weights_of_a_force_are_ones_own_to_change(fig_2):
+    at_right = [0.0] * 10 + [1.0] * 4  # the last mass, &F, has four cells on its left
+    for _ in range(2):
+        weights = fig_2.weights_at("array.right_N")
+        assert weights.tolist() == at_right
+        weights[:] = 7.0
+
+
 def test_statics_are_where_the_dynamics_come_to_rest(fig_2):
     F = np.linspace(0.5, 2.0, 14)
     x = np.linalg.solve(fig_2.A, -fig_2.B @ F)

@@ -21,6 +21,12 @@ def test_fig_2_is_read_as_the_paper_draws_it():
     assert t.right[:5].tolist() == [1, 2, 2, 2, 3]
 
 
+def test_nobody_changes_the_topology_of_a_text_for_others():
+    for cells in (parse(FIG_2).left, parse(FIG_2).right):
+        with pytest.raises(ValueError, match="read-only"):
+            cells[0] = 5
+
+
 def test_G_and_H_have_one_mass_for_each_end_of_every_cell():
     t = parse(FIG_2)
     assert t.G.shape == (8, 14)
