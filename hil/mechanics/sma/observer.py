@@ -21,12 +21,11 @@ from math import nan
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.arrays import Array
 from hil.mechanics.sma.resistance import NO_R_PHASE
 from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import STRESSED, branches, constants_of, places, stroke
 from hil.mechanics.sma.stressed import advance as advance_stressed
-from hil.mechanics.sma.wire import SmaWire, advance, ohm_per_m_of, wire_laws
+from hil.mechanics.sma.wire import SmaWire, advance, heated_ohms_per_m, wire_laws
 
 N_MEMBERS = 192
 WANDERS_PER_SQRT_S = 0.04  # of each parameter, so that the members do not agree too early
@@ -131,7 +130,7 @@ class ResistanceObserver:
         self._states[T] += JITTER_K_PER_SQRT_S * normal[0]
 
     def _correct(self, R_Ohm: float, u_Ohm: float) -> None:
-        R = self._cell_m * _ohm(self._laws, self._states)
+        R = self._cell_m * heated_ohms_per_m(self._laws, self._states[0], self._states[1])
         away = R - R.mean()
         variance = away @ away / (N_MEMBERS - 1)
         u_Ohm = float(np.hypot(u_Ohm, UNEXPLAINED * R_Ohm))
@@ -196,12 +195,3 @@ def _limit(laws, stressed, place, states):  # type: ignore[no-untyped-def]
         if xi > 0.0:
             states[0, i] = max(states[0, i], min(hot, cold))
         states[1, i] = xi
-
-
-@njit(cache=True)
-def _ohm(laws, states) -> Array:  # type: ignore[no-untyped-def]
-    ohm = np.empty(len(laws))
-    for i in range(len(laws)):
-        xi = states[1, i]
-        ohm[i] = ohm_per_m_of(laws[i], states[0, i], xi, laws[i].strain * (1.0 - xi))
-    return ohm

@@ -97,14 +97,13 @@ def ohm_per_m(c, r_M, r_A, T, xi, strain):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def vertex_C(c, r_M, r_A, xi):  # type: ignore[no-untyped-def]
-    """T from R_f to R_s where dR/dT of a fraction is 0, else where it is nearest to 0.
+    """T at the vertex of the parabola by which R of a fraction depends on T from R_f to R_s.
 
-    R is quadratic in T there:
+    The vertex may lie outside these corners, where R is linear; without one, T is R_s.
     dR/dT ~ (1 - xi) r_M a_M + xi (r_A a_A (2 T - T_0 - R_f) + r_A - r_R) / (R_s - R_f)
     """
     per_K = r_A * c.austenite_per_K
     if xi * per_K == 0.0:
         return c.R_s_C
     others = (1.0 - xi) / xi * r_M * c.martensite_per_K * (c.R_s_C - c.R_f_C)
-    T = 0.5 * (c.at_C + c.R_f_C + (c.r_phase_Ohm_per_m - r_A - others) / per_K)
-    return min(max(T, c.R_f_C), c.R_s_C)
+    return 0.5 * (c.at_C + c.R_f_C + (c.r_phase_Ohm_per_m - r_A - others) / per_K)

@@ -272,9 +272,8 @@ class SmaWires:
             self.T_C[n] = self.clamp_C[n] = wire.ambient_C
             self.xi[n] = wire.heating_branch(wire.ambient_C)
             self.current_A[n] = 0.0
-            strain = wire.resistivity.strain * (1.0 - self.xi[n])
             law = self._laws[np.searchsorted(self._where, n)]
-            ohm = ohm_per_m_of(law, self.T_C[n], self.xi[n], strain)
+            ohm = heated_ohm_per_m(law, self.T_C[n], self.xi[n])
             self.resistance_Ohm[n] = wire.cell_m * ohm
             F_before[n] = F[n] = self._force_on[n] * self.xi[n]
 
@@ -328,12 +327,17 @@ def ohm_per_m_of(law, T, xi, strain):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def heated_Ohm_per_m(laws, T_C, xi):  # type: ignore[no-untyped-def]
-    """(N,) resistances r(T, xi, e) by which wires are heated."""
+def heated_ohm_per_m(law, T, xi):  # type: ignore[no-untyped-def]
+    """r(T, xi, e) by which a wire is heated: it loses its strain e as it transforms."""
+    return ohm_per_m_of(law, T, xi, law.strain * (1.0 - xi))
+
+
+@njit(cache=True, error_model="numpy")
+def heated_ohms_per_m(laws, T_C, xi):  # type: ignore[no-untyped-def]
+    """`heated_ohm_per_m` of every wire, (N,)."""
     ohms = np.empty(len(laws))
     for n in range(len(laws)):
-        strain = laws[n].strain * (1.0 - xi[n])
-        ohms[n] = ohm_per_m_of(laws[n], T_C[n], xi[n], strain)
+        ohms[n] = heated_ohm_per_m(laws[n], T_C[n], xi[n])
     return ohms
 
 
@@ -343,7 +347,7 @@ def heats(law, T, xi):  # type: ignore[no-untyped-def]
     if law.varies == 0.0:
         return 1.0
     plain = law.r_martensite + law.r_change * xi
-    return plain / ohm_per_m_of(law, T, xi, law.strain * (1.0 - xi))
+    return plain / heated_ohm_per_m(law, T, xi)
 
 
 @njit(cache=True, error_model="numpy")
@@ -355,7 +359,7 @@ def step_wires(drive, h, arrays, F_before, F):  # type: ignore[no-untyped-def]
         law = laws[k]
         duty = min(1.0, float(drive[n])) if drive[n] > 0 else 0.0
         T[n], xi[n] = advance(law, duty, T[n], xi[n], h)
-        ohm = ohm_per_m_of(law, T[n], xi[n], law.strain * (1.0 - xi[n]))
+        ohm = heated_ohm_per_m(law, T[n], xi[n])
         resistance[n] = law.cell_Ohm_m * ohm
         current[n] = duty * law.cell_V / resistance[n]
         F_before[n] = F[n]

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from hil.loop.duty import STEPS
 from hil.mechanics.arrays import Array
-from hil.mechanics.sma.wire import SmaWires, heated_Ohm_per_m
+from hil.mechanics.sma.wire import SmaWires, heated_ohms_per_m
 
 MODULATION_S = 4.096e-3  # longest period of a board's modulation, PORT_MODULATION_MAX_US
 SUPPLY_ERROR = 0.01  # assumed: of the supply's voltage
@@ -146,13 +146,13 @@ class WireDuties:
         C, L, G, air_C = (laws[name] for name in ("C", "L", "G", "T_a"))
         xi = np.clip(measured_fraction, 0.0, 1.0)
         T_C = self._between(wires.T_C, system.branches_C(xi), xi)
-        full_W_per_m = laws["E2"] / heated_Ohm_per_m(laws, T_C, xi)
+        full_W_per_m = laws["E2"] / heated_ohms_per_m(laws, T_C, xi)
         wanted_C = self._wanted_C(fraction, T_C, xi, system.branches_C(fraction), air_C)
         error = np.clip(fraction, 0.0, 1.0) - xi
         beyond = np.sign(error) * np.maximum(np.abs(error) - self._band, 0.0)
         missing = C * (wanted_C - T_C) + L * beyond
         demand = (G * (T_C - air_C) + missing / self._response_s) / full_W_per_m
-        twin_Ohm_per_m = heated_Ohm_per_m(laws, wires.T_C, wires.xi)
+        twin_Ohm_per_m = heated_ohms_per_m(laws, wires.T_C, wires.xi)
         cooler = G * (wires.T_C - air_C) + C * (self._max_C - wires.T_C) / self._margin_s
         full_A = laws["cell_V"] / self._budget.least_Ohm
         counted_A2 = ((1.0 + SUPPLY_ERROR) * full_A + self._budget.count_A) ** 2
