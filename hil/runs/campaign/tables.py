@@ -24,6 +24,11 @@ TAKEN = ("trial", "experiment", "block", "repeat", "seed", "attempts", "outcome"
 WORST = "worst "
 
 
+def same_level(one: object, other: object) -> bool:
+    """Whether these are one level; true is not 1, and false not 0."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
 def _keep(value: str) -> str:
     if value in ("all", "tripped", "none") or re.fullmatch(WORST + r"[1-9]\d{0,3}", value):
         return value
@@ -134,7 +139,7 @@ class FactorTable(Table):
 
     def has(self, label: object) -> bool:
         """Whether it is the label of a level; true is not 1."""
-        return any(label == one and (label is True) == (one is True) for one in self.labels)
+        return any(same_level(label, one) for one in self.labels)
 
     def sets(self, label: Any) -> TomlTable:
         """The keys that a level sets, with their values."""

@@ -21,7 +21,7 @@ import numpy as np
 from hil.config.values import Figures
 from hil.errors import ConfigError, missing_extra, one_line
 from hil.runs.campaign.expression import Expression
-from hil.runs.campaign.tables import CampaignTables
+from hil.runs.campaign.tables import CampaignTables, same_level
 from hil.runs.campaign.tune_tables import CONTROLLER, ParameterTable, TuneTable
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def controllers_of(
 
 
 def _is_of(parameter: ParameterTable, whose: Levels) -> bool:
-    return all(name in whose and whose[name] == level for name, level in parameter.of.items())
+    return all(name in whose and same_level(whose[name], level) for name, level in parameter.of.items())
 
 
 def ends_of(parameter: ParameterTable) -> list[object]:

@@ -296,6 +296,8 @@ def test_each_controller_is_tuned_once_for_every_weight_of_the_cost(write, tmp_p
         ({"budget": 0}, "tune.budget"),
         ({"tune": 'constraint = "force_N <"'}, "tune.constraint .* no expression"),
         ({"factors": "[factors.g]\nkey = 'controller.k_p'\nlevels = [1.0]\n"}, "set by factors.g"),
+        ({"factors": "[factors.k_i]\nkey = 'controller.k_i_per_s'\nlevels = [1.0, 2.0]\n",
+          "parameter": "low = 0.1\nhigh = 1.0\nof = {k_i = true}"}, "'k_i': True.*no controller"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tuned_is_one_line(write, change, said):

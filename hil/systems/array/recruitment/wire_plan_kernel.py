@@ -10,7 +10,7 @@ import numpy as np
 from hil.compiled import borrowed, njit
 from hil.mechanics.arrays import Array, Indices, Mask, Records, record_type
 from hil.mechanics.sma.stressed import AS_TABULATED, N_KNOTS, advance
-from hil.mechanics.sma.wire import LAW
+from hil.mechanics.sma.wire import LAW, heated_ohm_per_m
 
 AS_IT_IS, AS_PLANNED = 1, 2  # sequences that a search changes
 OFF, ON, HOLD = 0, 1, 2  # levels that an interval may get
@@ -122,7 +122,7 @@ def running(prices, duty, before, turned):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def hold(law, T, xi):  # type: ignore[no-untyped-def]
     """The duty that keeps a wire's temperature, and so its austenite."""
-    r = law.r_martensite + law.r_change * xi
+    r = heated_ohm_per_m(law, T, xi)
     return min(1.0, max(0.0, law.G * (T - law.T_a) * r / law.E2))
 
 

@@ -10,7 +10,8 @@ from hil.control.controller import ArrayEstimate
 from hil.control.reference import NoReference, Steps
 from hil.control.steering import Steerable
 from hil.errors import ModelError
-from hil.mechanics.sma.wire import SmaWire, SmaWires
+from hil.mechanics.sma.resistance import Resistivity
+from hil.mechanics.sma.wire import SmaWire, SmaWires, wire_laws
 from hil.systems.array.model import cells
 from hil.systems.array.model.activation import CellActivation
 from hil.systems.array.model.cell_array import CellArray
@@ -20,7 +21,7 @@ from hil.systems.array.recruitment.optimal import PlannedCells, PlanRules
 from hil.systems.array.recruitment.wire_descent import DutyDescent
 from hil.systems.array.recruitment.wire_optimal import WireOptimal
 from hil.systems.array.recruitment.wire_plan import PlanGrid, WirePlanner
-from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices
+from hil.systems.array.recruitment.wire_plan_kernel import PlanPrices, hold
 from hil.systems.array.wires.cells import wire_model
 
 LEAD_S, BLOCK_S, N_BLOCKS = 1e-3, 0.1, 10
@@ -135,6 +136,16 @@ def test_a_wire_that_is_priced_for_wear_is_held():
     held = loss_W_per_m * r_Ohm_per_m / wire.field_V_per_m**2
     # it may cool by 13 K or warm by 13 K to its branches, of 55 K above the air
     assert p.plan[0].mean() == pytest.approx(held, rel=13.0 / 55.0)
+
+
+def test_a_duty_that_holds_is_that_of_the_resistance_at_its_temperature():
+    """With r(T) = r_phases (1 + a (T - T0)): P = D E^2 / r is what the wire loses to the air."""
+    per_K, at_C, T_C, xi = 1e-3, 25.0, 80.0, 0.5
+    wire = SmaWire(resistivity=Resistivity(per_K, per_K, at_C=at_C))
+    duty = hold(wire_laws([wire])[0], T_C, xi)
+    r_Ohm_per_m = 0.5 * (126.0 + 113.0) * (1.0 + per_K * (T_C - at_C))
+    loss_W_per_m = wire.loss_W_per_m_K * (T_C - wire.ambient_C)
+    assert duty * wire.field_V_per_m**2 / r_Ohm_per_m == pytest.approx(loss_W_per_m)
 
 
 def _sequences():
