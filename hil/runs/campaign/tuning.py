@@ -136,7 +136,8 @@ def controllers_of(
 
 
 def _is_of(parameter: ParameterTable, whose: Levels) -> bool:
-    return all(name in whose and same_level(whose[name], level) for name, level in parameter.of.items())
+    of = parameter.of
+    return all(name in whose and same_level(whose[name], of[name]) for name in of)
 
 
 def ends_of(parameter: ParameterTable) -> list[object]:

@@ -30,7 +30,7 @@ from hil.systems.array.build import (
 from hil.systems.array.build_force import force_signal, nominal_of
 from hil.systems.array.build_recruitment import reachable_N, unknown_cells
 from hil.systems.array.model.cell_array import CellArray
-from hil.systems.array.model.wire_load import STEPS_MAX, period_max_s, steps_per_period
+from hil.systems.array.model.wire_steps import STEPS_MAX, period_max_s, steps_per_period
 from hil.systems.array.tables_recruitment import GroupsTable
 
 RIG_ORDER_MAX = 4000
@@ -65,7 +65,8 @@ def check_rig(tables: RigTables, model: CellArray) -> Faults:
 
 def _check_period(tables: RigTables, model: CellArray) -> Faults:
     """Check that wires under stress can follow the period of the loop."""
-    loaded = [one.loaded for one in build_activation(tables.model) if one.loaded is not None]
+    cells = enumerate(build_activation(tables.model))
+    loaded = {n: one.loaded for n, one in cells if one.loaded is not None}
     if not loaded or not model.states:
         return
     period_s = tables.loop.period_s
@@ -73,7 +74,7 @@ def _check_period(tables: RigTables, model: CellArray) -> Faults:
         yield (
             "loop.period_s",
             f"{period_s:g} s is too long for wires under stress in an array whose oscillations "
-            f"are this fast: give at most {floor(1e6 * period_max_s(model)) * 1e-6:g} s",
+            f"are this fast: give at most {floor(1e6 * period_max_s(model, loaded)) * 1e-6:g} s",
         )
 
 

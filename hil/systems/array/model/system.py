@@ -15,9 +15,10 @@ from hil.systems.array.model.activation import Activation, CellActivation, switc
 from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
 from hil.systems.array.model.period import NO_WIRES, period
 from hil.systems.array.model.sparse_step import SparseStepper
-from hil.systems.array.model.wire_load import LoadedWires, steps_per_period
+from hil.systems.array.model.wire_load import LoadedWires
 from hil.systems.array.model.wire_rest import at_rest
 from hil.systems.array.model.wire_step import step_loaded
+from hil.systems.array.model.wire_steps import steps_per_period
 
 NO_INPUTS: NDArray[np.float64] = np.zeros(0)
 
@@ -29,7 +30,7 @@ class ArraySystem:
 
     Up to EXACT_ORDER_MAX states, the step uses the matrix exponential. Larger arrays use a series
     that is summed cell by cell; `hil.systems.array.model.sparse_step` gives its error. Wires under
-    stress divide the period into steps (`hil.systems.array.model.wire_load`). The state is
+    stress divide the period into steps (`hil.systems.array.model.wire_steps`). The state is
     `activation.theta`, `activation.wires` and `linear.x`. A run starts in equilibrium at the
     temperature of the air, as come from the cold, with driven points at 0. External forces stay at
     zero.
@@ -61,7 +62,7 @@ class ArraySystem:
             for n, cell in enumerate(activation)
             if cell.loaded is not None
         ]
-        self.steps = steps_per_period(model, [one[2] for one in under_stress], period_s)
+        self.steps = steps_per_period(model, {one[0]: one[2] for one in under_stress}, period_s)
         self._step_s = period_s / self.steps
         self.activation = Activation(activation, self._step_s)
         self.wires = self.activation.wires

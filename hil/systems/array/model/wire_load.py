@@ -16,20 +16,16 @@ it, d = d_0 + g F, and
 is solved by Newton's method, cell by cell, with the latest forces of the other cells, until none
 changes. Thermal expansion is neglected.
 
-A step is of second order (`hil.systems.array.model.wire_step`). A period is divided into steps of
-STEP_MAX_S at most, and of RADIANS_MAX of the fastest oscillation of the array. Then the force is
-within 0.5 % of its range of that of infinitely short steps (tests/systems/array/model/
-test_wire_step.py). A period of more than STEPS_MAX steps is refused (`period_max_s`).
+A step is of second order (`hil.systems.array.model.wire_step`); how many a period has, says
+`hil.systems.array.model.wire_steps`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, pi
+from math import pi
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import eigsh
 
 from hil.compiled import njit
 from hil.mechanics.arrays import Record
@@ -39,15 +35,12 @@ from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import PIECES, branches, constants_of, knots_C, places, stroke
 from hil.mechanics.sma.wire import SmaWire, SmaWires
 from hil.mechanics.system import Drive
-from hil.systems.array.model.cell_array import EXACT_ORDER_MAX, CellArray
+from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
 from hil.systems.array.model.wire_step import CELL, LOAD, StressedWires, solve_loaded
 
 OVERSHOOT = 1.5  # assumed: of the stress in motion over that at rest with all cells on
-STEP_MAX_S, RADIANS_MAX, STEPS_MAX = 0.001, 0.25, 10_000
 UNFELT_N = 1e-12  # of a newton that another wire has more
-DENSE_MAX = 50  # masses of which all frequencies are calculated for the fastest
-DAMPED = 0.7  # damping ratio from which a mode is none that rings
 
 
 @dataclass(frozen=True)
@@ -174,45 +167,6 @@ class LoadedWires:
         `fraction` and `into` are as of `SmaWires.branches_C`.
         """
         _branches(fraction, self.kernel, into)
-
-
-def step_max_s(model: CellArray) -> float:
-    """The longest step in which the law of wires under stress is accurate; see the module."""
-    per_s = RADIANS_MAX / STEP_MAX_S
-    if len(model.states) > EXACT_ORDER_MAX:
-        return RADIANS_MAX / max(per_s, undamped_max_per_s(model))
-    poles = np.linalg.eigvals(model.A)
-    rings = (poles.imag != 0.0) & (-poles.real < DAMPED * np.abs(poles))
-    return float(RADIANS_MAX / np.abs(poles[rings]).max(initial=per_s))
-
-
-def undamped_max_per_s(model: CellArray) -> float:
-    """The fastest oscillation of the array if no damper moved, rad/s; no mode rings faster.
-
-    Its cells have the stiffness Ke + sum_q Kd_q Zv_q, that of a sudden stretch.
-    """
-    c, nodes = model.coefficients, model.nodes
-    sudden = abs(c.Ke + np.bincount(c.cell_of, c.Kd * c.Zv, len(c.Ke)))
-    free = np.flatnonzero(nodes.free)
-    E = nodes.E[:, free] @ sp.diags_array(nodes.mass_kg[free] ** -0.5)
-    springs = sp.diags_array(nodes.spring_N_per_m[free] / nodes.mass_kg[free])
-    stiffness = E.T @ sp.diags_array(sudden) @ E + springs
-    if len(free) < DENSE_MAX:
-        return float(np.sqrt(np.linalg.eigvalsh(stiffness.toarray()).max(initial=0.0)))
-    [largest] = eigsh(stiffness, k=1, return_eigenvectors=False)
-    return float(np.sqrt(largest))
-
-
-def steps_per_period(model: CellArray, wires: Sequence[Loaded], period_s: float) -> int:
-    """Number of equal steps into which wires under stress divide a period."""
-    if not wires or not all(one.implicit for one in wires):
-        return 1
-    return max(1, ceil(period_s / step_max_s(model) * (1.0 - 1e-9)))
-
-
-def period_max_s(model: CellArray) -> float:
-    """The longest period of a loop with such wires."""
-    return STEPS_MAX * step_max_s(model)
 
 
 def stretch_per(d: Discrete, n_cells: int, at: NDArray[np.int64]) -> NDArray[np.float64]:
