@@ -2,7 +2,8 @@
 
 Every cell draws independently, n+ = n + Bin(N - n, p) - Bin(n, q). The same messages give another
 mask at every draw, and the variance of the force over many draws is the variance of recruitment.
-Between two messages the cells do not change.
+Between two messages the cells do not change. Where the air is measured, its median over the run is
+that of the wires.
 
 Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12).
 """
@@ -41,11 +42,27 @@ class Recruitment:
     n_messages: int
 
 
-def messages_of(run: xr.Dataset) -> list[tuple[int, float, float]]:
-    """Row, p and q of every broadcast of a recording."""
+def messages_of(run: xr.Dataset, period_s: float) -> list[tuple[int, float, float]]:
+    """Period from which it holds, p and q of every broadcast of a recording."""
     tick = run.broadcast_tick.values
     rows = np.flatnonzero(np.diff(np.nan_to_num(tick), prepend=0.0) != 0.0)
-    return [(int(k), float(run.p_on.values[k]), float(run.q_off.values[k])) for k in rows]
+    at = periods_of(run, period_s)
+    return [(int(at[k]), float(run.p_on.values[k]), float(run.q_off.values[k])) for k in rows]
+
+
+def cells_open_of(run: xr.Dataset, period_s: float) -> NDArray[np.uint8] | None:
+    """(n, N) cells that a board had isolated over every period; None if boards do not isolate."""
+    if "cells_open" not in run:
+        return None
+    at = periods_of(run, period_s)
+    row = np.searchsorted(at, np.arange(at[-1] + 1), side="right") - 1
+    return np.asarray(run.cells_open.values[row], dtype=np.uint8)
+
+
+def periods_of(run: xr.Dataset, period_s: float) -> NDArray[np.int64]:
+    """The period that begins at each row, 0 at the first; a period that was missed has no row."""
+    tick = np.rint(run.t_s.values / period_s).astype(np.int64)
+    return np.asarray(tick - tick[0])
 
 
 def draw_again(
@@ -60,9 +77,9 @@ def draw_again(
 
     Parameters
     ----------
-    messages : row, p and q of every broadcast
+    messages : period, p and q of every broadcast
     done : is called with the number of further draws
-    cells_open : (n, N) cells that a board had isolated; they are off in every draw
+    cells_open : (n, N) cells that a board had isolated over every period; they are always off
     """
     table = box.table_at(box.start)
     model, activation = build_model(table), build_activation(table)
@@ -70,21 +87,24 @@ def draw_again(
     rng = np.random.default_rng(seed)
     n, n_cells = data.cells.shape
     forces = []
-    edges = [min(row, n) for row, _, _ in messages] + [n]
+    edges = [min(period, n) for period, _, _ in messages] + [n]
 
     def drawn() -> NDArray[np.uint8]:
         cells = np.zeros((n, n_cells), dtype=np.uint8)
         on = np.zeros(n_cells, dtype=bool)
-        for (row, p, q), end in zip(messages, edges[1:], strict=True):
+        for (period, p, q), end in zip(messages, edges[1:], strict=True):
             u = rng.random(n_cells)
             on = np.where(on, u >= q, u < p)
-            cells[row:end] = on
+            cells[period:end] = on
         if cells_open is not None:
             cells[: len(cells_open)][cells_open[:n] != 0] = 0
         return cells
 
     for _ in range(0, DRAWS, AT_ONCE):
         systems = [ArraySystem(model, activation, data.period_s) for _ in range(AT_ONCE)]
+        for system in systems:
+            if np.isfinite(data.ambient_C):
+                system.wires.set_ambient(data.ambient_C, settled=True)
         cells = [drawn() for _ in systems]
         for force_N in responses(systems, np.array([at]), cells, data.moves_m):
             forces.append(data.reading.of(force_N[:, 0], data.period_s)[data.rows])

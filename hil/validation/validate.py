@@ -25,7 +25,7 @@ from hil.record.overview import PART
 from hil.record.progress import count_progress
 from hil.validation import draws
 from hil.validation.band import Z_95, channel_of
-from hil.validation.draws import Recruitment, messages_of
+from hil.validation.draws import Recruitment, cells_open_of, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
 from hil.validation.uncertainty import Uncertainty, alone_N, spread, uncertainty_of
@@ -181,9 +181,9 @@ def validate(
     ripple = _ripple(recorded, data, uncertainty, noise_N)
     recruitment, within = None, float("nan")
     if "broadcast_tick" in recorded.run:
-        messages = [m for m in messages_of(recorded.run) if m[0] < len(data.cells)]
-        if messages:
-            apart = recorded.run.cells_open.values if "cells_open" in recorded.run else None
+        messages = messages_of(recorded.run, data.period_s)
+        if messages := [m for m in messages if m[0] < len(data.cells)]:
+            apart = cells_open_of(recorded.run, data.period_s)
             recruitment = draws.draw_again(box, data, messages, done=done, cells_open=apart)
             low, high = drawn_band(recruitment, uncertainty)
             within = float(np.mean((low <= data.measured) & (data.measured <= high)))

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.signal import lfilter
 
 from hil.calibration.files import Source, load_record, parse_any
 from hil.calibration.write import signed, values_table
+from hil.config.files import read_toml
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import known_of
@@ -17,7 +19,7 @@ from hil.systems.array.build import build_model
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.tables import ModelTable
 from hil.validation import draws
-from hil.validation.draws import draw_again
+from hil.validation.draws import cells_open_of, draw_again, messages_of
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
 from hil.validation.uncertainty import MeasuringChannel, alone_N, uncertainty_of
@@ -199,6 +201,36 @@ def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
         mean, sd = pi * s.sum(), np.sqrt(pi * (1 - pi) * np.sum(s**2))
         assert found.mean_N[at] == pytest.approx(mean, abs=4 * sd / np.sqrt(draws.DRAWS))
         assert found.sd_N[at] == pytest.approx(sd, rel=4 / np.sqrt(2 * draws.DRAWS))
+
+
+def test_cells_drawn_again_at_the_same_message_give_the_force_in_the_measured_air(
+    configs, monkeypatch
+):
+    """With p = 1 nothing is drawn, so the force is that of the array with all cells on."""
+    monkeypatch.setattr(draws, "DRAWS", draws.AT_ONCE)
+    model = read_toml(configs / "wires4/rig.toml")["model"]
+    tables = parameters.tables_of(ModelTable.model_validate(model))
+    n, on = 300, np.ones((300, 4), dtype=np.uint8)
+    data = RunData("run", 0.004, on, np.arange(n + 1), np.zeros(n + 1), "muscle.right_N",
+                   Reading(), ambient_C=5.0)  # fmt: skip
+    box = GreyBox(tables, (), (data,))
+    found = draw_again(box, data, [(0, 1.0, 0.0)])
+    [force_N] = box.readings(np.zeros(0))
+    np.testing.assert_allclose(found.mean_N, force_N, rtol=0.0, atol=1e-12)
+    assert found.sd_N.max() < 1e-12
+
+
+def test_a_message_after_missed_periods_holds_from_its_own_time():
+    """Rows at 0, 1, 5 and 6 ms: the second message, in the third row, is of the period 5."""
+    run = xr.Dataset(
+        {name: ("tick", np.array(values)) for name, values in (
+            ("broadcast_tick", [1.0, 1.0, 2.0, 2.0]), ("p_on", [0.3, 0.3, 0.0, 0.0]),
+            ("q_off", [0.0, 0.0, 0.4, 0.4]))},
+        coords={"t_s": ("tick", [2.0, 2.001, 2.005, 2.006])},
+    )  # fmt: skip
+    run["cells_open"] = ("tick", "cell"), [[0], [0], [1], [1]]
+    assert messages_of(run, 0.001) == [(0, 0.3, 0.0), (5, 0.0, 0.4)]
+    assert cells_open_of(run, 0.001)[:, 0].tolist() == [0, 0, 0, 0, 0, 1, 1]
 
 
 def test_correlations_of_either_sign_make_readings_worth_fewer():
