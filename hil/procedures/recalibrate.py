@@ -20,7 +20,7 @@ from hil.errors import ConfigError
 from hil.loop.channels import Channel
 from hil.platform.terminal import word
 from hil.platform.whole_files import whole
-from hil.procedures.rewrite import Exchange, linear_of, rewrite, settle
+from hil.procedures.rewrite import Exchange, as_taken, linear_of, rewrite, settle
 from hil.record.read import calibrations_of, open_run
 from hil.record.repair import faults_of
 from hil.record.summary import summarise
@@ -75,13 +75,15 @@ def recalibrate(
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
     config = config_of(path, run)
+    period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
     pipeline = assembly.build(Plan(config, seed=int(run.attrs.get("seed", 0))))
     place = next(c for c in pipeline.rig.layout.channels if c.name == name)
-    changed, messages = _readings(run, kept, place, record, config.tables.loop.period_s)
+    taken = as_taken(path, kept[name]) if isinstance(record, Calibration) else None
+    changed, messages = _readings(run, kept[name], place, (record, taken), period_s)
     run[place.column("measured")].values[:] = changed
     if f"{name}.force_measured_N" in run:
         run[f"{name}.force_measured_N"].values[:] = changed
-    columns = _estimated(run, pipeline, config.tables.loop.period_s)
+    columns = _estimated(run, pipeline, period_s)
     columns |= {
         column: run[column].values
         for column in (place.column("measured"), f"{name}.force_measured_N")
@@ -89,7 +91,6 @@ def recalibrate(
     }
     before = open_run(path)[place.column("measured")].values
     differences = np.abs(changed - before)[np.isfinite(changed - before)]
-    period_s, clock = config.tables.loop.period_s, str(run.attrs["clock"])
     n = config.n_ticks if run.attrs["outcome"] == "complete" else None
     try:
         with whole(out) as part:
@@ -133,13 +134,19 @@ def _channel(
 
 def _readings(
     run: xr.Dataset,
-    kept: dict[str, Attributes],
+    entry: Attributes,
     place: Channel,
-    record: Record,
+    by: tuple[Record, Chain | None],
     period_s: float,
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """The channel's readings by the new record, and warnings about them."""
-    entry = kept[place.name]
+    """The channel's readings by the new record, and warnings about them.
+
+    Parameters
+    ----------
+    entry : what the recording has of the channel's calibration
+    by : the new record; of a force also the chain of the run, of which its zero and tares are
+    """
+    record, old = by
     if entry.get("kind") == "encoder":
         assert isinstance(record, Source)
         values = entry | dict(zip(record.names, record.values.tolist(), strict=True))
@@ -149,7 +156,6 @@ def _readings(
         return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
     raw_unit = entry.get("raw_unit", "V")
     raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
-    old = Chain.recorded(entry)
     if isinstance(record, Source):
         values = dict(zip(record.names, record.values.tolist(), strict=True))
         units_per_V, zero_V = linear_of(values, entry)
@@ -158,6 +164,7 @@ def _readings(
         new = record.chain(bridge=entry.get("raw_unit") == "mV/V")
     else:
         raise ConfigError(f"{record.path}: has no conditioner, and {place.name} was read in volts")
+    assert old is not None
     messages = _beyond(record, new, raw)
     zeros = _inputs(run, "zero", place.name)
     if zeros:

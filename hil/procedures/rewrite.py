@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from hil.calibration.files import Calibration, Record
+from hil.calibration.files import Calibration, Record, parse_any
 from hil.calibration.signal_chain import Chain
 from hil.config.values import Attributes
 from hil.platform.provenance import software
@@ -21,10 +22,35 @@ from hil.record.summary import plain
 
 
 def linear_of(values_by_name: dict[str, float], entry: Attributes) -> tuple[float, float]:
-    """Slope and zero_V of a linear channel; the offset of the card is added to its zero."""
+    """Slope and zero_V of a linear channel; the offset of the card is added to its zero.
+
+    It replaces the offset that an earlier recalibration has added.
+    """
     values = entry | values_by_name
-    zero_V = float(values["zero_V"]) + values_by_name.get("offset_V", 0.0)
+    zero_V = float(values["zero_V"])
+    if "offset_V" in values_by_name:
+        earlier_V = 0.0 if "zero_V" in values_by_name else _added_V(entry)
+        zero_V += values_by_name["offset_V"] - earlier_V
     return float(values[slope_key(entry)]), zero_V
+
+
+def _added_V(entry: Attributes) -> float:
+    """The offset of a card that the last recalibration has added to a channel's zero."""
+    if "was_record" not in entry:
+        return 0.0
+    model = tomllib.loads(entry["record"])["model"]
+    return float(dict(zip(model["names"], model["values"], strict=True)).get("offset_V", 0.0))
+
+
+def as_taken(path: Path, entry: Attributes) -> Chain:
+    """The chain of a channel at the time of the run, whatever recalibrations followed."""
+    if "was_record" not in entry:
+        return Chain.recorded(entry)
+    if entry["was_record"]:
+        record = parse_any(path, entry["was_record"])
+        assert isinstance(record, Calibration)
+        return record.chain(bridge=entry.get("raw_unit") == "mV/V")
+    return Chain.linear(entry["newtons_per_V"], entry["zero_V"])
 
 
 def slope_key(entry: dict[str, object]) -> str:
@@ -93,10 +119,10 @@ def rewrite(
 def _channel_attributes(
     entry: dict[str, object], record: Record, created: str
 ) -> dict[str, object]:
-    """What the new file keeps of the channel: the new record whole, the old one's name."""
+    """What the new file keeps of the channel: the new record, and that of the run."""
     changes: dict[str, object] = {
-        "was_record_id": entry.get("record_id", ""),
-        "was_record": entry.get("record", ""),
+        "was_record_id": entry.get("was_record_id", entry.get("record_id", "")),
+        "was_record": entry.get("was_record", entry.get("record", "")),
         "record": record.text,
         "record_id": record.id,
         "hash": record.record.hash,

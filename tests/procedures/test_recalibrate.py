@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import shutil
 from datetime import date
 
+import h5py
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ import hil
 from hil.__main__ import main
 from hil.calibration.files import load_record
 from hil.calibration.write import values_table, write_record
+from hil.procedures.recalibrate import recalibrate
 from hil.record.read import calibrations_of
 from hil.runs import session
 from hil.runs.plan import Plan
@@ -116,6 +119,34 @@ def test_the_new_file_says_where_it_comes_from_and_the_old_one_is_untouched(
     assert "exists already" in capsys.readouterr().err
 
 
+def test_a_second_recalibration_gives_what_the_first_would_have_given(tared, futek, tmp_path):
+    """Zero and tare are of the run, not of the record between: by way of another conditioner."""
+
+    def other(table):
+        stiffer(table)
+        table["conditioner"] |= {"gain": 300.0, "offset_V": 0.1}
+
+    run = tmp_path / "run.h5"
+    shutil.copy(tared, run)
+    with h5py.File(run, "r+") as file:
+        inputs = file["inputs"]
+        inputs.resize(len(inputs) + 1, axis=0)
+        inputs[-1] = (100, 0.1, b"tare", 0.5, b"force")
+    changed(futek, tmp_path / "between.toml", other)
+    changed(futek, tmp_path / "last.toml", stiffer)
+    recalibrate(run, tmp_path / "between.toml", out=tmp_path / "between.h5")
+    recalibrate(tmp_path / "between.h5", tmp_path / "last.toml", out=tmp_path / "twice.h5")
+    recalibrate(run, tmp_path / "last.toml", out=tmp_path / "once.h5")
+    twice, once = (hil.open_run(tmp_path / name) for name in ("twice.h5", "once.h5"))
+    np.testing.assert_allclose(
+        twice.force_measured_N.values, once.force_measured_N.values, rtol=0.0, atol=1e-12
+    )
+    kept = [calibrations_of(tmp_path / name)["force"] for name in ("twice.h5", "once.h5")]
+    assert kept[0]["was_record"] == kept[1]["was_record"]
+    first, second = json.loads(twice.attrs["recalibrated"])
+    assert second["was"] == first["with"]
+
+
 def test_a_record_that_was_fitted_in_less_than_was_read_is_said(tared, futek, tmp_path, capsys):
     def narrow(table):
         table["model"]["range_mV_per_V"] = [-0.02, 0.02]
@@ -204,6 +235,11 @@ def test_a_cards_offset_comes_off_a_channel_that_is_read_in_volts(configs, tmp_p
     moved = new.slide_measured_m.values - old.slide_measured_m.values
     np.testing.assert_allclose(moved, -1e-4, rtol=1e-9)
     assert calibrations_of(tmp_path / "new.h5")["slide"]["zero_V"] == 0.005
+    recalibrate(tmp_path / "new.h5", record, out=tmp_path / "again.h5")  # the offset comes off once
+    again = hil.open_run(tmp_path / "again.h5")
+    np.testing.assert_allclose(
+        again.slide_measured_m.values, new.slide_measured_m.values, rtol=0.0, atol=1e-12
+    )
 
 
 def test_a_window_that_tared_took_off_the_same_volts(tmp_path):
