@@ -22,7 +22,10 @@ STABLE = 2.0  # step times fastest rate; Runge-Kutta is stable up to 2.7
 
 @dataclass(frozen=True)
 class Push:
-    """A force (N, inertial) on a body's centre of mass from `from_s` to `to_s`."""
+    """A force (N, inertial) on a body's centre of mass from `from_s` to `to_s`.
+
+    A step of the integration has the force's mean over it, so that its impulse is exact.
+    """
 
     body: int
     force_N: Vector
@@ -116,8 +119,9 @@ class BodySystem:
         for _ in range(self.n_steps):
             motion.push_N[:] = 0.0
             for push in self.pushes:
-                if push.from_s <= motion.t_s < push.to_s:
-                    motion.push_N[push.body] += push.force_N
+                during_s = min(push.to_s, motion.t_s + h) - max(push.from_s, motion.t_s)
+                if during_s > 0.0:
+                    motion.push_N[push.body] += np.multiply(during_s / h, push.force_N)
             motion.u[:] = torques.reshape(-1, 3)
             if self.tendons:
                 self._pull(np.clip(alphas, 0.0, 1.0), gammas)
@@ -132,7 +136,8 @@ class BodySystem:
             at, r = list(tendon.joints), np.array(tendon.radii_m)
             gamma_m = next(spindles) if tendon.muscle.stiffness_N_per_m > 0.0 else 0.0
             T = tendon.muscle.tension_N(alpha, gamma_m, r @ pitch[at], r @ rate[at])
-            self.motion.u[at] -= float(T) * r[:, None] * slope[at]
+            # Not u[at] -= ..., which takes one cap of several at a joint.
+            np.subtract.at(self.motion.u, at, float(T) * r[:, None] * slope[at])
 
     def look(self) -> None:
         """Update `y` from the motion's state."""

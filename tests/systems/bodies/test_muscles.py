@@ -10,7 +10,7 @@ from hil.systems.arm.actuators import pair_torque
 from hil.systems.bodies.build import build_bodies, load_skeleton
 from hil.systems.bodies.joints import HOLD, Hold, Joints, joint_torques
 from hil.systems.bodies.motion import BodyMotion
-from hil.systems.bodies.system import BodySystem, Tendon, holds_of
+from hil.systems.bodies.system import BodySystem, Push, Tendon, holds_of
 from systems.bodies.skeletons import shipped
 
 BODY = shipped("body")
@@ -85,6 +85,34 @@ def test_muscles_change_no_momentum_of_a_body_in_the_air():
     assert np.abs(system.motion.A - before).max() > 1e-2
     # of fourth order in the step: 4e-6 N m s at 1 ms, 2e-8 at 0.25 ms
     np.testing.assert_allclose(system.motion.momenta()[1], spin, rtol=0.0, atol=1e-7)
+
+
+def test_two_caps_at_a_joint_pull_as_one_of_both_radii():
+    """Virtual work: the elongation (r1 + r2) phi is that of one cap."""
+    moved = []
+    for radii_m in ((0.03,), (0.04, -0.01)):
+        tendon = Tendon(Muscle(800.0, 5000.0, 20.0), (KNEE,) * len(radii_m), radii_m)
+        system = flying({"calf": tendon})
+        inputs = np.zeros(len(system.inputs))
+        inputs[list(system.inputs).index("calf.activation")] = 0.7
+        for _ in range(40):
+            system.step(None, inputs)
+        moved.append(system.motion.A)
+    np.testing.assert_allclose(moved[1], moved[0], rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("from_s", "to_s"), [(0.0101, 0.0176), (0.0044, 0.0047)])
+def test_a_push_gives_the_body_its_force_times_its_time_whatever_the_steps_are(from_s, to_s):
+    motion = BodyMotion(BODY, gravity=(0.0, 0.0, 0.0))
+    motion.X_a[2] += 5.0
+    motion.stand([])
+    push = Push(BODY.names.index("torso.upper"), (40.0, 0.0, -10.0), from_s, to_s)
+    system = BodySystem(motion, 0.001, pushes=[push])
+    for _ in range(40):
+        system.step(None, np.zeros(len(system.inputs)))
+    impulse_N_s = np.array(push.force_N) * (to_s - from_s)
+    # of fourth order in the step: 1e-7
+    np.testing.assert_allclose(motion.momenta()[0], impulse_N_s, rtol=0.0, atol=1e-6)
 
 
 def test_a_joints_pitch_changes_at_the_rate_that_its_slope_gives():
