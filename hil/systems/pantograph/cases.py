@@ -94,6 +94,7 @@ class Impact:
     mu: float
     cases: list[Case]
     failed: list[str]
+    elbows: Elbows = "outward"
 
 
 def evaluate(run: xr.Dataset) -> Impact:
@@ -137,7 +138,7 @@ def evaluate(run: xr.Dataset) -> Impact:
         )
         for i, gamma in enumerate(gamma_deg)
     ]
-    return Impact(rig, pose, controller.energy_J, model.plate.mu, cases, failed)
+    return Impact(rig, pose, controller.energy_J, model.plate.mu, cases, failed, model.elbows)
 
 
 def _of_case(band: dict[str, Array], i: int) -> dict[str, tuple[float, float]]:

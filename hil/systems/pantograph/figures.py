@@ -67,7 +67,7 @@ def draw_against(impact: Impact, cases: list[Case], simulated: bool) -> Figure:
     high = max(case.gamma_deg for case in cases) + 8.0
     gamma = np.linspace(max(low, -89.0), min(high, 89.0), 60)
     ideal = predict(impact.pose, gamma, impact.energy_J)
-    band = bands(impact.rig, impact.pose, gamma, impact.energy_J)
+    band = bands(impact.rig, impact.pose, gamma, impact.energy_J, impact.elbows)
     with styled_figure(9.0, 6.2) as figure:
         axes = figure.subplots(2, 2, sharex=True)
         for axis, keys, label in (

@@ -1,9 +1,11 @@
 """The report of an impact run: predicted against measured, every trial, in words where none was."""
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
 
 import hil
 from hil.__main__ import main
@@ -11,7 +13,10 @@ from hil.experiment.load import load
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from hil.systems.pantograph.cases import Case, Impact
+from hil.systems.pantograph.figures import draw_against
 from hil.systems.pantograph.impact import SYMMETRIC_M, predict
+from hil.systems.pantograph.impact_trial import Trial
 from hil.systems.pantograph.linkage import Pantograph
 
 
@@ -95,3 +100,21 @@ def test_the_recording_holds_what_the_report_needs(reported):
     assert run.trial.attrs["role"] == "state"
     assert set(np.unique(run.trial.values)) == {-1.0, 0.0, 1.0, 2.0, 3.0}
     assert run.T_c_estimate_J.attrs["units"] == "J"
+
+
+@pytest.mark.parametrize("elbows", ["outward", "inward", "left"])
+def test_the_figure_draws_each_prediction_within_its_band_whatever_the_elbows_are(elbows):
+    """The band is that of the printed parameters' rounding, so it holds what they give."""
+    rig = Pantograph()
+    pose = rig.inverse((0.05, 0.22), elbows)
+    trial = Trial(**{f.name: 0.0 for f in fields(Trial)} | {"standard": {}})
+    case = Case(20.0, [trial], {}, None, {}, {})
+    impact = Impact(rig, pose, 0.01, 0.0, [case], [], elbows)
+    axis = draw_against(impact, impact.cases, simulated=False).axes[0]
+    lines = [line for line in axis.lines if "ideal" in str(line.get_label())]
+    drawn = [part for part in axis.collections if isinstance(part, PolyCollection)]
+    for line, band in zip(lines, drawn, strict=True):
+        x, y = band.get_paths()[0].vertices.T
+        for at, value in zip(line.get_xdata(), line.get_ydata(), strict=True):
+            edge = y[np.isclose(x, at, rtol=0.0, atol=1e-9)]
+            assert edge.min() - 1e-9 <= value <= edge.max() + 1e-9
