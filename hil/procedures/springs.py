@@ -63,6 +63,8 @@ def steps(session: Session) -> list[Step]:
     s = session.procedure
     if len(s.expected_N_per_m) != len(s.springs):
         raise ConfigError("procedure.expected_N_per_m: give one value for each spring")
+    if len(set(s.springs)) < len(s.springs):
+        raise ConfigError(f"procedure.springs: {', '.join(s.springs)}: list every spring once")
     if max(s.stretch_m, default=0.0) - min(s.stretch_m, default=0.0) > 0.1:
         raise ConfigError(
             f"procedure.stretch_m: {max(s.stretch_m):g} m between micro-positioners: off by 1000: "

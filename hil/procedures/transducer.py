@@ -60,7 +60,7 @@ AIR_KG_PER_M3 = 1.2
 class Settings(Table):
     """Weights, number of runs, and rated output from the transducer's label."""
 
-    weights_kg: Annotated[list[Positive], Field(max_length=50)]
+    weights_kg: Annotated[list[Positive], Field(min_length=1, max_length=50)]
     rated_mV_per_V: float
     runs: Annotated[int, Field(ge=1, le=20)] = 3
     degree: Annotated[int, Field(ge=1, le=4)] = 2
