@@ -321,24 +321,31 @@ def _hysteresis(
     """Hysteresis: the largest mean difference of decreasing and increasing readings [N].
 
     Repeatability: the largest range of equal readings of several runs [N].
+
+    The zero is that of the same time, between the zeros that were read in the run; its drift is
+    no hysteresis. The fitted drift would have a part of the loop, whose decreasing branch is later.
     """
-    zero = {load.run: y[i] for i, load in enumerate(every) if load.rising and F[i] == 0.0}
-    deflection = np.array([y[i] - zero[load.run] for i, load in enumerate(every)]) / g_1
-    at: dict[tuple[int, float, bool], float] = {
+    run, part = (np.array([getattr(load, key) for load in every]) for key in ("run", "part"))
+    zero = np.empty(len(y))
+    for number in set(run.tolist()):
+        at = run == number
+        read = at & (F == 0.0)
+        zero[at] = np.interp(part[at], part[read], y[read])
+    deflection = (y - zero) / g_1
+    of: dict[tuple[int, float, bool], float] = {
         (load.run, load.force_N, load.rising): float(deflection[i]) for i, load in enumerate(every)
     }
-    runs = sorted(zero)
+    runs = sorted(set(run.tolist()))
     levels = sorted({load.force_N for load in every if not load.rising and load.force_N})
     loops = [
-        float(np.mean([at[run, level, False] - at[run, level, True] for run in runs]))
-        for level in levels
+        float(np.mean([of[n, level, False] - of[n, level, True] for n in runs])) for level in levels
     ]
     figures = {"hysteresis_N": max((abs(loop) for loop in loops), default=0.0)}
     if len(runs) > 1:
         spreads = [
-            np.ptp([at[run, level, rising] for run in runs])
-            for (run_, level, rising) in at
-            if run_ == runs[0] and level
+            np.ptp([of[n, level, rising] for n in runs])
+            for (n_, level, rising) in of
+            if n_ == runs[0] and level
         ]
         figures["repeatability_N"] = float(max(spreads))
     return figures

@@ -222,6 +222,21 @@ def test_an_angle_of_an_eccentric_encoder_is_within_its_uncertainty():
     assert held >= FEW
 
 
+@pytest.mark.parametrize("zero_at_top", ["true", "false"])
+def test_a_zero_that_drifts_in_every_run_is_no_hysteresis(zero_at_top):
+    """A line added to the readings of a run changes its zeros, and nothing between them."""
+    session = session_of("force_transducer", f"procedure.zero_at_top={zero_at_top}")
+    known = dataclasses.replace(transducer.rehearsal(session, 1), noise_mV_per_V=0.0)
+    found = []
+    for drift in (0.0, 0.002, -0.002):
+        drifts = dataclasses.replace(known, drift_mV_per_V=drift)
+        readings = {step.key: drifts.read(step, 0) for step in transducer.steps(session)}
+        found.append(transducer.finish(session, readings)["fit"])
+    for fit in found[1:]:
+        for key in ("hysteresis_N", "repeatability_N"):
+            assert fit[key] == pytest.approx(found[0][key], rel=1e-9, abs=1e-9)
+
+
 def test_hysteresis_creep_and_nonlinearity_are_those_of_the_transducer():
     """0.05, 0.03 and 0.1 % of 8.8 N; of a parabola, a quarter of its bend is nonlinearity."""
     truth = dict.fromkeys(("hysteresis_N", "creep_N", "nonlinearity_N"), 0.0)
