@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hil.calibration.files import Record, digest, hash_of, parse_any
+from hil.calibration.tables import refuse_no_covariance
 from hil.errors import ConfigError
 from hil.platform.whole_files import whole
 
 WIDTH = 100
 MATRIX_MAX = 12  # larger diagonal covariances are written as standard uncertainties
 ROUNDING = 0.01  # rounding step of a value, in standard uncertainties
+WIDER = 1e-5  # of each variance, where six digits of a covariance are none of a covariance
 
 
 def values_table(
@@ -37,7 +39,7 @@ def values_table(
     spread = (
         {"uncertainties": [_short(one) for one in u]}
         if len(u) > MATRIX_MAX and not np.any(C - np.diag(np.diag(C)))
-        else {"covariance": [[_short(c) for c in row] for row in C.tolist()]}
+        else {"covariance": _written(C)}
     )
     return {
         "kind": kind,
@@ -103,6 +105,21 @@ def _joined(match: re.Match[str]) -> str:
         return match[0]
     lines = textwrap.wrap(items, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
     return "[\n" + "".join(f"    {line}\n" for line in lines) + "]"
+
+
+def _written(C: NDArray[np.float64]) -> list[list[float]]:
+    """Six digits of a covariance; variances grow by WIDER where rounding makes it indefinite.
+
+    That is so for values with hardly an uncertainty of their own beside a common one.
+    """
+    for more in (0.0, WIDER):
+        rows = [[_short(c) for c in row] for row in (C + more * np.diag(np.diag(C))).tolist()]
+        try:
+            refuse_no_covariance(rows, len(C), "covariance", "name")
+        except ValueError:
+            continue
+        break
+    return rows
 
 
 def _round(value: float, uncertainty: float) -> float:

@@ -37,6 +37,17 @@ def test_a_record_gives_its_values_with_their_covariance(tmp_path):
         again.value("k_pe_N_per_m")
 
 
+@pytest.mark.parametrize("own", [0.0, 1e-8, 1e-6, 1e-3])
+def test_values_that_share_almost_all_of_their_uncertainty_are_a_record(own, tmp_path):
+    """0.25 % of a transducer's scale in three springs, and a share of their own beside it."""
+    k = np.array([19.87, 383.17, 997.31])
+    shared = 0.0025**2 * np.outer(k, k) + np.diag((own * k) ** 2)
+    names = ("k_pe_N_per_m", "k_se_N_per_m", "k_ae_N_per_m")
+    model = values_table("least squares", dict(zip(names, k.tolist(), strict=True)), shared)
+    found = write_record(tmp_path / "a.toml", table() | {"model": model})
+    np.testing.assert_allclose(found.covariance, shared, rtol=2e-5)
+
+
 def test_a_value_has_as_many_digits_as_a_hundredth_of_its_uncertainty(tmp_path):
     """0.4 N/m: a hundredth is 0.004, so three decimals stay."""
     assert write_record(tmp_path / "a.toml", table()).value("k_se_N_per_m") == 386.523
