@@ -28,6 +28,7 @@ from hil.mechanics.arrays import Array
 REST_MIN = 200
 STEPS_MIN = 0.6  # noise of half a step, and the step's own 1/sqrt(12)
 ORDER_MAX = 8
+LAGS = 8192  # after which a reading says nothing of the noise
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Noise:
 
     def mean_rms_N(self, n: int) -> float:
         """Standard deviation of the mean of n consecutive readings [N]."""
-        r = self._correlations(n)
-        of_sum = n * r[0] + 2.0 * float((n - np.arange(1, n)) @ r[1:])
+        r = self._correlations(min(n, LAGS))
+        of_sum = n * r[0] + 2.0 * float((n - np.arange(1, len(r))) @ r[1:])
         return self.total_rms_N * float(np.sqrt(of_sum)) / n
 
     @property
@@ -81,13 +82,13 @@ class Noise:
         return self.rms_N * float(np.sqrt(np.sum(self._impulse() ** 2)))
 
     def _impulse(self) -> Array:
-        one = np.zeros(8192)
+        one = np.zeros(LAGS)
         one[0] = 1.0
         return np.asarray(lfilter([1.0], np.r_[1.0, -self.ar], one))
 
     def _correlations(self, n: int) -> Array:
         """Autocorrelation of v at the lags 0 to n - 1."""
-        spectrum = np.abs(np.fft.rfft(self._impulse(), 16384)) ** 2
+        spectrum = np.abs(np.fft.rfft(self._impulse(), 2 * LAGS)) ** 2
         r = np.fft.irfft(spectrum)[:n]
         return np.asarray(r / r[0])
 

@@ -6,7 +6,7 @@ as `hil.validation.uncertainty` has them. A rig without records of its model's p
 such band: then the half width is that of the channel's noise alone, and `without` says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,17 @@ def noise_rms_N(data: RunData) -> float:
     if noise.source == "rest":
         return float(np.hypot(noise.total_rms_N, noise.lines_rms_N))
     return stated_rms_N(data)
+
+
+def means_of_noise(data: RunData) -> Callable[[int], float]:
+    """The noise of a mean of so many consecutive readings: 0 where it is unknown.
+
+    Readings of coloured noise, as at rest, are worth fewer; lines average out.
+    """
+    noise, stated_N = noise_of([data]), _or_0(stated_rms_N(data))
+    if noise.source == "rest":
+        return noise.mean_rms_N
+    return lambda n: float(stated_N / np.sqrt(n))
 
 
 def channel_of(recorded: Recorded, sources: list[tuple[Source, list[str]]]) -> MeasuringChannel:

@@ -24,7 +24,7 @@ from hil.mechanics.arrays import Array
 from hil.record.overview import PART
 from hil.record.progress import count_progress
 from hil.validation import draws
-from hil.validation.band import Z_95, channel_of
+from hil.validation.band import Z_95, channel_of, means_of_noise
 from hil.validation.draws import Recruitment, cells_open_of, messages_of
 from hil.validation.figures import Figures, figures_of
 from hil.validation.ripple import Ripple, ripple_of
@@ -192,7 +192,7 @@ def validate(
     return Validated(
         recorded, data, known, uncertainty, alone_N(tables, data, known), figures, ripple,
         recruitment, coverage, within,
-        tuple(_comparisons(data, uncertainty, noise_N)),
+        tuple(_comparisons(data, uncertainty)),
         tuple(_criteria(table, figures, ripple, coverage, data.unit)),
         basis, sha256, tuple(notes), tuple(_spoilt(recorded, sources, basis, acceptance)),
     )  # fmt: skip
@@ -276,8 +276,9 @@ def _ripple(
     return ripple_of(grid * data.period_s, measured, simulated, modes_Hz, sigma, switches_s)
 
 
-def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> list[Comparison]:
+def _comparisons(data: RunData, uncertainty: Uncertainty) -> list[Comparison]:
     """Comparisons of the mean of the run and of the final force of every long stretch."""
+    mean_noise_N = means_of_noise(data)
     n = len(data.rows)
     spans = [("mean of the run", slice(0, n))]
     edges = [0, *data.switches.tolist(), len(data.cells)]
@@ -293,7 +294,6 @@ def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> lis
         means = uncertainty.moved_N[:, at].mean(axis=1)
         simulated = float(uncertainty.simulated_N[at].mean())
         u_input = float(spread(means, np.array(simulated)))
-        white = noise_N if np.isfinite(noise_N) else 0.0
         made.append(
             Comparison(
                 what,
@@ -301,7 +301,7 @@ def _comparisons(data: RunData, uncertainty: Uncertainty, noise_N: float) -> lis
                 simulated,
                 float(data.measured[at].mean()),
                 u_input,
-                float(np.hypot(uncertainty.systematic_N[at].mean(), white / np.sqrt(count))),
+                float(np.hypot(uncertainty.systematic_N[at].mean(), mean_noise_N(count))),
                 float(uncertainty.u_num_N[at].max()),
             )
         )

@@ -1,5 +1,6 @@
 """Intervals of correlated errors, times of peaks, and the uncertainty of both curves."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy.signal import lfilter
+from scipy.stats import binom
 
 from hil.calibration.files import Source, load_record, parse_any
 from hil.calibration.write import signed, values_table
@@ -14,6 +16,7 @@ from hil.config.files import read_toml
 from hil.identification import parameters
 from hil.identification.grey_box import GreyBox
 from hil.identification.known import known_of
+from hil.identification.noise import Noise
 from hil.identification.runs import Reading, RunData
 from hil.systems.array.build import build_model
 from hil.systems.array.model.force_levels import static_gains_N
@@ -23,6 +26,7 @@ from hil.validation.draws import cells_open_of, draw_again, messages_of
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
 from hil.validation.uncertainty import MeasuringChannel, alone_N, uncertainty_of
+from hil.validation.validate import _comparisons
 from hil_studies.identification.rigs import TABLES, make_rig
 
 FORCE, K_SE = "arrays.muscle.force_on_N", "arrays.muscle.cell.k_se_N_per_m"
@@ -231,6 +235,30 @@ def test_a_message_after_missed_periods_holds_from_its_own_time():
     run["cells_open"] = ("tick", "cell"), [[0], [0], [1], [1]]
     assert messages_of(run, 0.001) == [(0, 0.3, 0.0), (5, 0.0, 0.4)]
     assert cells_open_of(run, 0.001)[:, 0].tolist() == [0, 0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.slow_beyond(1)
+@pytest.mark.parametrize("a", [0.8, 0.0])
+def test_means_of_a_complete_model_are_seldom_told_from_their_uncertainty(a):
+    """|E| > 2 u_val has a probability of 4.6 %, whatever correlates the noise of the readings."""
+    run, none = make_rig(3, 0).data, known_of(TABLES, [])
+    found = uncertainty_of(TABLES, run, none, MeasuringChannel(None, 0.0))
+    rng, n = np.random.default_rng(1), 60
+    apart = np.array([
+        [one.error_N / one.u_val_N for one in _comparisons(
+            replace(run, measured=found.simulated_N + 0.002 * ar1(len(run.rows), a, rng)), found)]
+        for _ in range(n)
+    ])  # fmt: skip
+    # Of each comparison; the noise is known from 1000 readings at rest.
+    assert binom.ppf(1e-4, n, 0.954) <= (np.abs(apart) <= 2.0).sum(axis=0).min()
+    np.testing.assert_allclose(apart.std(axis=0), 1.0, atol=0.4)
+
+
+def test_a_mean_over_a_whole_run_is_as_uncertain_as_its_autoregression_says():
+    """Of n readings with a = 0.9 the variance is s^2 / (1 - a)^2 / n, but for 1 / n of it."""
+    noise = Noise(0.002, np.array([0.9]))
+    for n in (20_000, 100_000):
+        assert noise.mean_rms_N(n) == pytest.approx(0.02 / np.sqrt(n), rel=20 / n)
 
 
 def test_correlations_of_either_sign_make_readings_worth_fewer():
