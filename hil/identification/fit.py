@@ -202,8 +202,7 @@ def _solve(
 def _bounds(box: GreyBox) -> tuple[tuple[Array, int], tuple[Array, int]]:
     """Least theta with -1, greatest with 1."""
     reach = np.log(BOUND_FACTOR)
-    with np.errstate(divide="ignore"):
-        least, most = np.log([parameters.limits(key) for key in box.free]).reshape(-1, 2).T
+    least, most = parameters.log_limits(box.free)
     return (np.maximum(box.start - reach, least), -1), (np.minimum(box.start + reach, most), 1)
 
 
@@ -256,4 +255,4 @@ def bootstrap(
                 solution.theta + (readings_x + to_x @ (noise_N - (_white(noise, y) - centre)))[:n]
             )
         done(len(some))
-    return drawn
+    return np.clip(drawn, *parameters.log_limits(box.free))

@@ -55,9 +55,10 @@ class GreyBox:
         return GreyBox(self.tables, tuple(free), self.runs)
 
     def table_at(self, theta: Array) -> ModelTable:
-        """`[model]` with these parameters."""
+        """`[model]` with these parameters; one beyond its limit is at the limit."""
         tables = copy.deepcopy(self.tables)
-        for key, value in zip(self.free, np.exp(theta), strict=True):
+        within = np.clip(theta, *parameters.log_limits(self.free))
+        for key, value in zip(self.free, np.exp(within), strict=True):
             parameters.put(tables, key, float(value))
         return ModelTable.model_validate(tables)
 
@@ -127,10 +128,13 @@ class GreyBox:
     ) -> list[Array]:
         """(k, P) derivatives of every run's readings by theta.
 
-        Central differences, or one-sided ones, which take half as many simulations.
+        Central differences, or one-sided ones, which take half as many simulations. At a limit of
+        a parameter they are taken a step inside.
         """
         if size is None:
             size = STEP_OF_WIRES if parameters.has_wires(self.tables) else STEP
+        least, most = parameters.log_limits(self.free)
+        theta = np.clip(theta, least + size, most - size)
         steps = size * np.eye(len(theta))
         if central:
             both = self.all_readings([theta + s for s in (*steps, *-steps)], until)

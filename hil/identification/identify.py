@@ -364,7 +364,9 @@ def _parameters(
     made = []
     for i, key in enumerate(box.free):
         theta = solution.theta[i]
-        fisher = (float(np.exp(theta - Z_95 * sigma[i])), float(np.exp(theta + Z_95 * sigma[i])))
+        ends = theta + Z_95 * sigma[i] * np.array([-1.0, 1.0])
+        least, most = parameters.limits(key)
+        fisher = (max(float(np.exp(ends[0])), least), min(float(np.exp(ends[1])), most))
         resampled = None
         if len(resampled_theta):
             low, high = np.exp(np.quantile(resampled_theta[:, i], (0.025, 0.975)))

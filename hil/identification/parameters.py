@@ -9,9 +9,12 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from hil.config.table import as_list
 from hil.config.values import TomlTable
 from hil.errors import ConfigError, one_line
+from hil.mechanics.arrays import Array
 from hil.systems.array.model import fingerprint
 from hil.systems.array.model.activation import WIRES
 from hil.systems.array.tables import ModelTable
@@ -76,6 +79,13 @@ def limits(key: str) -> tuple[float, float]:
     """The least and the greatest value that a table takes, beside being positive."""
     last = key.rpartition(".")[2]
     return LOWEST.get(last, 0.0), HIGHEST.get(last, float("inf"))
+
+
+def log_limits(keys: Sequence[str]) -> tuple[Array, Array]:
+    """Logarithms of the least and of the greatest values."""
+    with np.errstate(divide="ignore"):
+        least, most = np.log([limits(key) for key in keys]).reshape(-1, 2).T
+    return least, most
 
 
 def has_wires(tables: Tables) -> bool:

@@ -96,6 +96,23 @@ def test_what_no_force_tells_is_fitted_only_where_it_is_asked_for(tables):
     assert others <= set(made.held)
 
 
+def test_a_share_that_begins_at_its_limit_is_fitted_and_stays_within_it():
+    """A branch's core_share is 1 where a rig leaves it out; the run is of 0.9, or of 1."""
+    model = read_toml(Path("configs/wires4/rig.toml"))["model"]
+    model["arrays"]["muscle"]["fingerprint"] = "-:1 | &1:-1"
+    for side in ("heating", "cooling"):
+        for key in ("shoulder_ratio", "shoulder_at_K", "core_share"):
+            del model["arrays"]["muscle"]["activation"][side][key]
+    tables = parameters.tables_of(ModelTable.model_validate(model))
+    for true in (0.9, 1.0):
+        run = run_of(tables, {"cooling.core_share": true})
+        options = Options(free=("cooling.core_share",), bootstrap=20, weak=true < 1.0)
+        [found] = identify(tables, [run], options).parameters
+        assert abs(np.log(found.value / true)) < 4.0 * found.relative
+        assert found.low <= found.value <= found.high <= 1.0
+        assert found.resampled[1] <= 1.0
+
+
 @pytest.mark.slow
 def test_derivatives_do_not_depend_on_the_size_of_their_step():
     """Of four wires that are solved together, near eight laws: no end of a solver shows."""
