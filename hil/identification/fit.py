@@ -229,7 +229,7 @@ def bootstrap(
 
     Blocks of `block` whitened residuals are drawn with replacement, which keeps the remaining
     correlation (Kunsch 1989, moving blocks). A refit takes two steps with the Jacobian of the fit;
-    the second step uses the model's readings at the first.
+    the second step uses the model's readings at the first, which is shorter where it has no model.
     """
     n_times, seed, block = resampling
     rng = np.random.default_rng(seed)
@@ -248,7 +248,11 @@ def bootstrap(
         at = starts[some][:, :, None] + np.arange(block)
         noises_N = wide * solution.white[at.reshape(len(some), -1)[:, :n_white]]
         x = noises_N @ to_x.T
-        refits = box.all_readings(solution.theta + x[:, :n])
+        try:
+            refits = box.all_readings(solution.theta + x[:, :n])
+        except ConfigError:  # a first step is too long: there is no such model
+            x *= np.array([[box.reach(solution.theta, step[:n])] for step in x])
+            refits = box.all_readings(solution.theta + x[:, :n])
         for i, readings_x, noise_N, readings in zip(some, x, noises_N, refits, strict=True):
             y = [y + z for y, z in zip(readings, solution.zero_N + readings_x[n:], strict=True)]
             drawn[i] = (

@@ -29,6 +29,7 @@ from hil.systems.array.tables import ModelTable
 
 STEP, STEP_OF_WIRES = 1e-6, 1e-7
 JUMP = 3.0  # a jump gives 100, a smooth reading 1
+REACH_LEAST = 1e-6  # share of a step
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,21 @@ class GreyBox:
             return build_model(table), build_activation(table)
         except ModelError as error:
             raise ConfigError(f"the model cannot be built with these parameters: {error}") from None
+
+    def reach(self, theta: Array, step: Array) -> float:
+        """The share of a step from theta, 1 or a power of a half, at whose end there is a model.
+
+        A wire's A_s_C has to stay below its A_f_C, say.
+        """
+        share = 1.0
+        while share > REACH_LEAST:
+            try:
+                self.model(theta + share * step)
+            except ConfigError:
+                share *= 0.5
+                continue
+            return share
+        return 0.0
 
     def jumping(self, theta: Array) -> tuple[str, ...]:
         """Free parameters that make the readings of a wire's model jump.

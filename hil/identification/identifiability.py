@@ -119,11 +119,13 @@ def weak_directions(
     def weak(v: Array) -> Weak:
         shown = np.where(np.abs(v) < SHARE_MIN * np.abs(v).max(), 0.0, v)
         factors = {key: float(np.exp(x)) for key, x in zip(box.free, shown, strict=True) if x}
-        moved = box.readings(theta + v)
+        share = box.reach(theta, v)
+        moved = box.readings(theta + share * v)
         most_N = max(float(np.abs(a - b).max()) for a, b in zip(moved, centre, strict=True))
         curvature = max(0.0, float(v @ fisher @ v))
-        structural = most_N < NOTHING * span_N or curvature < ROUNDING * most_curvature * float(
-            v @ v
+        structural = (
+            most_N < share * NOTHING * span_N
+            or curvature < ROUNDING * most_curvature * float(v @ v)
         )
         rms_N = 0.0 if structural else rms_of_fisher_N * np.sqrt(curvature / n_readings)
         return Weak(factors, float(rms_N), noise_N, structural)

@@ -113,6 +113,23 @@ def test_a_share_that_begins_at_its_limit_is_fitted_and_stays_within_it():
         assert found.resampled[1] <= 1.0
 
 
+def test_a_run_with_much_noise_is_identified_though_not_every_draw_is_a_wire():
+    """M_f and M_s are 5 K apart: 10 % more of M_f alone is above M_s, and so are some refits."""
+    model = read_toml(Path("configs/wires4/rig.toml"))["model"]
+    model["arrays"]["muscle"] |= {
+        "fingerprint": "-:1 | &1:-1",
+        "activation": {"kind": "thermal", "A_s_C": 68.0, "A_f_C": 72.0, "M_s_C": 60.0,
+                       "M_f_C": 55.0},
+    }  # fmt: skip
+    tables = parameters.tables_of(ModelTable.model_validate(model))
+    run = run_of(tables, {}, noise_N=50 * NOISE_N)
+    found = identify(tables, [run], Options(free=("M_s_C", "M_f_C", "A_f_C"), bootstrap=40))
+    assert found.weak
+    for one in found.parameters:
+        assert one.resampled[0] < one.value < one.resampled[1]
+        assert abs(np.log(one.value / one.start)) < 4.0 * one.relative
+
+
 @pytest.mark.slow
 def test_derivatives_do_not_depend_on_the_size_of_their_step():
     """Of four wires that are solved together, near eight laws: no end of a solver shows."""
