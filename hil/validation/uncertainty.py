@@ -115,8 +115,18 @@ def moved_parameters(known: Known, start: Array) -> list[Array]:
     return [start + np.log(np.maximum(1.0 + shift, LEAST)) for shift in (*shifts, *-shifts)]
 
 
+def _whole(moved: Array, simulated: Array, shares: Array) -> Array:
+    """Values with moved parameters, (2J, k), from those at a share of each of these steps."""
+    short = np.flatnonzero((shares > 0.0) & (shares < 1.0))
+    moved[short] = simulated + (moved[short] - simulated) / shares[short, None]
+    return moved
+
+
 class MovedModels:
     """A model, the same with moved parameters, and at half the period, stepped together.
+
+    Where moved parameters are no model (a wire whose A_s_C is above its A_f_C), a part of the way
+    is taken, and its effect in proportion.
 
     Parameters
     ----------
@@ -127,7 +137,10 @@ class MovedModels:
     def __init__(
         self, box: GreyBox, known: Known, signal: str, period_s: float, ambient_C: float = np.nan
     ) -> None:
-        models = [box.model(theta) for theta in (box.start, *moved_parameters(known, box.start))]
+        steps = [theta - box.start for theta in moved_parameters(known, box.start)]
+        self._shares = np.array([box.reach(box.start, step) for step in steps])
+        thetas = [box.start + s * step for s, step in zip(self._shares, steps, strict=True)]
+        models = [box.model(theta) for theta in (box.start, *thetas)]
         self._systems = [ArraySystem(model, cells, period_s) for model, cells in models]
         model, cells = box.model(box.start)
         self._halved = ArraySystem(model, cells, period_s / 2.0)
@@ -162,7 +175,8 @@ class MovedModels:
         else:
             forces = [self._stepped(system, cells, moves_m) for system in self._systems]
             halved = self._stepped(self._halved, twice, moves)[::2]
-        return forces[0], np.array(forces[1:]).reshape(-1, len(halved)), halved
+        moved = np.array(forces[1:]).reshape(-1, len(halved))
+        return forces[0], _whole(moved, forces[0], self._shares), halved
 
     def _stepped(self, system: ArraySystem, cells: NDArray[np.uint8], moves_m: Array) -> Array:
         force_N = np.empty(len(cells) + 1)
@@ -205,9 +219,14 @@ def alone_N(tables: parameters.Tables, run: RunData, known: Known) -> Mapping[st
     """RMS of half the difference between one standard uncertainty more and less, by parameter."""
     box = GreyBox(tables, known.keys, (run,))
     sigma = np.sqrt(np.diag(known.covariance))
-    more, less = np.diag(np.log1p(sigma)), np.diag(np.log(np.maximum(1.0 - sigma, LEAST)))
-    readings = [one for (one,) in box.all_readings([*(box.start + more), *(box.start + less)])]
     n = len(known.keys)
+    if not n:
+        return {}
+    steps = [*np.diag(np.log1p(sigma)), *np.diag(np.log(np.maximum(1.0 - sigma, LEAST)))]
+    shares = np.array([box.reach(box.start, step) for step in steps])
+    thetas = [box.start, *(box.start + s * step for s, step in zip(shares, steps, strict=True))]
+    still, *readings = (one for (one,) in box.all_readings(thetas))
+    readings = list(_whole(np.array(readings).reshape(2 * n, -1), still, shares))
     return {
         key: float(np.sqrt(np.mean((up - down) ** 2)) / 2.0)
         for key, up, down in zip(known.keys, readings[:n], readings[n:], strict=True)

@@ -167,6 +167,28 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     assert found.u_num_N.max() < 1e-9
 
 
+def test_a_band_is_as_wide_for_an_uncertainty_that_is_no_wire_as_in_proportion():
+    """A_s and A_f of 68 and 69 C: a standard uncertainty of 1.3 K of A_s alone is beyond A_f."""
+    model = read_toml(Path("configs/wires4/rig.toml"))["model"]
+    lines = {"A_s_C": 68.0, "A_f_C": 69.0, "M_s_C": 52.0, "M_f_C": 42.0}
+    model["arrays"]["muscle"] |= {
+        "fingerprint": "-:1 | &1:-1", "activation": {"kind": "thermal", **lines}
+    }  # fmt: skip
+    tables = parameters.tables_of(ModelTable.model_validate(model))
+    n, named = 250, ["model.arrays.muscle.activation"]
+    run = RunData("run", 0.008, np.ones((n, 1), dtype=np.uint8), np.arange(n + 1), np.zeros(n + 1),
+                  "muscle.right_N")  # fmt: skip
+    widths, alone = [], []
+    for u_K in (0.13, 1.3):
+        known = known_of(tables, [(record({"A_s_C": 68.0}, [[u_K**2]]), named)])
+        found = uncertainty_of(tables, run, known, MeasuringChannel(None, 0.0))
+        widths.append(float(np.sqrt(np.mean(found.u_input_N**2))))
+        alone.append(alone_N(tables, run, known)["arrays.muscle.activation.A_s_C"])
+    # the force is not linear in A_s over more than its 1 K to A_f
+    assert widths[1] == pytest.approx(10.0 * widths[0], rel=0.3)
+    assert alone[1] == pytest.approx(10.0 * alone[0], rel=0.3)
+
+
 @pytest.mark.slow
 def test_the_band_holds_rigs_as_uncertain_as_their_records():
     values = {"force_on_N": 4.0, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
