@@ -209,6 +209,8 @@ def kinematics(p, k, q, v):  # type: ignore[no-untyped-def]
             dy = points[i + 1, 1] - points[i, 1]
             dz = points[i + 1, 2] - points[i, 2]
             d = np.sqrt(dx * dx + dy * dy + dz * dz)
+            if d == 0.0:  # two points at one place
+                continue
             length += d
             rate += (
                 dx * (points[i + 1, 3] - points[i, 3])
@@ -289,7 +291,10 @@ def dynamics(p, k, v, tension):  # type: ignore[no-untyped-def]
             x, y, z = points[i, 0], points[i, 1], points[i, 2]
             ex, ey, ez = points[i + 1, 0], points[i + 1, 1], points[i + 1, 2]
             dx, dy, dz = ex - x, ey - y, ez - z
-            per = tension[j] / np.sqrt(dx * dx + dy * dy + dz * dz)
+            d = np.sqrt(dx * dx + dy * dy + dz * dz)
+            if d == 0.0:
+                continue
+            per = tension[j] / d
             if on[i] >= 0:
                 _pull(force, moment, on[i], (x, y, z), (per * dx, per * dy, per * dz))
             if on[i + 1] >= 0:

@@ -181,3 +181,32 @@ def test_a_body_on_the_side_of_another_hangs_on_a_tree(leg):
     data = mujoco.MjData(model := mujoco_model(limb))
     mujoco.mj_forward(model, data)
     np.testing.assert_allclose(np.sort(v_dot), np.sort(data.qacc), rtol=1e-9, atol=1e-10)
+
+
+def test_points_of_a_path_at_one_place_pull_as_one(leg):
+    """Twice the same point; and a tendon through the ankle's axis, which turns nothing there."""
+    anterior, soleus = leg.muscles
+    shin, *beyond = anterior.path
+    ankle = next(joint for joint in leg.joints if joint.name == "ankle")
+    through = (shin, PathPoint("shin", ankle.at_parent_m), PathPoint("foot", ankle.at_child_m),
+               *beyond[-1:])  # fmt: skip
+    rng = np.random.default_rng(4)
+    paths = {"as it is": anterior.path, "twice": (shin, shin, *beyond), "through": through}
+    states = [(rng.normal(0.0, 0.3, 3), rng.normal(size=3)) for _ in range(5)] + [
+        (np.zeros(3),) * 2
+    ]
+    found = {}
+    for name, path in paths.items():
+        links, _ = minimal.links_of(replace(leg, muscles=(replace(anterior, path=path), soleus)))
+        work, rows = minimal.work_for(links), []
+        for q, v in states:
+            for tension in (0.0, 100.0):
+                v_dot = np.empty(3)
+                minimal.accelerations(links, work, q, v, np.array([tension, 10.0]), v_dot)
+                rows.append((*v_dot, work.length[0], work.rate[0]))
+        found[name] = np.array(rows)
+    np.testing.assert_allclose(found["twice"], found["as it is"], rtol=1e-12, atol=1e-12)
+    slack, taut = found["through"][::2], found["through"][1::2]
+    np.testing.assert_allclose(taut[:, :3], slack[:, :3], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(slack[:, 3], slack[0, 3], rtol=1e-12)
+    np.testing.assert_allclose(slack[:, 4], 0.0, atol=1e-12)
