@@ -48,7 +48,7 @@ from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from hil.runs.session import View
 
-LEVEL_S = 0.1  # last part of heating and of cooling, whose means are the levels
+LEVEL_S = 0.1  # last part of heating and of cooling, at most half, whose means are the levels
 DONE, STOPPED, TRIPPED, INTERRUPTED = 0, 5, 3, 130
 POINTS = 2000  # cycles that a figure shows
 
@@ -109,8 +109,8 @@ def summarise(
     rows = np.zeros(n_cycles, SUMMARY)
     for i in range(n_cycles):
         hot_s, cold_s = i * period_s + values.heat_s, (i + 1) * period_s
-        hot = (t_s >= hot_s - LEVEL_S) & (t_s < hot_s)
-        cold = (t_s >= cold_s - LEVEL_S) & (t_s < cold_s)
+        hot = (t_s >= hot_s - min(LEVEL_S, 0.5 * values.heat_s)) & (t_s < hot_s)
+        cold = (t_s >= cold_s - min(LEVEL_S, 0.5 * values.cool_s)) & (t_s < cold_s)
         level = float(mean(y[cold]))
         rows[i] = (first + i, mean(y[hot]) - level, level, mean(T_C[hot]), mean(ohm[hot]))
     return rows

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from hil.errors import ConfigError
 from hil.procedures.standard_tests import fatigue
 from hil.procedures.standard_tests.cycles import SUMMARY, Summaries
-from hil.procedures.standard_tests.fatigue import Values, spans, verdict
+from hil.procedures.standard_tests.fatigue import Columns, Values, spans, summarise, verdict
 from hil.procedures.standard_tests.subject import subject_of
 
 
@@ -60,6 +61,18 @@ def test_a_damaged_file_of_summaries_is_refused(tmp_path):
 )
 def test_the_rule_stops_what_has_lost_its_stroke_or_changed_its_resistance(stroke, ohm, words):
     assert verdict(rows(1, 20), rows(900, 20, stroke, ohm), Values()) == words
+
+
+@pytest.mark.parametrize("heat_s", [0.05, 0.1, 0.5])
+def test_a_stroke_is_whole_however_short_the_heating_is(heat_s):
+    """3 mm while the cells are on, from 1 mm; no reading is of another part of a cycle."""
+    values = Values(cycles=4, heat_s=heat_s, cool_s=0.3)
+    t_s = 0.01 * np.arange(round(4 * (heat_s + 0.3) / 0.01))
+    on = np.mod(t_s - 0.005, heat_s + 0.3) < heat_s  # a reading is of the period before it
+    run = xr.Dataset({"x_m": ("tick", np.where(on, 0.004, 0.001))}, {"t_s": ("tick", t_s)})
+    found = summarise(run, 1, 4, values, Columns("x_m", "", "", "", ""))
+    np.testing.assert_allclose(found["stroke"], 0.003, rtol=1e-6)
+    np.testing.assert_allclose(found["cold"], 0.001, rtol=1e-6)
 
 
 def test_a_million_cycles_stay_below_a_gigabyte():
