@@ -7,6 +7,7 @@ A record states the calibrated article, the operator, the date, the standard and
 import datetime
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,10 +75,16 @@ class Calibration:
     def force_uncertainty_N(self, force_N: float) -> float:
         """Standard uncertainty of a force due to the coefficients: sqrt(g^T C g), g_k = r^k [N].
 
+        NaN for a force that the polynomial does not reach, such as the capacity of a transducer
+        that was calibrated over a small part of it.
+
         Source: JCGM 100:2008 (GUM), eq. (13).
         """
         model = self.record.model
-        r = Chain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
+        try:
+            r = Chain(1.0, 0.0, tuple(model.coefficients_N)).raw(force_N)
+        except ValueError:
+            return math.nan
         g = r ** np.arange(len(model.coefficients_N))
         return float(np.sqrt(g @ np.array(model.covariance_N2) @ g))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -619,5 +620,7 @@ def _calibration(kept: Attributes) -> str:
         return "no record"
     until = _until(kept)
     what = f"{kept['article']}, serial {kept['serial']}"
-    sigma = f"σ {1e3 * kept['uncertainty_N']:.0f} mN at {kept['capacity_N']:g} N"
+    u_N = float(kept["uncertainty_N"])
+    sigma = f"σ {1e3 * u_N:.0f} mN" if math.isfinite(u_N) else "no σ known"
+    sigma = f"{sigma} at {kept['capacity_N']:g} N"
     return f"{what}: {kept['record_id']}, {kept['status']}, {sigma}, {until}"

@@ -1,6 +1,7 @@
 """Calibration records: shipped ones are what they say, changed ones are found."""
 
 import tomllib
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from hil.calibration.files import hash_of, load_record, located
 from hil.errors import ConfigError
+from hil.reports.run_report import _calibration
 
 RECORDS = sorted((Path(__file__).resolve().parents[2] / "calibration").glob("futek_*.toml"))
 
@@ -60,6 +62,21 @@ def test_the_uncertainty_of_a_force_is_that_of_random_coefficients():
     r = found.chain(bridge=True).raw(20.0)
     spread_N = (draws @ r ** np.arange(3)).std()
     assert found.force_uncertainty_N(20.0) == pytest.approx(spread_N, rel=0.012)
+
+
+def test_a_force_that_a_polynomial_does_not_reach_has_no_known_uncertainty():
+    """4.5 r - 0.8 r^2 ends at 4.5^2 / 3.2 = 6.33 N; a run with such a record says so."""
+    found = load_record(RECORDS[0].parent / "futek_9N.toml", named_by="test")
+    bent = {"coefficients_N": [0.0, 4.5, -0.8], "covariance_N2": np.diag([1e-6, 1e-5, 0]).tolist()}
+    model = found.record.model.model_copy(update=bent)
+    steep = replace(found, record=found.record.model_copy(update={"model": model}))
+    r = (4.5 - np.sqrt(4.5**2 - 3.2 * 6.3)) / 1.6
+    assert steep.force_uncertainty_N(6.3) == pytest.approx(np.sqrt(1e-6 + 1e-5 * r**2))
+    assert np.isnan(steep.force_uncertainty_N(9.0))
+    kept = {"record_id": "steep", "article": "T", "serial": "1", "status": "measured",
+            "uncertainty_N": steep.force_uncertainty_N(9.0), "capacity_N": 9.0, "expired": False,
+            "valid_until": "2030-01-01"}  # fmt: skip
+    assert "no σ known at 9 N" in _calibration(kept)
 
 
 def test_a_record_is_valid_through_its_last_day(record):
