@@ -71,6 +71,7 @@ class Totals:
     ----------
     cells, since_swap : cycles, on_s, energy_J by cell; energy_J is None if it was never known
     open : runs that have begun and are not counted yet, by run
+    cut_off : runs that another process counted
     """
 
     simulated: bool = False
@@ -83,6 +84,7 @@ class Totals:
     notes: list[Entry] = field(default_factory=list)
     energy_from: dict[str, str] = field(default_factory=dict)
     open: dict[str, Entry] = field(default_factory=dict)
+    cut_off: list[str] = field(default_factory=list)
     last_utc: str = ""
 
     @property
@@ -169,7 +171,10 @@ class Logbook:
 
 
 def totals_of(entries: Sequence[Entry], before: Totals | None = None) -> Totals:
-    """Sum up the entries of a logbook, into the sums before them if there are any."""
+    """Sum up the entries of a logbook, into the sums before them if there are any.
+
+    A run counts once, whoever counted it, and for the wires that it had when it began.
+    """
     t = before or Totals()
     for entry in entries:
         match entry["kind"]:
@@ -177,22 +182,32 @@ def totals_of(entries: Sequence[Entry], before: Totals | None = None) -> Totals:
                 t.simulated = entry["simulated"]
             case "begin":
                 t.open[entry["run"]] = entry
-            case "run":
-                t.open.pop(entry["run"], None)
+            case "run" if entry["run"] in t.open or not _is_known(entry, t):
+                begun = t.open.pop(entry["run"], {})
+                if entry.get("cut"):
+                    t.cut_off.append(entry["run"])
                 t.runs += 1
                 t.last_utc = entry["utc"]
                 t.duration_s += entry["duration_s"]
                 t.faults.update(entry["faults"])
                 for cell, counts in entry["cells"].items():
                     _sum(t.cells.setdefault(cell, dict.fromkeys(COUNTS)), counts)
-                    _sum(t.since_swap.setdefault(cell, dict.fromkeys(COUNTS)), counts)
+                    if cell not in begun.get("swapped", ()):
+                        _sum(t.since_swap.setdefault(cell, dict.fromkeys(COUNTS)), counts)
                     t.energy_from[cell] = counts["energy_from"]
             case "swap":
                 t.swaps.append(entry)
                 t.since_swap[entry["cell"]] = dict.fromkeys(COUNTS, 0)
+                for begun in t.open.values():  # had the wire from before
+                    begun["swapped"] = [*begun.get("swapped", ()), entry["cell"]]
             case "note":
                 t.notes.append(entry)
     return t
+
+
+def _is_known(entry: Entry, totals: Totals) -> bool:
+    """Whether a run that is not open was counted: when two processes find it, both say so."""
+    return bool(entry.get("cut")) or entry["run"] in totals.cut_off
 
 
 def _sum(total: Figures, more: Figures) -> None:

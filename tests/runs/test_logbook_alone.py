@@ -47,6 +47,24 @@ def test_runs_are_summed_and_a_swap_begins_a_cell_s_sums_anew():
     assert (len(t.swaps), len(t.notes), list(t.open)) == (1, 1, ["3"])
 
 
+def test_a_run_that_was_cut_off_before_a_swap_counts_for_the_wire_that_it_had():
+    t = logbook.totals_of([
+        {"kind": "article", "simulated": True},
+        {"kind": "begin", "run": "1"}, {"kind": "swap", "cell": "a"}, ran("1", {"a": A, "b": B}),
+        {"kind": "begin", "run": "2"}, ran("2", {"a": B}),
+    ])  # fmt: skip
+    assert t.cells["a"] == {"cycles": 7, "on_s": 2.0, "energy_J": 2.0}
+    assert t.since_swap["a"] == {"cycles": 4, "on_s": 0.5, "energy_J": 0}
+    assert t.since_swap["b"] == {"cycles": 4, "on_s": 0.5, "energy_J": None}
+
+
+@pytest.mark.parametrize("cut", [(True, True), (False, True), (True, False)])
+def test_a_run_that_two_processes_counted_counts_once(cut):
+    begun = [{"kind": "article", "simulated": True}, {"kind": "begin", "run": "1"}]
+    one, other = ({**ran("1", {"a": A}), "cut": by_another} for by_another in cut)
+    assert logbook.totals_of([*begun, one, other]) == logbook.totals_of([*begun, one])
+
+
 @pytest.mark.parametrize(
     ("wire", "said"),
     [
