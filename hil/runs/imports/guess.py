@@ -24,7 +24,7 @@ from hil.runs.imports.clocks import (
     fitting_formats,
     times_of,
 )
-from hil.runs.imports.source import Series, Source, read_source
+from hil.runs.imports.source import Series, Source, read_source, refuse_read
 from hil.runs.imports.tables import SourceTable, TextTable
 from hil.runs.imports.units import fits, split_header
 
@@ -46,6 +46,7 @@ def guess(files: Sequence[Path], rig: Path | None, out: Path, *, force: bool = F
     """
     if out.exists() and not force:
         raise ConfigError(f"{out}: exists already: choose another --map, or overwrite with --force")
+    refuse_read(out, [*files, *([] if rig is None else [rig])], "--map")
     layout = None
     if rig is not None:
         config = load_with(rig, IDLE, str(out))

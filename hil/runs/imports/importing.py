@@ -19,6 +19,7 @@ from hil.runs.assembly import build
 from hil.runs.imports.opened import Opened, open_sources
 from hil.runs.imports.recording import Imported, ImportedRows, write
 from hil.runs.imports.rows import Rows
+from hil.runs.imports.source import refuse_read
 from hil.runs.imports.tables import CellColumnTable, ColumnTable, MapTable
 from hil.runs.imports.twin import model_columns
 from hil.runs.plan import Plan
@@ -57,6 +58,7 @@ def import_files(
         changes["loop"] = {"period_s": mapped.period_s}
     config = load_with(rig, changes, str(map_path), sets)
     path = output.path(config)
+    refuse_read(path, [*files, rig, map_path], "--out")
     trust_code(config, "hil import")
     pipeline = build(Plan(config))
     _refuse_unknown(map_path, mapped, pipeline.rig.layout)

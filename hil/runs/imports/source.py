@@ -136,6 +136,18 @@ def by_full_name(items: Iterable[tuple[str, Series]]) -> dict[str, Series]:
     return columns
 
 
+def refuse_read(target: Path, files: Iterable[Path], option: str) -> None:
+    """ConfigError if a file would be written over one that is read; --force is for older results.
+
+    Parameters
+    ----------
+    option : that names `target`
+    """
+    for file in files:
+        if target.exists() and file.exists() and target.samefile(file):
+            raise ConfigError(f"{target}: the import reads it: choose another {option}")
+
+
 def package(name: str, what: str) -> ModuleType:
     """An optional package; ConfigError with the remedy if it is not installed.
 

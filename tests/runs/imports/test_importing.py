@@ -269,6 +269,20 @@ def test_an_existing_recording_is_kept(lab):
     imported(lab, force=True)
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_no_file_that_an_import_reads_is_replaced_by_its_result(lab, link):
+    out = lab.with_name("imported.h5")
+    source = lab if link else lab.rename(out)
+    if link:
+        out.symlink_to(source)
+    text, rig = source.read_bytes(), ROOT / "configs" / "miga6" / "rig.toml"
+    with pytest.raises(ConfigError, match=r"imported\.h5: the import reads it: choose another --o"):
+        imported(source, force=True)
+    with pytest.raises(ConfigError, match=r"the import reads it: choose another --map"):
+        guess([source], rig, source, force=True)
+    assert source.read_bytes() == text
+
+
 def test_the_guessed_map_of_the_file_imports(lab):
     rig, out = str(ROOT / "configs" / "miga6" / "rig.toml"), lab.with_name("guessed.toml")
     words = ["import", str(lab), "--rig", rig, "--map", str(out)]
