@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+BYTE_ORDER = "\ufeff"
 DELIMITERS = (",", ";", "\t", "|", " ")
 HEAD = 2**18  # characters in which the table begins
 LOOKED_AT = 400  # lines
@@ -94,11 +95,12 @@ def decoded(path: Path, encoding: str | None) -> str:
         raise ConfigError(f"{path}: neither text nor a known binary format: export it as CSV")
     try:
         # Spreadsheets of western languages write cp1252 where they do not write UTF-8.
-        return data.decode(codec) if codec else _utf8_or_western(data)
+        text = data.decode(codec) if codec else _utf8_or_western(data)
     except (LookupError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"{path}: is not {codec or 'UTF-8'} ({one_line(str(error))[:80]}): give text.encoding"
         ) from None
+    return text.removeprefix(BYTE_ORDER)  # some codecs leave it: utf-8, utf-16-le
 
 
 def _utf8_or_western(data: bytes) -> str:

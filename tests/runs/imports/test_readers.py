@@ -82,6 +82,19 @@ def test_a_unit_that_a_logger_repeats_beside_every_reading_is_that_of_the_readin
     np.testing.assert_array_equal(columns["Sample"].values, 20.0 + np.arange(9))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_the_first_cell_whatever_the_encoding_is(
+    tmp_path, encoding
+):
+    mark = "" if encoding in ("utf-8-sig", "utf-16") else "\ufeff"
+    path, rows = tmp_path / "logger.csv", "".join(f"{k},{k}.5\n" for k in range(9))
+    table = TextTable(encoding=encoding)
+    path.write_text(f"{mark}t_s,F_N\n{rows}", encoding=encoding)
+    assert list(read_source(path, table).columns) == ["t_s", "F_N"]
+    path.write_text(f"{mark}{rows}", encoding=encoding)  # its first row became a header
+    assert read_source(path, table).columns["column 1"].values.tolist() == [*range(9)]
+
+
 def test_texts_for_no_reading_are_missing(tmp_path):
     path = tmp_path / "lab.csv"
     path.write_text("a,b\n" + rows() + "1.0,****\n1.02,broken\n" + rows(time_s=T_S + 2.0))
