@@ -117,7 +117,7 @@ def times_of(source: Source, name: str, table: SourceTable, n_rows: int) -> Time
     if time.rate_Hz is not None:
         raw = np.arange(n_rows) / time.rate_Hz
     elif time.format or isinstance(time.column, list) or _are_texts(source, time, where):
-        raw, start, read_as = _dates(source, time, where)
+        raw, start, read_as = _dates(source, time, table.start, where)
     else:
         assert isinstance(time.column, str)  # the table has a column or a rate
         series = source.column(time.column, f"{where}.column")
@@ -212,7 +212,13 @@ def increasing(
                  len(raw) - len(rows))  # fmt: skip
 
 
-def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime, str]:
+def _dates(
+    source: Source, time: TimeTable, stated: datetime | None, where: str
+) -> tuple[Array, datetime, str]:
+    """Seconds since the first row, when that was, and how the texts were read.
+
+    What the map has `stated` tells the day of times of day, and the zone of dates without one.
+    """
     import pandas as pd
 
     key = f"{where}.column"
@@ -232,12 +238,16 @@ def _dates(source: Source, time: TimeTable, where: str) -> tuple[Array, datetime
         raise ConfigError(f"{key} = '{time.column}': has no dates")
     read_as = f"dates and times as '{form}'"
     since_s = (stamps - first).dt.total_seconds().to_numpy()
+    start = first.to_pydatetime(warn=False)
+    if stated is not None and stated.tzinfo is not None and start.tzinfo is None:
+        start = stated
     if form != ISO and not re.search("%[YymbBdjxcDF]", form):
+        start = stated or start
         clock_s = (first - first.normalize()).total_seconds()
         since_s, nights = _over_midnight(since_s + clock_s, 0.5 * DAY_S)
         since_s -= clock_s
         read_as += f", {nights} midnights passed" if nights else ""
-    return since_s, first.to_pydatetime(warn=False), read_as
+    return since_s, start, read_as
 
 
 def _has_zone(texts: Any, form: str) -> bool:

@@ -195,6 +195,29 @@ def test_times_of_day_go_on_after_midnight_and_it_is_said(clock):
     assert "1 midnights passed" in times.read_as
 
 
+@pytest.mark.parametrize(
+    ("stamps", "stated", "start"),
+    [
+        (("23:59:59", "00:00:00", "00:00:01"), datetime(2026, 11, 28, 23, 59, 59), None),
+        (
+            ("2026-11-28 10:00:00", "2026-11-28 10:00:01", "2026-11-28 10:00:02"),
+            datetime(2026, 11, 28, 10, tzinfo=UTC), None,
+        ),
+        (
+            ("2026-11-28 10:00:00", "2026-11-28 10:00:01", "2026-11-28 10:00:02"),
+            datetime(2025, 1, 1), datetime(2026, 11, 28, 10),
+        ),
+    ],
+    ids=["of times of day", "of dates without a zone", "beside dates"],
+)  # fmt: skip
+def test_a_stated_start_gives_what_the_texts_have_not(stamps, stated, start):
+    """Two files of times of day could not be aligned over midnight by their clocks."""
+    dated = table(time={"column": "t"}, start=stated)
+    times = times_of(source(t=texts(*stamps)), "lab", dated, 3)
+    np.testing.assert_array_equal(times.t_s, [0.0, 1.0, 2.0])
+    assert times.start == (start or stated)
+
+
 def test_a_clock_that_starts_again_at_another_time_than_midnight_runs_back():
     with pytest.raises(ConfigError, match="time runs back 1 times"):
         clock_of({"column": "Time"}, Time=[50_000.0, 50_000.25, 0.0])
