@@ -292,17 +292,22 @@ class Report:
         self._folder = folder
         self.of: Path | None = None
         self.is_made = False
+        self._written_ns = 0  # when the recording was: another run may have its name
         self._process: asyncio.subprocess.Process | None = None
 
     async def make(self, recording: Path) -> bool:
         """Make the report of a recording; whether it is new. Returns at once while another one is
         being made.
         """
-        if self._process is not None or self.of == recording:
+        try:
+            written_ns = recording.stat().st_mtime_ns
+        except OSError:  # moved or deleted meanwhile
+            return False
+        if self._process is not None or (self.of, self._written_ns) == (recording, written_ns):
             return False
         for old in self._folder.iterdir():
             old.unlink()
-        self.of, self.is_made = recording, False
+        self.of, self._written_ns, self.is_made = recording, written_ns, False
         words = [*PYTHON, "-m", "hil", "report", str(recording), "--out", str(self._folder)]
         nothing = subprocess.DEVNULL
         self._process = await asyncio.create_subprocess_exec(

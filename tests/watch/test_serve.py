@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -24,7 +25,7 @@ from hil.record.door import CONNECTIONS_MAX, HANDSHAKES_MAX, Address
 from hil.record.read import open_run
 from hil.watch import serve, start
 from hil.watch.bench import Bench
-from hil.watch.serve import Bucket, Ending, Job, Page, StopCode
+from hil.watch.serve import Bucket, Ending, Job, Page, Report, StopCode
 
 WAIT_S = 300.0
 WORDS = re.compile(r"page: (\S+)  \(code to stop the run: (\S+)\)")
@@ -457,3 +458,32 @@ def test_a_reader_sees_the_rows_events_and_end_of_the_recording(stopped):
     end = next(it for it in heard if it["kind"] == "end")
     assert (end["outcome"], end["why"]) == ("aborted", ["SIGINT"])
     assert [it["code"] for it in heard if it["kind"] == "hello"] == [None, 130]
+
+
+def test_a_run_that_takes_the_name_of_another_has_a_report_of_its_own(tmp_path, monkeypatch):
+    """With --force; the page went on showing that of the run before."""
+    run, made = tmp_path / "run.h5", []
+
+    class Made:
+        async def wait(self):
+            report.file(".png").write_bytes(run.read_bytes())
+
+    async def report_of(*words, **_):
+        made.append(words)
+        return Made()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", report_of)
+    (tmp_path / "page").mkdir()
+    report = Report(tmp_path / "page")
+
+    async def make():
+        return await report.make(run)
+
+    for k, content in enumerate((b"first", b"second")):
+        run.write_bytes(content)
+        os.utime(run, ns=(k, k + 1))
+        assert [asyncio.run(make()), asyncio.run(make())] == [True, False]
+        assert report.file(".png").read_bytes() == content
+    run.unlink()
+    assert not asyncio.run(make())
+    assert len(made) == 2
