@@ -1,6 +1,7 @@
 """Recordings in other formats."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from hil.record.table_files import write_csv, write_mdf, write_parquet
 
 #: Formats, and the ending of their files.
 KINDS = {"csv": ".csv", "mat": ".mat", "mcap": ".mcap", "mdf": ".mf4", "parquet": ".parquet"}
+FIELD_MAX = 63  # letters of a field in MATLAB; SciPy leaves one out that begins with _ or a digit
 
 
 def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = False) -> Path:
@@ -65,16 +67,36 @@ def _imported(run: xr.Dataset) -> set[str]:
 
 
 def _to_mat(run: xr.Dataset, part: Path) -> None:
-    """Structures `ticks`, `units` and `attributes`; dots in names become underscores.
+    """Structures `ticks`, `units`, `columns` and `attributes`, by the names of `_fields`.
 
-    `attributes.simulated` names the simulated devices; `cells` has the names of the cells.
+    `columns` has the names of the columns as the recording has them, `attributes.simulated` those
+    of the simulated devices, `cells` those of the cells.
     """
     ticks = {"t_s": run.t_s, **{str(name): run[name] for name in run.data_vars}}
-    kept = {name.replace(".", "_"): v for name, v in ticks.items() if v.dims[0] == "tick"}
+    ticks = {name: variable for name, variable in ticks.items() if variable.dims[0] == "tick"}
+    fields = _fields(ticks)
+    kept = {field: ticks[name] for field, name in fields.items()}
     content = {
         "ticks": {name: variable.values for name, variable in kept.items()},
         "units": {name: variable.attrs["units"] for name, variable in kept.items()},
+        "columns": fields,
         "attributes": {key: run.attrs[key] for key in run.attrs if key[0].islower()},
         "cells": np.array(run.cell.values if "cell" in run.coords else [], dtype=object),
     }
     scipy.io.savemat(part, content, appendmat=False, long_field_names=True, oned_as="column")
+
+
+def _fields(names: Iterable[str]) -> dict[str, str]:
+    """Names by the field that MATLAB has for each, which begins with a letter.
+
+    Dots, and letters that a field cannot have, become underscores; what is too long is cut off.
+    """
+    fields: dict[str, str] = {}
+    for name in names:
+        plain = "".join(c if c.isascii() and c != "." else "_" for c in name)
+        field = plain = (plain if plain[0].isalpha() else f"x{plain}")[:FIELD_MAX]
+        n = 2
+        while field in fields:
+            field, n = f"{plain[: FIELD_MAX - 1 - len(str(n))]}_{n}", n + 1
+        fields[field] = name
+    return fields

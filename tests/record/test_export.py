@@ -9,13 +9,17 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
+import numpy as np
 import pytest
+import scipy.io
 
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.record import export as exporting
 from hil.record.export import KINDS, _imported, export
+from hil.record.read import open_run
 from record.mutations import spoil
 
 ENDINGS = {**KINDS, "crate": ".crate.zip"}
@@ -35,6 +39,32 @@ def test_rows_that_cannot_be_read_are_the_recordings_damage(all_on, tmp_path, ca
     assert main(["export", str(run), "--to", kind]) == 2
     assert capsys.readouterr().err.startswith(f"{run}: damaged (")
     assert list(tmp_path.iterdir()) == [run]
+
+
+@pytest.mark.filterwarnings("error")
+def test_matlab_gets_every_column_whatever_its_name_is(all_on, tmp_path):
+    run, long = Path(shutil.copy(all_on, tmp_path / "run.h5")), "m" * 62
+    names = {
+        "muscle.1.current_A": ("1.current_A", "x1_current_A"),
+        "muscle.2.current_A": ("_left.current_A", "x_left_current_A"),
+        "muscle.3.current_A": (f"{long}.current_A", f"{long}_"),
+        "muscle.4.current_A": (f"{long}.current_mA", f"{long[:61]}_2"),
+        "muscle.5.current_A": ("λ.current_A", "x__current_A"),
+        "muscle.6.current_A": ("muscle_1.temperature_C", "muscle_1_temperature_C_2"),
+    }
+    with h5py.File(run, "r+") as file:
+        for old, (new, _) in names.items():
+            file.move(f"ticks/{old}", f"ticks/{new}")
+            file["ticks"][new][0] = len(new)
+    read = scipy.io.loadmat(export(run, "mat"), simplify_cells=True)
+    columns = open_run(run)
+    assert sorted(read["columns"].values()) == sorted(
+        ["t_s", *(str(name) for name in columns.data_vars if columns[name].dims[0] == "tick")]
+    )
+    for field, name in read["columns"].items():
+        np.testing.assert_array_equal(read["ticks"][field], columns[name])
+        assert read["units"][field] == columns[name].attrs["units"]
+    assert {field for _, field in names.values()} <= set(read["columns"])
 
 
 def test_an_error_of_the_program_is_no_damage(all_on, tmp_path, capsys, monkeypatch):
