@@ -6,7 +6,8 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,10 +69,10 @@ class Answer:
     rows: list[tuple[Any, ...]]
 
     def dicts(self) -> list[Figures]:
-        """The rows with their known values; times as ISO texts."""
+        """The rows with their known values, as JSON has them."""
         return [
             {
-                key: value.isoformat() if isinstance(value, datetime) else value
+                key: _as_json(value)
                 for key, value in zip(self.columns, row, strict=True)
                 if value is not None
             }
@@ -295,6 +296,21 @@ class Catalogue:
             ) from None
         except duckdb.Error as error:
             raise ConfigError(f"{option}: {_message(error)}") from None
+
+
+def _as_json(value: Any) -> Any:
+    """A value of any SQL type as JSON has it: times as ISO texts, intervals in s."""
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {str(key): _as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(one) for one in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def of_words(text: str) -> str:

@@ -44,6 +44,19 @@ def test_filters_choose_newest_first(three):
     assert found(limit=1) == ["c.h5"]
 
 
+@pytest.mark.parametrize(("expression", "value"), [
+    ("time_utc::date", "2026-09-30"), ("time '10:00:00'", "10:00:00"), ("interval 90 minute", 5400),
+    ("1.5::decimal(4, 2)", 1.5), ("{'days': [time_utc::date]}", {"days": ["2026-09-30"]}),
+    ("map {date '2026-09-30': 1}", {"2026-09-30": 1}), ("'a'::blob", "b'a'"), ("1e400", None),
+    ("uuid '00000000-0000-0000-0000-000000000001'", "00000000-0000-0000-0000-000000000001"),
+])  # fmt: skip
+def test_a_value_of_any_type_is_json(three, capsys, expression, value):
+    sql = f"select {expression} as x from runs where run is not null order by time_utc limit 1"
+    assert main(["runs", "--sql", sql, "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["x"] == value
+
+
 def test_an_age_counts_from_now(make):
     now = datetime.now(UTC)
     for name, hours in (("new.h5", 1), ("old.h5", 30)):
