@@ -219,7 +219,8 @@ class Catalogue:
         values: list[object] = []
         for column, pattern in (wanted.names or {}).items():
             terms.append(f"coalesce({column}, '') GLOB ?")
-            values.append(pattern)
+            # To GLOB, brackets and backslashes are more than themselves.
+            values.append(pattern.replace("\\", "\\\\").replace("[", "[[]"))
         for sign, text in ((">=", wanted.since), ("<", wanted.until)):
             if text:
                 terms.append(f"time_utc {sign} ?")

@@ -57,6 +57,14 @@ def test_a_value_of_any_type_is_json(three, capsys, expression, value):
     assert run["x"] == value
 
 
+@pytest.mark.parametrize("serial", ["wire [3]", "3\\4", "[!a]", "a]b"])
+def test_in_a_pattern_only_the_asterisk_and_the_question_mark_stand_for_others(make, serial):
+    make("a.h5", created_utc="2026-09-30T10:00:00+00:00", article=serial)
+    make("b.h5", created_utc="2026-09-30T11:00:00+00:00", article="wire 3")
+    for pattern in (serial, f"{serial[:-1]}?", f"*{serial[1:]}"):
+        assert found(names={"specimen": pattern}) == ["a.h5"]
+
+
 def test_an_age_counts_from_now(make):
     now = datetime.now(UTC)
     for name, hours in (("new.h5", 1), ("old.h5", 30)):
