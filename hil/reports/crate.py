@@ -115,7 +115,7 @@ class _Crate:
         """Add a file under a name; returns its entity."""
         properties = {
             "name": text,
-            "encodingFormat": TYPES[file.suffix],
+            "encodingFormat": TYPES.get(file.suffix, TYPES[".h5"]),  # recordings have any ending
             "contentSize": str(file.stat().st_size),
             "sha256": sha256_of(file),
             **facts,

@@ -181,6 +181,13 @@ def test_every_column_is_a_quantity_with_its_unit(crate):
     assert units["late_s"] == "s"
 
 
+def test_a_recording_may_have_another_ending(all_on, tmp_path):
+    run, out = tmp_path / "run.hdf5", tmp_path / "run.zip"
+    shutil.copy(all_on, run)
+    assert main(["export", str(run), "--to", "crate", "--out", str(out)]) == 0
+    assert Read(out).entities["run.hdf5"]["encodingFormat"] == "application/x-hdf5"
+
+
 def test_authors_and_licence_are_those_of_the_citation(crate):
     person, laboratory = (crate.entities[i] for i in ids(crate.root["author"]))
     assert (person["@type"], person["name"]) == ("Person", "Kästner, Ada")
