@@ -99,6 +99,8 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
     book = logbooks.logbook_of(config, plan.backends)
     attributes: dict[str, str | int | float] = {}
     if book is not None:
+        # From the recording of a run that was killed, which this one may replace.
+        book.settle(logbooks.wires_of(config))
         attributes |= {"article": book.serial, "logbook": logbooks.opening(book)}
     attributes |= output.attributes
     with interrupted_by_signals(), Replaced(path) as previous:

@@ -159,6 +159,19 @@ def test_a_run_that_is_still_under_way_is_left_to_itself(bench):
     assert book.totals().runs == 1
 
 
+def test_a_run_that_was_killed_is_counted_before_the_next_one_takes_its_name(bench):
+    assert run(out="a.h5") == 0
+    begun = {"kind": "begin", "run": "killed", "pid": 1, "pid_started": "1"}
+    book = Logbook(Path("logbook"), "W4-01", simulated=True)
+    book.add({**begun, "file": str(Path("a.h5").resolve()), "host": os.uname().nodename})
+    assert run("--force", "--duration", "0.1", out="a.h5") == 0
+    found = totals()
+    assert (found.runs, found.cut_off) == (3, ["killed"])
+    assert {cell: counts["cycles"] for cell, counts in found.cells.items()} == {
+        cell: 2 * n for cell, n in CYCLES.items()
+    }
+
+
 def _many_notes(folder, who):
     for i in range(20):
         Logbook(Path(folder), "A", simulated=False).add({"kind": "note", "note": str(i), "by": who})
