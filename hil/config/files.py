@@ -158,7 +158,7 @@ def _read_trace(path: Path, reference: object) -> None:
     source = path.parent / reference["file"]
     where = f"{path}: reference.file = {reference['file']!r}"
     try:
-        with source.open(newline="", encoding="utf-8") as file:
+        with source.open(newline="", encoding="utf-8-sig") as file:  # of spreadsheets
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         reference |= {key: [float(row[key]) for row in rows] for key in ("t_s", "force_N")}
     except OSError as error:

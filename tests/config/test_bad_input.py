@@ -9,7 +9,7 @@ import pytest
 from pydantic import create_model
 
 from hil.__main__ import main
-from hil.config.files import Merged
+from hil.config.files import Merged, read_merged
 from hil.config.validate import validated
 from hil.errors import ConfigError
 from hil.experiment.load import load
@@ -619,3 +619,13 @@ def test_up_to_six_words_that_a_key_takes_are_listed_and_of_more_the_nearest(n_w
     with pytest.raises(ConfigError) as refused:
         validated(table, Merged({"word": "wurd6"}, [("rig.toml", {"word": "wurd6"})]))
     assert str(refused.value) == f"rig.toml: word = 'wurd6': {said}"
+
+
+@pytest.mark.parametrize("comment", ["", "# recorded\r\n"])
+def test_a_trace_that_a_spreadsheet_saved_as_utf_8_is_read(tmp_path, comment):
+    text = f"{comment}t_s,force_N\r\n0,0.5\r\n1,2\r\n"
+    (tmp_path / "reach.csv").write_bytes(codecs.BOM_UTF8 + text.encode())
+    experiment = tmp_path / "reach.toml"
+    experiment.write_text('[reference]\nkind = "trace"\nfile = "reach.csv"\n')
+    reference = read_merged(experiment).table["reference"]
+    assert (reference["t_s"], reference["force_N"]) == ([0.0, 1.0], [0.5, 2.0])
