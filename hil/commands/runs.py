@@ -419,6 +419,8 @@ def _run_trial(args: argparse.Namespace) -> int:
     drawn = [f"  {key} = {value}" for key, value in values.items()]
     text = f"trial {trial.number} ({trial}): {result.outcome}: {result.path}"
     show(args, facts, "\n".join([text, *drawn]))
+    if result.outcome == "aborted":
+        return INTERRUPTED
     return TRIPPED if result.outcome == "tripped" else DONE
 
 

@@ -9,6 +9,8 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.experiment.load import load
+from hil.loop.requests import Stop
+from hil.runs import session
 from hil.runs.campaign.distributions import draw_distributions, worst_rows
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.parallel import run_apart, work_of
@@ -434,6 +436,16 @@ def test_a_wire_that_opens_is_in_the_trial_its_row_and_its_repetition(write, tmp
                    for one in (row["file"], "trial-0001.h5"))  # fmt: skip
     assert kept.force_measured_N.values.tobytes() == again.force_measured_N.values.tobytes()
     assert kept.fault_bits.values.any()
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("complete", 0), ("tripped", 3), ("aborted", 130)])
+def test_the_exit_code_of_a_trial_alone_tells_its_outcome(
+    write, tmp_path, monkeypatch, outcome, code
+):
+    done = session.Result(tmp_path / "trial-0001.h5", outcome, {}, Stop())
+    monkeypatch.setattr(session, "run", lambda *_: done)
+    path = write(of(FORCE, "relative = 0.05"), plants=1)
+    assert main(["campaign", str(path), "--out", str(tmp_path), "--trial", "1"]) == code
 
 
 @pytest.mark.parametrize(
