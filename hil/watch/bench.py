@@ -135,8 +135,8 @@ def _limits(
     """The limits of guard and boards whose values a row has."""
     guard, inf = settings.get("guard", {}), math.inf
 
-    def of_cells(column: str) -> tuple[str, ...]:
-        return tuple(f"{c}.{column}" for c in cells if f"{c}.{column}" in columns)
+    def of_cells(column: str, some: Sequence[str] = cells) -> tuple[str, ...]:
+        return tuple(f"{c}.{column}" for c in some if f"{c}.{column}" in columns)
 
     for s in signals:
         table = guard.get("signals", {}).get(s.name, {})
@@ -146,14 +146,17 @@ def _limits(
         if s.name == "force":
             apart = float(guard.get("force_residual_max_N") or inf)
             yield Limit("residual of force", "N", -apart, apart, (s.measured,), minus=s.model)
-    for device in settings.get("devices", {}).values():
-        limits = device.get("limits", {})
+    devices = settings.get("devices", {})
+    boards = {name: device for name, device in devices.items() if device.get("limits")}
+    for board, device in boards.items():
+        limits, members = device["limits"], device.get("cells", cells)
         for name, key, scale, column, unit in (
             ("current of a cell", "current_max_mA", 1e-3, "current_A", "A"),
             ("temperature of a clamp", "temperature_max_cC", 1e-2, "temperature_C", "°C"),
         ):
-            if key in limits and (of := of_cells(column)):
-                yield Limit(name, unit, -inf, scale * limits[key], of)
+            if key in limits and (of := of_cells(column, members)):
+                several = f" of {board}" if len(boards) > 1 else ""
+                yield Limit(name + several, unit, -inf, scale * limits[key], of)
     hottest = [
         activation["temperature_max_C"]
         for array in settings.get("model", {}).get("arrays", {}).values()

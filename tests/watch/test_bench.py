@@ -75,6 +75,29 @@ def test_the_share_of_a_limit_is_that_of_its_side(values, low, high, expected):
     assert Limit("x", "N", low, high, ("x",)).worst(rows) == pytest.approx(expected)
 
 
+def test_a_board_s_limit_is_that_of_its_own_cells():
+    """Of two boards, the cells of both were held against each limit, under one name."""
+    boards = {
+        "left": {"cells": ["a", "b"], "limits": {"current_max_mA": 500}},
+        "right": {"cells": ["c"], "limits": {"current_max_mA": 2000, "temperature_max_cC": 9000}},
+    }
+    columns = {f"{cell}.{what}" for cell in "abc" for what in ("current_A", "temperature_C")}
+
+    def limits(*names):
+        devices = {name: boards[name] for name in names}
+        return [
+            (one.name, one.high, one.columns)
+            for one in bench._limits({"devices": devices}, (), tuple("abc"), (), columns)
+        ]
+
+    assert limits("left", "right") == [
+        ("current of a cell of left", 0.5, ("a.current_A", "b.current_A")),
+        ("current of a cell of right", 2.0, ("c.current_A",)),
+        ("temperature of a clamp of right", 90.0, ("c.temperature_C",)),
+    ]
+    assert limits("left") == [("current of a cell", 0.5, ("a.current_A", "b.current_A"))]
+
+
 def test_a_column_without_a_reading_uses_no_limit():
     rows = np.full(3, np.nan, [("x", float)])
     assert np.isnan(Limit("x", "N", -1.0, 1.0, ("x",)).worst(rows)).all()
