@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nptdms import TdmsChannel
 
 COLUMNS_MAX = 4096  # of a matrix: the longer side is time
+FILL, PACKED = ("_FillValue", "missing_value"), ("scale_factor", "add_offset")  # of netCDF
 STRUCTURES_MAX = 256  # of an array of structures or a cell array
 
 
@@ -167,7 +168,10 @@ def _quiet_destructors() -> Iterator[None]:
 def read_hdf5(path: Path, table: TextTable) -> Content:
     """Datasets of numbers by their path; units from the attribute `units` or `unit`.
 
-    Fields of a table (a compound type) are `dataset/field`.
+    Fields of a table (a compound type) are `dataset/field`. Where netCDF marks missing values, they
+    are missing.
+
+    Source: CF Metadata Conventions 1.11, sections 2.5.1 and 8.1.
     """
     if (at := torn_heap_at(path, everywhere=True)) is not None:
         raise ConfigError(f"{path}: damaged (its texts at byte {at}): copy the file again")
@@ -196,11 +200,25 @@ def read_hdf5(path: Path, table: TextTable) -> Content:
                 for field in item.dtype.names:
                     columns += list(_columns(f"{name}/{field}", item[field], "", left))
             elif item.dtype.kind in "fiub" and item.ndim in (1, 2):
-                columns += list(_columns(name, item[:], unit, left))
+                columns += list(_columns(name, _without_fill(item), unit, left))
+                if packed := [key for key in PACKED if key in item.attrs]:
+                    values = [f"{key} {str(item.attrs[key]).strip('[]')}" for key in packed]
+                    how = "not applied: give scale and offset of its column"
+                    left.append(f"{name} ({', '.join(values)}, {how})")
             else:
                 what = f"{item.ndim} dimensions" if item.dtype.kind in "fiub" else "no numbers"
                 left.append(f"{name} ({what})")
     return Content("HDF5", by_full_name(columns), left)
+
+
+def _without_fill(dataset: h5py.Dataset) -> NDArray[np.generic]:
+    """Values of a dataset; NaN where they are one of those that stand for none."""
+    values = dataset[:]
+    marks = [dataset.attrs[key] for key in FILL if key in dataset.attrs]
+    marks = [mark for mark in map(np.ravel, marks) if mark.dtype.kind in "fiu"]
+    if not marks:
+        return np.asarray(values)
+    return np.where(np.isin(values, np.concatenate(marks)), np.nan, values.astype(np.float64))
 
 
 def read_parquet(path: Path, table: TextTable) -> Content:
@@ -242,7 +260,8 @@ def _floats(values: object) -> NDArray[np.float64] | None:
     """Numbers as float64, times as seconds from the first; None for anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "M":
-        since = array - array[0] if len(array) else array.astype("m8[ns]")
+        known = array[~np.isnat(array)]
+        since = array - known[0] if len(known) else array.astype("m8[ns]")
         return np.asarray(since / np.timedelta64(1, "s"), dtype=float)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64, copy=False)

@@ -137,6 +137,30 @@ def test_matlab_7_3_and_hdf5_give_datasets_with_their_units(tmp_path):
     assert columns["run/force"].unit == "N"
 
 
+def test_values_that_netcdf_marks_are_missing_and_packed_ones_are_said(tmp_path):
+    """They were readings, such as -327.68 N; whether a map scales them already is not known."""
+    path = tmp_path / "lab.nc"
+    with h5py.File(path, "w") as file:
+        for name, values in (("F", [150, -32768, 999, 250]), ("t", [0, 1, 2, 3])):
+            file[name] = np.array(values, dtype=np.int16)
+        file["F"].attrs["_FillValue"] = np.array([-32768], dtype=np.int16)
+        file["F"].attrs["missing_value"] = np.int16(999)
+        file["F"].attrs["scale_factor"] = np.array([0.01])
+        file["t"].attrs["_FillValue"] = "none"
+    read = read_source(path, TextTable())
+    np.testing.assert_array_equal(read.columns["F"].values, [150.0, np.nan, np.nan, 250.0])
+    assert read.columns["t"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert read.left == ("F (scale_factor 0.01, not applied: give scale and offset of its column)",)
+
+
+def test_times_of_a_table_whose_first_one_is_missing_count_from_the_first_that_is_known(tmp_path):
+    times = np.array(["NaT", "2026-01-01T00:00:00", "2026-01-01T00:00:02"], dtype="M8[ns]")
+    path = tmp_path / "lab.parquet"
+    pyarrow.parquet.write_table(pa.table({"t": times, "F": [1.0, 2.0, 3.0]}), path)
+    read = read_source(path, TextTable())
+    np.testing.assert_array_equal(read.columns["t"].values, [np.nan, 0.0, 2.0])
+
+
 @pytest.mark.parametrize("around_B", [0, 10 * 2**20])
 def test_an_hdf5_file_with_torn_texts_is_refused_before_hdf5_reads_it_for_ever(tmp_path, around_B):
     path = tmp_path / "a.h5"
