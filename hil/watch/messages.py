@@ -354,23 +354,25 @@ def marker_folder() -> Path:
 def cut_off() -> list[Message]:
     """Messages about commands that were in progress when this computer ended, or what watched them.
 
-    Their markers are removed: each is told once.
+    Their markers are removed: each is told once, by whoever removes it.
     """
-    messages = []
+    messages: list[Message] = []
     for path in sorted(marker_folder().glob("*.json")):
-        with writing(path):
+        due = []
+        with writing(path), contextlib.suppress(FileNotFoundError):  # another command tells it
             try:
                 facts = json.loads(path.read_text(encoding="utf-8"))
                 here = facts["boot"] == boot()
                 if here and is_running(facts["pid"], facts["since"]):
                     continue
                 for event, title, body, *to in facts["pending"]:
-                    messages.append(Message(event, title, body, tuple(*to)))
+                    due.append(Message(event, title, body, tuple(*to)))
                 if not facts.get("is_over"):
-                    messages.append(_back(facts, here))
+                    due.append(_back(facts, here))
             except (ValueError, KeyError, TypeError):
                 pass  # cut off while it was written
-            path.unlink(missing_ok=True)
+            path.unlink()
+            messages += due
     return messages
 
 

@@ -224,6 +224,22 @@ def test_a_command_that_a_restart_has_cut_off_is_told_once(machine, monkeypatch,
     assert cut_off() == []
 
 
+@pytest.mark.parametrize("when", ["before it is read", "before it is removed"])
+def test_of_two_commands_that_start_at_once_one_tells_what_was_cut_off(
+    machine, monkeypatch, tmp_path, when
+):
+    """After a restart: the other one ended with a marker that "cannot be written"."""
+    Marker("campaign day", tmp_path).note([])
+    (path,) = messages.marker_folder().glob("*.json")
+    monkeypatch.setattr(messages, "is_running", lambda pid, since: False)
+    if when == "before it is read":
+        monkeypatch.setattr(messages, "marker_folder", lambda: SimpleNamespace(
+            glob=lambda pattern: [path.with_name("told.json")]))  # fmt: skip
+    else:
+        monkeypatch.setattr(messages, "_back", lambda *_: path.unlink())
+    assert cut_off() == []
+
+
 def test_messages_that_never_arrived_are_those_of_the_next_command_without_a_word_of_a_restart(
     machine, monkeypatch, tmp_path
 ):
