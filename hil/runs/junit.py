@@ -12,7 +12,9 @@ from hil.record.summary import expectation_lines
 
 
 def check(path: Path) -> None:
-    """Refuse a file that cannot be written, before the run.
+    """Refuse a file that cannot be written, before the run; remove the result of an older one.
+
+    A run that ends without a result leaves none: a service would take the older one for its own.
 
     Raises
     ------
@@ -23,6 +25,10 @@ def check(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         what = "a folder" if path.is_dir() else f"no folder {path.parent}"
         raise ConfigError(f"--junit {path}: {what}: give the name of a file")
+    try:
+        path.resolve().unlink(missing_ok=True)  # a link goes on leading to it
+    except OSError as error:
+        raise ConfigError(f"--junit {path}: cannot be written ({error.strerror})") from None
 
 
 def write(path: Path, name: str, summary: Figures) -> None:

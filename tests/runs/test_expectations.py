@@ -151,6 +151,16 @@ def test_junit_that_cannot_be_written_is_refused_before_the_run(experiment, tmp_
     assert not out.exists()
 
 
+def test_a_run_without_a_result_leaves_no_junit_of_an_older_one(experiment, tmp_path, capsys):
+    file, link = tmp_path / "ci.xml", tmp_path / "link.xml"
+    file.write_text("<testsuites/>")
+    link.symlink_to(file)
+    assert main(["run", str(experiment), "--junit", str(link), "--set", "loop.perod_s=1"]) == 2
+    assert "loop.perod_s" in capsys.readouterr().err
+    assert not file.exists()
+    assert link.is_symlink()
+
+
 def test_a_campaign_counts_what_was_missed(experiment, tmp_path):
     """In its table, and by its exit code."""
     mine = tmp_path / "mine.toml"
