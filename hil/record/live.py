@@ -54,6 +54,7 @@ PORT = 8765  # Foxglove's own default
 ORIGINS = ("https://app.foxglove.dev", "file://")
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
 MESSAGE = struct.Struct("<BIQ")  # operation, subscription, time in ns; then the message
+NUMBER_MAX = 2**32 - 1  # of a subscription, in MESSAGE
 MESSAGE_DATA, WARNING, ERROR = 1, 1, 2
 BACKLOG_B = 2**24  # that a slow viewer has not yet taken
 ORDER_MAX_B = 2**16  # of a message from a viewer
@@ -180,6 +181,8 @@ class _Viewer:
                     ids = {int(s["channelId"]): int(s["id"]) for s in request["subscriptions"]}
                     if not ids.keys() <= set(range(1, n_channels + 1)):
                         raise ValueError
+                    if not all(0 <= number <= NUMBER_MAX for number in ids.values()):
+                        raise ValueError
                     self.subscriptions |= ids
                 case "unsubscribe":
                     unsubscribed = [int(number) for number in request["subscriptionIds"]]
@@ -187,7 +190,7 @@ class _Viewer:
                     self.subscriptions = kept
                 case other:
                     self.say(ERROR, f"not served: {other}: this server is for watching only")
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             self.say(ERROR, "not understood")
 
 

@@ -256,6 +256,25 @@ def test_foxglove_programs_and_pages_of_this_computer_watch_the_run(origin, serv
     assert visit(url, "localhost", origin=origin) == "serverInfo"
 
 
+def test_a_number_that_no_message_has_ends_no_viewer_s_run(served, tap):
+    """The first row after it ended the server, and so the view of all."""
+    url = served()
+    with connect(url, subprotocols=[SUBPROTOCOL]) as viewer:
+        assert [json.loads(viewer.recv(WAIT_S))["op"] for _ in range(2)] == [
+            "serverInfo", "advertise"
+        ]  # fmt: skip
+        for number in ("1099511627776", "-1", "1e999"):
+            one = f'{{"channelId": 1, "id": {number}}}'
+            viewer.send(f'{{"op": "subscribe", "subscriptions": [{one}]}}')
+            assert json.loads(viewer.recv(WAIT_S))["message"] == "not understood"
+        viewer.send('{"op": "subscribe", "subscriptions": [{"channelId": 1, "id": 4294967295}]}')
+        viewer.send('{"op": "ping"}')
+        assert json.loads(viewer.recv(WAIT_S))["op"] == "status"
+        tap.ticks.push_many(np.zeros(1, dtype=Frame(COLUMNS).dtype))
+        assert viewer.recv(WAIT_S)[:5] == b"\x01\xff\xff\xff\xff"
+    assert visit(url) == "serverInfo"
+
+
 def test_off_loopback_a_viewer_needs_the_token_of_the_address(served):
     url = served("0.0.0.0")
     bare, _, token = url.partition("/?token=")
