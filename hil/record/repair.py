@@ -65,6 +65,8 @@ def recover(path: Path) -> int | None:
     """
     if not path.is_file():
         raise missing_file(path, "give a recording made by hil run")
+    if path.is_symlink():  # it goes on leading to the file, beside which are its places
+        path = path.resolve()
     _wait_for_writer(path)
     partial = path.with_name(path.name + ".recovering")
     if _leads_to_a_copy(partial):

@@ -288,6 +288,18 @@ def test_a_cut_off_recording_keeps_every_whole_row_and_is_sound(cut):
     assert repair.recover(cut) is None  # intact by now
 
 
+def test_a_link_goes_on_leading_to_the_recording_that_is_repaired(cut):
+    """It became a copy of its own, and the recording stayed as it was."""
+    (cut.parent / "links").mkdir()
+    link = cut.parent / "links" / "latest.h5"
+    link.symlink_to(cut)
+    assert repair.recover(link) == 17
+    assert link.is_symlink()
+    assert repair.faults_of(cut) == []
+    assert repair.recover(cut) is None
+    assert [path.name for path in link.parent.iterdir()] == ["latest.h5"]
+
+
 def test_a_recording_is_left_as_it_is_only_if_it_has_ended_and_is_whole(run):
     change(run, "", outcome="running")  # killed after its last row
     assert repair.recover(run) == N
