@@ -54,9 +54,12 @@ def difference(a: Path, b: Path, figure: str = "", *, progress: bool = False) ->
     Raises
     ------
     ConfigError
-        A file is no recording, or there is no such figure.
+        A file is no recording, or has no rows, or there is no such figure.
     """
     runs = open_run(a), open_run(b)
+    for path, run in zip((a, b), runs, strict=True):
+        if not run.sizes["tick"]:
+            raise ConfigError(f"{path}: has no rows, so nothing to compare: give another run")
     comparison = Difference(runs, (a, b), list(stated(*runs)), shown(*runs))
     try:
         setups: tuple[Setup, Setup] = setup_of(a), setup_of(b)

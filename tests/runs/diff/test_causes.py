@@ -2,6 +2,7 @@
 
 import shutil
 from datetime import date
+from pathlib import Path
 
 import h5py
 import pytest
@@ -13,6 +14,7 @@ from hil.calibration.write import write_record
 from hil.devices.injection import Injection
 from hil.devices.injection_tables import FaultTable
 from hil.procedures.recalibrate import recalibrate
+from hil.record.layout import RECORDED
 from hil.runs.diff.causes import explain
 from hil.runs.diff.facts import shown
 from hil.runs.diff.setup import setup_of
@@ -190,6 +192,19 @@ def test_bad_input_is_one_line(two, capsys, monkeypatch, words, said):
     monkeypatch.chdir(first.parent)
     assert main(["diff", *words]) == 2
     assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_run_without_rows_is_one_line(all_on, tmp_path, capsys, swapped):
+    """As one that was stopped before its first tick is."""
+    empty = Path(shutil.copy(all_on, tmp_path / "empty.h5"))
+    with h5py.File(empty, "r+") as file:
+        for column in file["ticks"].values():
+            column.resize(0, axis=0)
+        file[RECORDED][0] = 0
+    words = [str(empty), str(all_on)]
+    assert main(["diff", *(words[::-1] if swapped else words)]) == 2
+    assert capsys.readouterr().err.startswith(f"{empty}: has no rows")
 
 
 def test_a_run_that_cannot_be_made_again_is_compared_all_the_same(two, capsys):
