@@ -90,7 +90,7 @@ class Answer:
         from pyarrow import parquet
 
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.columns)
-        arrays = [pyarrow.array(column) for column in columns]
+        arrays = [_as_array(column) for column in columns]
         with writing(path), whole(path) as part:
             parquet.write_table(pyarrow.Table.from_arrays(arrays, names=self.columns), part)
 
@@ -297,6 +297,16 @@ class Catalogue:
             ) from None
         except duckdb.Error as error:
             raise ConfigError(f"{option}: {_message(error)}") from None
+
+
+def _as_array(column: Sequence[Any]) -> Any:
+    """A column for Arrow: of texts, where it has no such type or numbers beyond 64 bits."""
+    import pyarrow
+
+    try:
+        return pyarrow.array(column)
+    except (pyarrow.ArrowException, OverflowError):
+        return pyarrow.array([None if value is None else str(value) for value in column])
 
 
 def _as_json(value: Any) -> Any:

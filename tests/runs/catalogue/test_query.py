@@ -57,6 +57,18 @@ def test_a_value_of_any_type_is_json(three, capsys, expression, value):
     assert run["x"] == value
 
 
+@pytest.mark.parametrize(("expression", "value"), [
+    ("2::hugeint ** 100", 2.0**100), (f"{2**70}::hugeint", str(2**70)), ("map {1: 2}", "{1: 2}"),
+    ("size_B + 0", None),
+])  # fmt: skip
+def test_a_value_of_any_type_is_in_parquet(three, tmp_path, expression, value):
+    sql = f"select {expression} as x from runs order by time_utc limit 1"
+    file = tmp_path / "x.parquet"
+    assert main(["runs", "--sql", sql, "--parquet", str(file)]) == 0
+    (found,) = pyarrow.parquet.read_table(file)["x"].to_pylist()
+    assert found == value or (value is None and isinstance(found, int))
+
+
 @pytest.mark.parametrize("serial", ["wire [3]", "3\\4", "[!a]", "a]b"])
 def test_in_a_pattern_only_the_asterisk_and_the_question_mark_stand_for_others(make, serial):
     make("a.h5", created_utc="2026-09-30T10:00:00+00:00", article=serial)
