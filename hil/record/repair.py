@@ -63,6 +63,8 @@ def recover(path: Path) -> int | None:
     DeviceError
         A run still writes to it.
     """
+    if path.is_dir():
+        raise ConfigError(f"{path}: a folder: give a recording made by hil run")
     if not path.is_file():
         raise missing_file(path, "give a recording made by hil run")
     if path.is_symlink():  # it goes on leading to the file, beside which are its places

@@ -383,6 +383,9 @@ def test_a_recording_without_times_is_not_called_whole(run, capsys, cut_off, don
 def test_no_file_is_one_line(tmp_path):
     with pytest.raises(ConfigError, match="no such file: give a recording made by hil run"):
         repair.recover(tmp_path / "none.h5")
+    (tmp_path / "folder.h5").mkdir()  # "no such file: did you mean 'folder.h5'?"
+    with pytest.raises(ConfigError, match=r"folder.h5: a folder: give a recording made by hil run"):
+        repair.recover(tmp_path / "folder.h5")
 
 
 def test_a_recording_is_described_in_short(run):

@@ -100,7 +100,10 @@ def table_of(folder: Path, connection: DuckDBPyConnection, *, rebuild: bool = Fa
         There is no such folder, or its index is of a later version.
     """
     if not folder.is_dir():
-        raise missing_file(folder, "give the folder of recordings: --folder DIR")
+        which = "give the folder of recordings: --folder DIR"
+        if folder.exists():
+            raise ConfigError(f"{folder}: not a folder: {which}")
+        raise missing_file(folder, which)
     import duckdb
 
     _refuse_later(folder)

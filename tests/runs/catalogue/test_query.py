@@ -106,6 +106,7 @@ def test_an_age_counts_from_now(make):
     (["--columns", "path,rsm_N"], "--columns: no column 'rsm_N': did you mean 'rms_N'?"),
     (["--since", "yesterdy"], "'yesterdy': no time: give 2026-10-01"),
     (["--sql", "select rsm_N from runs"], "--sql: no column 'rsm_N': did you mean 'rms_N'?"),
+    (["--folder", "runs/a.h5"], "runs/a.h5: not a folder: give the folder of recordings"),
     (["--sql", "drop view runs"], "--sql: give one expression, or with --sql one SELECT"),
     (["--sql", "copy runs to 'x.csv'"], "--sql: give one expression, or with --sql one SELECT"),
     (["--sql", "select * from read_csv('/etc/passwd')"], "--sql: reads the table 'runs' and no"),
