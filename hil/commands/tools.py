@@ -126,7 +126,7 @@ def notify(args: argparse.Namespace) -> int:
         where = machine_file() or "~/.config/hil/machine.toml"
         raise ConfigError(f"{where}: there is no [notify]: give it urls = [...]")
     due = messages.cut_off() if args.after_restart else [messages.TEST]
-    arrivals = messages.send_now(due, table)
+    arrivals = messages.send_now(due, table, keep=args.after_restart)
     facts = {"messages": len(due), "addresses": [{"name": n, "arrived": a} for n, a in arrivals]}
     lines = [f"{name}: {'arrived' if arrived else 'NOT arrived'}" for name, arrived in arrivals]
     show(args, facts, "\n".join([f"{len(due)} messages", *lines]))

@@ -390,13 +390,28 @@ def _back(facts: Mapping[str, str], here: bool) -> Message:
     return Message("back", f"{facts['what']}: {words}", text)
 
 
-def send_now(messages: list[Message], table: NotifyTable) -> list[tuple[str, bool]]:
-    """Send messages once and wait; every address, and whether all have arrived there."""
+def send_now(
+    messages: list[Message], table: NotifyTable, *, keep: bool = False
+) -> list[tuple[str, bool]]:
+    """Send messages once and wait; every address, and whether all have arrived there.
+
+    With `keep`, those that have not are left to the next command, also if this one is killed.
+    """
+    marker = Marker("notify", Path.cwd()) if keep else None
+    if marker is not None:
+        marker.leave(messages)
     results = []
+    missing: dict[Message, tuple[str, ...]] = {}
     for i, url in enumerate(table.urls):
         one = Recipient(_name(i, url), url, lambda text: None, lambda: None)
-        arrived = [one.send(m) for m in messages if m.is_for(url, table.urls)]
-        results.append((_name(i, url), all(arrived)))
+        due = [message for message in messages if message.is_for(url, table.urls)]
+        lost = [message for message in due if not one.send(message)]
+        missing |= {message: (*missing.get(message, ()), _tag(url)) for message in lost}
+        results.append((_name(i, url), not lost))
+    if marker is not None and missing:
+        marker.leave([message._replace(to=to) for message, to in missing.items()])
+    elif marker is not None:
+        marker.remove()
     return results
 
 

@@ -268,6 +268,24 @@ def test_notify_test_says_which_address_was_reached(machine, receiver, capsys):
     assert "notify.urls.0 (json): arrived" in said
     assert "notify.urls.1 (json): NOT arrived" in said
     assert receiver.titles == ["hil: a test"]
+    assert cut_off() == []  # a test is not sent again
+
+
+def test_what_did_not_arrive_after_a_restart_is_sent_by_the_next_command_where_it_is_missing(
+    machine, receiver, monkeypatch, tmp_path, capsys
+):
+    """The network may come later than the computer."""
+    machine(webhook(receiver).replace('/"]', '/", "json://127.0.0.1:1/"]'))
+    monkeypatch.setattr(messages, "boot", lambda: "before")
+    Marker("campaign day", tmp_path).note([Message("tripped", "not arrived", TRIP)])
+    monkeypatch.setattr(messages, "boot", lambda: "after")
+    for _ in range(2):
+        assert main(["notify", "--after-restart"]) == 5
+        said = capsys.readouterr().out
+        assert said.startswith("2 messages")
+        assert "notify.urls.1 (json): NOT arrived" in said
+        monkeypatch.setattr(messages, "is_running", lambda pid, since: False)  # it has ended
+    assert receiver.titles == ["not arrived", "campaign day: host is back after a restart"]
 
 
 @pytest.mark.parametrize(
