@@ -51,6 +51,7 @@ DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "
 UNUSUAL = ("%m-%d-%Y", "%y/%m/%d")  # compared with the others only where the date changes
 CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%f", "%H:%M", "%I:%M:%S %p",
           "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S")  # fmt: skip
+CLOCK = r"^(.*\d:\d\d:\d\d)([.,]\d+)?(\D*)$"  # what is before and after a fraction of seconds
 FORMATS = tuple(f"{d}{between}{c}" for d in DATES for c in CLOCKS for between in " T_") + CLOCKS
 
 
@@ -225,6 +226,8 @@ def _dates(
     names = [source.name_of(name, key) for name in time.columns]
     parts = [pd.Series(_as_texts(source.columns[name].values)) for name in names]
     texts = parts[0] if len(parts) == 1 else parts[0].str.strip() + " " + parts[1].str.strip()
+    if time.format is None or "%f" in time.format:
+        texts = _with_fractions(texts)
     form = time.format or date_format(texts.dropna().tolist(), f"{source.path.name}: {key}", where)
     try:
         # Texts with a zone may have two of them, in summer and in winter.
@@ -248,6 +251,17 @@ def _dates(
         since_s -= clock_s
         read_as += f", {nights} midnights passed" if nights else ""
     return since_s, start, read_as
+
+
+def _with_fractions(texts: Any) -> Any:
+    """Clocks that all have a fraction where some have: workbooks leave it out of whole seconds."""
+    known = texts.dropna()
+    parts = known.astype(str).str.extract(CLOCK)
+    bare = parts[1].isna()
+    if parts[0].isna().any() or bare.all() or not bare.any():
+        return texts
+    sign = parts[1].dropna().iloc[0][0]
+    return known.where(~bare, parts[0] + f"{sign}0" + parts[2]).reindex(texts.index)
 
 
 def _has_zone(texts: Any, form: str) -> bool:

@@ -146,6 +146,21 @@ def test_date_and_time_in_two_columns_are_one_clock(dates, clocks):
     assert times.start == datetime(2026, 11, 28, 23, 59, 59, 500_000)
 
 
+@pytest.mark.parametrize(
+    ("form", "stamps"),
+    [
+        ({}, ("10:00:00", "10:00:00.250000", "10:00:01")),
+        ({"format": "%H:%M:%S.%f"}, ("10:00:00", "10:00:00.250000", "10:00:01")),
+        ({}, ("23.11.2026 10:00:00,75", "23.11.2026 10:00:01", "23.11.2026 10:00:01,75")),
+        ({}, ("9:59:59.75 AM", "10:00:00 AM", "10:00:00.75 AM")),
+    ],
+)
+def test_a_clock_may_leave_the_fraction_out_of_whole_seconds(form, stamps):
+    """As cells of a workbook with times of day do; no format fitted all of them."""
+    times = clock_of({"column": "Time"} | form, Time=texts(*stamps))
+    np.testing.assert_allclose(times.t_s, [0.0, 0.25, 1.0])
+
+
 def test_dates_that_may_have_day_or_month_first_are_refused_with_both_forms():
     days = texts("03/04/2026 10:00:00", "03/04/2026 10:00:01", "03/04/2026 10:00:02")
     with pytest.raises(ConfigError, match=r"'%m/%d/%Y %H:%M:%S' or '%d/%m/%Y %H:%M:%S'"):
