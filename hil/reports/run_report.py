@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -402,7 +402,7 @@ def page(
                 strict=True,
             )
         ],
-        channels=_channel_rows(calibrations_of(path)),
+        channels=_channel_rows(calibrations_of(path), _units_of(run)),
         flags=calibration_lines(summary.get("calibration", {})),
         records=_record_rows(calibrations_of(path, "records")),
         software=list(json.loads(attrs["software"]).items()),
@@ -579,10 +579,18 @@ def _exchange_rows(exchanges: dict[str, Figures]) -> list[tuple[str, str]]:
     return rows
 
 
-def _channel_rows(calibrations: dict[str, Attributes]) -> list[list[str]]:
-    """Channel, terminal, conversion of the raw reading, and calibration."""
+def _units_of(run: xr.Dataset) -> dict[str, str]:
+    """Units of the readings of every channel."""
+    measured = [name for name in map(str, run.data_vars) if "_measured_" in name]
+    return {name.partition("_measured_")[0]: run[name].attrs["units"] for name in measured}
+
+
+def _channel_rows(
+    calibrations: dict[str, Attributes], units_of: Mapping[str, str]
+) -> list[list[str]]:
+    """Channel, terminal, conversion of the raw reading to its units, and calibration."""
     return [
-        [name, kept["terminal"], _meaning(kept), _calibration(kept)]
+        [name, kept["terminal"], _meaning(kept, units_of.get(name, "1")), _calibration(kept)]
         for name, kept in calibrations.items()
     ]
 
@@ -603,7 +611,7 @@ def _until(kept: dict[str, object]) -> str:
     return f"{'EXPIRED on' if kept['expired'] else 'valid until'} {kept['valid_until']}"
 
 
-def _meaning(kept: Attributes) -> str:
+def _meaning(kept: Attributes, unit: str) -> str:
     kind, raw_unit = kept.get("kind", "force"), kept.get("raw_unit", "V")
     if kind == "encoder":
         return f"{kept['counts_per_turn']} counts a turn"
@@ -611,7 +619,7 @@ def _meaning(kept: Attributes) -> str:
         slope, offset = kept["coefficients"][1] / kept["raw_per_ratio"], kept["raw_offset"]
     else:  # a recording of a version without calibration records
         slope, offset = kept.get("newtons_per_V", kept.get("units_per_V")), kept["zero_V"]
-    per = f"{'N' if kind == 'force' else '1'}/{raw_unit}".replace("mV/V", "(mV/V)")
+    per = f"{'N' if kind == 'force' else unit}/{raw_unit}".replace("mV/V", "(mV/V)")
     return f"{slope:g} {per}, zero at {offset:g} {raw_unit}"
 
 
@@ -619,8 +627,9 @@ def _calibration(kept: Attributes) -> str:
     if "record_id" not in kept:
         return "no record"
     until = _until(kept)
-    what = f"{kept['article']}, serial {kept['serial']}"
-    u_N = float(kept["uncertainty_N"])
-    sigma = f"σ {1e3 * u_N:.0f} mN" if math.isfinite(u_N) else "no σ known"
-    sigma = f"{sigma} at {kept['capacity_N']:g} N"
-    return f"{what}: {kept['record_id']}, {kept['status']}, {sigma}, {until}"
+    facts = [kept["record_id"], kept["status"], until]
+    if "uncertainty_N" in kept:  # of a force
+        u_N = float(kept["uncertainty_N"])
+        sigma = f"σ {1e3 * u_N:.0f} mN" if math.isfinite(u_N) else "no σ known"
+        facts.insert(2, f"{sigma} at {kept['capacity_N']:g} N")
+    return f"{kept['article']}, serial {kept['serial']}: {', '.join(facts)}"

@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import struct
+from datetime import date
 
 import h5py
 import numpy as np
@@ -11,8 +12,10 @@ from matplotlib.text import Text
 
 import hil
 from hil.__main__ import main
+from hil.calibration.write import values_table, write_record
 from hil.loop.channels import known_before
 from hil.pages.style import styled_figure
+from hil.procedures.recalibrate import recalibrate
 from hil.record import summary
 from hil.record.layout import LIBVER
 from hil.reports import run_report
@@ -203,3 +206,23 @@ def test_the_levels_that_cells_can_hold_are_drawn_where_a_set_point_is_followed(
         assert len(axis.lines) == sum(level < 1.0 for level in levels_N)
         assert axis.get_ylim() == (-0.1, 1.0)
     assert "force_levels_N" not in hil.open_run(all_on).attrs
+
+
+def test_a_channel_is_in_its_unit_and_a_record_of_no_force_has_no_newtons(
+    configs, tmp_path, capsys
+):
+    """A recalibrated one of metres had no report at all."""
+    config = hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.05"])
+    path, record = hil.run(config, out=tmp_path / "run.h5"), tmp_path / "card.toml"
+    assert "0.02 m/V, zero at 0 V</td><td>no record" in report_of(path, tmp_path, capsys)[1]
+    write_record(record, {
+        "kind": "daq_channel", "status": "measured", "article": {"name": "ai0", "serial": "D-1"},
+        "act": {"by": "A", "date": date(2027, 1, 1), "valid_until": date(2028, 1, 1),
+                "method": "shorted"},
+        "model": values_table("mean", {"offset_V": 0.005, "noise_rms_V": 0.001},
+                              np.diag([1e-10, 1e-10])),
+    })  # fmt: skip
+    again = recalibrate(path, record).path
+    page = report_of(again, tmp_path, capsys)[1]
+    assert "0.02 m/V, zero at 0.005 V</td><td>ai0, serial D-1: card@" in page
+    assert ", measured, valid until 2028-01-01</td>" in page
