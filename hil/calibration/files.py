@@ -232,7 +232,14 @@ def transducers_of(path: Path, kept: Mapping[str, Attributes]) -> dict[str, Cali
 
 def parse_any(path: Path, text: str) -> Record:
     """A record of any kind from the text in a recording; errors name `path`."""
-    return _parsed(path, tomllib.loads(text), text)
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        what = one_line(str(error)) or type(error).__name__
+        raise ConfigError(
+            f"{path}: a calibration in it is not TOML ({what}): use the original file"
+        ) from None
+    return _parsed(path, table, text)
 
 
 def _parsed(path: Path, table: dict[str, object], text: str) -> Record:

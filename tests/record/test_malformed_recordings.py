@@ -134,6 +134,16 @@ def test_a_column_of_other_cells_than_the_run_names_is_refused(path, configs, ca
         assert "'ticks/cells_reported' has 5 values a row, 'model/cells' names 6" in said
 
 
+@pytest.mark.parametrize("text", ["...", "a = " + "[" * 5000], ids=["no TOML", "nested deeply"])
+@pytest.mark.parametrize("opener", ["replay", "identify"])
+def test_a_calibration_that_is_none_is_one_line(path, configs, capsys, opener, text):
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        set_attribute(file["calibration/force"], "record", text)
+    code, said = answered(opener, path, configs, capsys)
+    assert code == 2
+    assert said.startswith(f"{path}: ")
+
+
 def test_rows_without_a_time_are_named(path, capsys):
     with h5py.File(path, "r+", libver=LIBVER) as file:
         file["ticks/t_s"][50:] = np.nan
