@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from hil.devices.board import protocol
-from hil.devices.board.port import Port
+from hil.devices.board.port import Port, arriving
 from hil.devices.board.self_test import RESET_REMEDY
 from hil.errors import DeviceError
 
@@ -86,7 +86,7 @@ class Link:
         """The answer to the last command sent; None when it does not come in time."""
         port = self._opened()
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        while data := port.read(timeout_s):
+        for data in arriving(port, timeout_s):
             for message in self._decoder.feed(data):
                 if message.seq == self.number & 255:
                     self.took_s = port.arrived_s() - self.sent_s

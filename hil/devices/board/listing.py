@@ -8,8 +8,9 @@ from hil.devices.board import fuses, protocol
 from hil.devices.board.identity import serial_text
 from hil.devices.board.ineffective import without_effect
 from hil.devices.board.native import built
-from hil.devices.board.port import SerialPort, holder_of
+from hil.devices.board.port import SerialPort, arriving, holder_of
 from hil.errors import ConfigError, DeviceError, remedy
+from hil.loop.clock import RealClock
 
 ATTEMPTS = 3
 TIMEOUT_S = 0.3
@@ -62,7 +63,8 @@ def ask(address: str, command: str, **fields: object) -> protocol.Message:
     DeviceError
         There is no such port, it is in use, or there is no answer.
     """
-    port = SerialPort("board", address)
+    now_s = RealClock().now_s
+    port = SerialPort("board", address, now_s, now_s)
     try:
         port.write(b"\0")
         identity = _exchange(port, address, 0, "identify")
@@ -80,7 +82,7 @@ def _exchange(
     for ahead in range(1, ATTEMPTS + 1):
         seq = (seq_taken + ahead) % 256
         port.write(protocol.encode(command, seq, **fields))
-        while data := port.read(TIMEOUT_S):
+        for data in arriving(port, TIMEOUT_S):
             for message in decoder.feed(data):
                 if message.seq == seq:
                     return message

@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -15,6 +15,7 @@ if sys.platform != "win32":  # where a port opens once only
     import termios
 
 BAUD = 1_000_000
+ANSWER_S = 0.02  # in which an answer comes that has begun, and late ones before it
 LOOK_S = 0.0025  # a quarter of the shortest time after which a card's watchdog acts
 HANDLERS = "hil.devices.board"  # of URLs: protocol_emulated
 
@@ -139,6 +140,17 @@ class SerialPort:
             with contextlib.suppress(OSError):  # unplugged: nothing is left to give back
                 self._keep_others_out(False)
         self._guarded(self._line.close, "cannot be closed")
+
+
+def arriving(port: Port, timeout_s: float) -> Iterator[bytes]:
+    """What arrives, until the line is silent for timeout_s.
+
+    A line that never falls silent is no board's: after timeout_s and ANSWER_S only what has arrived
+    is read. A line without a clock is read for as long as it is not silent.
+    """
+    end_s = port.sent_s() + timeout_s + ANSWER_S
+    while data := port.read(0.0 if port.sent_s() > end_s else timeout_s):
+        yield data
 
 
 def port_path(name: str, address: str) -> str:

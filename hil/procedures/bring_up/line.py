@@ -13,7 +13,7 @@ from hil.devices.board import protocol
 from hil.devices.board.arming import SUPPLY_S, armed_once_ready, supply_V
 from hil.devices.board.driver import START_S, STARTS
 from hil.devices.board.link import ATTEMPTS, PATIENT_S
-from hil.devices.board.port import Port
+from hil.devices.board.port import Port, arriving
 from hil.devices.board.self_test import Operator
 from hil.errors import DeviceError
 
@@ -117,7 +117,7 @@ class Line:
             if command in protocol.SET_COMMANDS:
                 fields["arming"] = self._number >> 8
             self._port.write(protocol.encode(command, seq, **fields))
-            while data := self._port.read(PATIENT_S):
+            for data in arriving(self._port, PATIENT_S):
                 for message in self._decoder.feed(data):
                     if message.seq == seq:
                         return message

@@ -129,7 +129,9 @@ def bring_up(request: BringUpRequest, played: tuple[Port, Guided] | None = None)
         played = port, Rehearsing(bench)
         truth = {f"{RATIO}.{i}": 1.0 / float(gain) for i, gain in enumerate(bench.gain, start=1)}
     elif played is None:
-        played = SerialPort(setup.name, setup.address), Person()
+        person = Person()
+        clock = person.now_s
+        played = SerialPort(setup.name, setup.address, clock, clock), person
     line = Line(setup.name, *played)
     with interrupted_by_signals(), _left_alone(line) as limits:
         return _guide(request, setup, line, played[1], limits, truth)

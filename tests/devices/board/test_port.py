@@ -5,8 +5,11 @@ import pty
 
 import pytest
 
-from hil.devices.board.port import SerialPort
+from hil.devices.board import listing
+from hil.devices.board.link import ATTEMPTS, PATIENT_S, Link
+from hil.devices.board.port import ANSWER_S, SerialPort
 from hil.errors import DeviceError
+from hil.procedures.bring_up.line import Line
 
 
 @pytest.fixture
@@ -66,3 +69,38 @@ def test_an_unplugged_port_is_a_device_error():
 
     with pytest.raises(DeviceError, match="board: "):
         use()
+
+
+class Chatterer:
+    """Another device at the port: it sends a line every 50 ms of the port's own clock."""
+
+    def __init__(self, *_):
+        self._now_s = 0.0
+
+    def write(self, data): ...
+
+    def read(self, timeout_s):
+        self._now_s += min(timeout_s, 0.05)
+        assert self._now_s < 60.0, "waits for ever"
+        return b"T = 21.4 C\r\n" if timeout_s >= 0.05 else b""
+
+    def sent_s(self):
+        return self._now_s
+
+    arrived_s = sent_s
+
+    def close(self): ...
+
+
+def test_a_device_that_never_falls_silent_is_told_from_a_board_in_time(monkeypatch):
+    port = Chatterer()
+    link = Link("board", lambda: port, 0.05, 0.0005, simulated=False)
+    link.open()
+    with pytest.raises(DeviceError, match="board: does not answer"):
+        link.ask("identify")
+    assert port.sent_s() <= ATTEMPTS * (PATIENT_S + ANSWER_S + 0.05)
+    monkeypatch.setattr(listing, "SerialPort", Chatterer)
+    with pytest.raises(DeviceError, match="no answer: is this a driver board"):
+        listing.identity("/dev/ttyACM0")
+    with pytest.raises(DeviceError, match="board: does not answer"):
+        Line("board", Chatterer(), None).meet()
