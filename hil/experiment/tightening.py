@@ -3,8 +3,8 @@
 An experiment, and `--set`, may only tighten what the rig's file has, or the default where that
 leaves the key out. The rig's own value is within a bound that is derived from what it protects.
 The list is `tightening.toml`. A row marked `late` excuses a slow computer, or a model of another
-wire: it binds where a device is on the bench, and in `hil check`, because nothing is energised
-elsewhere.
+wire or actuator: it binds where a device is on the bench, and in `hil check`, because nothing is
+energised elsewhere.
 """
 
 import tomllib

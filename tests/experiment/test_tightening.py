@@ -66,6 +66,9 @@ PLACES = {
     "devices.*.resistance.max_Ohm": (
         "wires4", "devices.board.resistance.max_Ohm", "unchanged", st.floats(60.0, 80.0), None
     ),
+    "devices.*.resistance.lead_Ohm": (
+        "wires4", "devices.board.resistance.lead_Ohm", "unchanged", st.floats(0.0, 2.0), 0.0
+    ),
     "devices.*.without_clamp_sensor": (
         "wires4", "devices.board.without_clamp_sensor", "unchanged",
         st.sampled_from([["muscle.1"], ["muscle.1", "muscle.2"]]), [],
@@ -82,6 +85,14 @@ PLACES = {
     ),
     "devices.*.switches.dead_man_s": (
         "own", "devices.relays.switches.dead_man_s", LOWER, UP_TO_1, "required"
+    ),
+    "devices.*.outputs.*.max": ("slider", "devices.daq.outputs.motor.max", LOWER, ANY, "required"),
+    "devices.*.outputs.*.min": ("slider", "devices.daq.outputs.motor.min", HIGHER, ANY, "required"),
+    "devices.*.outputs.*.rate_max_per_s": (
+        "slider", "devices.daq.outputs.motor.rate_max_per_s", LOWER, ANY, "required"
+    ),
+    "devices.*.outputs.*.units_per_V": (
+        "slider", "devices.daq.outputs.motor.units_per_V", "unchanged", ANY, "required"
     ),
     "devices.*.voltage_max_V": ("wires4", "devices.supply.voltage_max_V", LOWER, VOLTS, "required"),
     "devices.*.current_max_A": ("wires4", "devices.supply.current_max_A", LOWER, VOLTS, "required"),
@@ -155,6 +166,22 @@ for _key, _default in {
         ("heated", "model.arrays.muscle.activation", "model.arrays.*.activation", _of_model),
     ):
         PLACES[f"{_row}.{_key}"] = (_rig, f"{_path}.{_key}", "unchanged", _values, _has)
+for _key, _default, _values in (
+    ("conductivity_W_per_m_K", 18.0, ANY),
+    ("clamp_capacity_J_per_K", 0.1, ANY),
+    ("clamp_loss_W_per_K", 2.5e-3, ANY),
+    ("resistivity.martensite_per_K", 0.0, st.floats(-2e-3, 2e-3)),
+    ("resistivity.austenite_per_K", 0.0, st.floats(-2e-3, 2e-3)),
+    ("resistivity.at_C", 25.0, st.floats(0.0, 50.0)),
+    ("resistivity.per_strain", 0.0, st.floats(0.0, 10.0)),
+    ("resistivity.r_phase_Ohm_per_m", 0.0, ANY),
+    ("resistivity.R_s_C", 60.0, st.floats(55.0, 65.0)),
+    ("resistivity.R_f_C", 50.0, st.floats(45.0, 50.0)),
+    ("resistivity.strain", 0.04, st.floats(0.0, 0.2)),
+):
+    PLACES[f"model.arrays.*.activation.{_key}"] = (
+        "heated", f"model.arrays.muscle.activation.{_key}", "unchanged", _values, _default
+    )  # fmt: skip
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
