@@ -1,4 +1,4 @@
-"""Entries of a board's table of limits that leave one of its protections without effect.
+"""Entries of a board's table of limits that leave a protection without effect, or that it refuses.
 
 The same rules hold for the table of a rig, for one that is stored with `hil board limits`, and for
 the one that a board has. What also depends on wires and supply is in
@@ -8,6 +8,8 @@ the one that a board has. What also depends on wires and supply is in
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
+from hil.devices.board.protocol import SENSE_EVERY_MIN_MS
+
 COUNTS = 1024  # counts of a board's A/D converter
 ERROR_COUNTS = 2  # of the ATmega328P's converter: absolute accuracy, data sheet
 ROOM_C = (15.0, 30.0)  # room of a board without a rig, as `ambient_range_C` has it by default
@@ -16,7 +18,7 @@ ROOM_C = (15.0, 30.0)  # room of a board without a rig, as `ambient_range_C` has
 def without_effect(
     table: Mapping[str, int], *, measures: bool = True, room_C: Sequence[float] = ROOM_C
 ) -> Iterator[tuple[str, str]]:
-    """Yield (limit, text) for each entry that disables a protection.
+    """Yield (limit, text) for each entry that disables a protection, or that the board refuses.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ def without_effect(
             f"the board cannot measure more, so current_max_mA = {most_mA} would never trip: "
             "give the full scale of its shunt and amplifier, or lower current_max_mA",
         )
+    if 0 < table["sense_every_ms"] < SENSE_EVERY_MIN_MS:
+        yield "sense_every_ms", f"the board refuses it: choose 0, or at least {SENSE_EVERY_MIN_MS}"
     lowest, highest = table["temperature_counts_min"], table["temperature_counts_max"]
     if lowest >= highest:
         yield (

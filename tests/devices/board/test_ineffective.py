@@ -1,9 +1,11 @@
 """A table of which an entry leaves a protection without effect; expected values by hand."""
 
+import numpy as np
 import pytest
 
 from hil.devices.board import protocol
 from hil.devices.board.ineffective import without_effect
+from hil.devices.board.native import NativeBoard
 
 # 2 A over 1024 counts: two counts are 3.9 mA. The clamp's sensor gives -50 degC at 0 V and 500 K at
 # 5 V: -40.2 degC at 20 counts, 438 degC at 1000.
@@ -48,6 +50,16 @@ def test_the_least_current_of_a_cell_that_is_on_is_what_two_counts_cannot_show(f
         assert wrong(**others, current_on_min_mA=least_mA) == []
     assert wrong(**others, current_on_min_mA=least_mA - 1) == ["current_on_min_mA"]
     assert wrong(**others, current_on_min_mA=0) == ["current_on_min_mA"]
+
+
+@pytest.mark.parametrize("every_ms", [0, 1, 19, 20, 60_000])
+def test_a_period_of_measurements_is_refused_where_the_board_refuses_it(every_ms):
+    board = NativeBoard(1, TABLE, np.random.default_rng(0))
+    board.write(protocol.encode("set_limits", 2, limits={**TABLE, "sense_every_ms": every_ms}))
+    [answer] = protocol.Decoder().feed(board.read(0.1))
+    taken = protocol.result_name(answer["result"]) == "done"
+    assert wrong(sense_every_ms=every_ms) == ([] if taken else ["sense_every_ms"])
+    assert taken == (every_ms in (0, 20, 60_000))  # by firmware/core/protocol.h
 
 
 def test_the_room_of_the_rig_must_be_within_what_its_sensors_show():
