@@ -371,7 +371,8 @@ def test_limits_are_read_set_with_consent_and_kept(pty_board, capsys, monkeypatc
 
 
 @pytest.mark.parametrize("value", ["on_time_max_ms=0", "on_time_max_ms=60001", "on_time=1",
-                                   "on_time_max_ms=x"])  # fmt: skip
+                                   "on_time_max_ms=x", "on_time_max_ms=\u00b2",
+                                   "on_time_max_ms=--5"])  # fmt: skip
 def test_a_limit_that_the_board_cannot_have_is_refused(pty_board, capsys, value):
     assert main(["board", "limits", pty_board, "--set", value, "--yes"]) == 2
     assert capsys.readouterr().err.startswith(f"--set {value}: ")

@@ -1,5 +1,6 @@
 """Commissioning of driver boards: list ports, read and set limits, simulate a board."""
 
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from hil.devices.board.port import SerialPort, arriving, holder_of
 from hil.errors import ConfigError, DeviceError, remedy
 from hil.loop.clock import RealClock
 
+WHOLE = re.compile("-?[0-9]{1,10}")  # no limit has more digits
 ATTEMPTS = 3
 TIMEOUT_S = 0.3
 
@@ -155,7 +157,7 @@ def changed_limits(board: protocol.Fields, sets: Iterable[str]) -> dict[str, int
         if known is None:
             near = remedy(name, protocol.LIMITS)
             raise ConfigError(f"--set {text}: the board has no such limit{near}")
-        if not value.lstrip("-").isdigit() or not known.lowest <= int(value) <= known.highest:
+        if not WHOLE.fullmatch(value) or not known.lowest <= int(value) <= known.highest:
             raise ConfigError(
                 f"--set {text}: choose a whole number from {known.lowest} to {known.highest}"
             )
