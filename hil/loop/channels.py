@@ -122,6 +122,7 @@ class RigLayout:
     gate_of : index of each cell's gate in the rig, numbered board by board
     isolates : whether a board may isolate cells with open wires (`open_cells_max` above 0)
     modulates : whether the controller commands duties, not only on and off
+    senses : whether a board measures resistance (`sense_every_ms` above 0)
     """
 
     channels: tuple[Channel, ...]
@@ -135,6 +136,7 @@ class RigLayout:
     isolates: bool = False
     cell_names: tuple[str, ...] = ()
     modulates: bool = False
+    senses: bool = False
 
     @property
     def force(self) -> str:

@@ -54,6 +54,7 @@ def layout_of(tables: RigTables, cells: Sequence[str]) -> RigLayout:
         gate_of=_gates_of(devices, cells),
         cell_names=tuple(cells),
         isolates=any(board.limits.get("open_cells_max", 0) > 0 for board in boards.values()),
+        senses=any(board.limits.get("sense_every_ms", 0) > 0 for board in boards.values()),
     )
 
 

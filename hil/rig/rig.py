@@ -87,7 +87,7 @@ class Rig:
         self.stopped: Callable[[], bool] = _never
         boards = [device for device in devices if isinstance(device, CellBoard)]
         self._all_boards = boards
-        self._boards = boards if layout.isolates else []
+        self._telling = boards if layout.isolates or layout.senses else []  # within a run
         self._dividers = list(dividers) or [None] * len(devices)
         self._any_divided = any(divider is not None for divider in self._dividers)
         several = sum(bool(c.force) for c in layout.channels) > 1
@@ -329,7 +329,7 @@ class Rig:
 
     def has_news(self) -> bool:
         """Whether a device has a message since the last call of `messages`."""
-        return bool(self._boards) and any(board.has_news for board in self._boards)
+        return bool(self._telling) and any(board.has_news for board in self._telling)
 
     def troubles(self, on_s: NDArray[np.float64]) -> dict[str, list[str]]:
         """Details from the devices about a trip, by the row of the interlocks.

@@ -9,11 +9,12 @@ import xarray as xr
 from hil.devices.board.driver import CellBoard
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
-from hil.experiment.load import load
+from hil.experiment.load import load, load_rig
 from hil.loop.channels import Channel, RigLayout, valid_rows
 from hil.loop.frame import Column, Frame
 from hil.loop.stages import Message
 from hil.rig import rig as rigs
+from hil.rig.instruments import layout_of
 from hil.rig.rig import Rig, build_rig, parse_backend
 from rows import row_of
 
@@ -538,6 +539,14 @@ def test_news_within_a_run_come_from_boards_that_isolate_cells():
     for isolates in (True, False):
         layout = RigLayout((), (), ("a",), (), 0, isolates=isolates)
         assert Rig([Board("a")], layout).has_news() == isolates
+
+
+def test_a_board_that_measures_resistance_tells_within_a_run_that_it_sees_no_supply(configs):
+    layout = RigLayout((), (), ("a",), (), 0, senses=True)
+    assert Rig([Board("a")], layout).has_news()
+    for name, senses in (("wires4", True), ("miga6", False)):
+        config = load_rig(configs / name / "rig.toml")
+        assert layout_of(config.tables, config.models[0].cell_names).senses == senses
 
 
 @pytest.mark.parametrize("experiment", ["miga6/all_on.toml", "wires4/hold.toml"])
