@@ -75,6 +75,12 @@ class Protection:
         ordinary_A = max((c.ordinary_A(self.bench.supply_V) for c in self.cells), default=0.0)
         return ceil(1e3 * (1.0 + SUPPLY_ERROR) * ordinary_A)
 
+    @property
+    def on_min_mA(self) -> int:
+        """The largest `current_on_min_mA` below every reading of an intact cell."""
+        table = self.resistance
+        return on_min_mA(self.cells, self.bench, self.limits, table.tolerance, table.lead_Ohm)
+
     def peaks(self) -> list[Peak]:
         """The worst wire temperatures that its limits permit, one entry for each cell."""
         thermal = Thermal.of(self.limits)
@@ -160,8 +166,7 @@ class Protection:
 
         The heat budget then protects the wires from currents that are read too low unnoticed.
         """
-        tolerance = self.resistance.tolerance
-        least = {"current_on_min_mA": on_min_mA(self.cells, self.bench, self.limits, tolerance)}
+        least = {"current_on_min_mA": self.on_min_mA}
         compared = replace(self, limits={**self.limits, **limits, **least}).unnoticed()
         if all(one.protected for one in compared):
             return least
@@ -495,7 +500,7 @@ def _uncompared(board: Protection) -> Iterator[str]:
     if not compared:
         return
     on_min, sense = board.limits["current_on_min_mA"], board.limits["sense_every_ms"]
-    least = on_min_mA(board.cells, board.bench, board.limits, board.resistance.tolerance)
+    least = board.on_min_mA
     if not sense and on_min < LOW_SHARE * least:
         yield (
             f"{key}.current_on_min_mA = {on_min}: no current is compared with what its wire can "

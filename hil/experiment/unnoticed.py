@@ -14,8 +14,8 @@ for ever (`hil.mechanics.sma.loop_budget`):
     theta <= E_most^2 / (r_min G)
 
 I_min is derived from the least current of an intact cell at the lowest supply, when the board reads
-too low by its ordinary error and the wire's resistance is m above the described one. Of wires in
-parallel it is the current of one: the last, when the others have broken.
+too low by its ordinary error and the wire's resistance is m above the described one, in series with
+its leads. Of wires in parallel it is the current of one: the last, when the others have broken.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,12 +89,17 @@ def lowest_supply_V(cells: Sequence[CellWire], bench: Bench, limits: Mapping[str
 
 
 def on_min_mA(
-    cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int], tolerance: float
+    cells: Sequence[CellWire],
+    bench: Bench,
+    limits: Mapping[str, int],
+    tolerance: float,
+    lead_Ohm: float = 0.0,
 ) -> int:
     """The largest `current_on_min_mA` below every reading of an intact cell; module, last part."""
     lowest_V = lowest_supply_V(cells, bench, limits)
-    least_A = min(c.least_A(lowest_V) / _in_parallel(c) for c in cells)
-    read_mA = 1e3 * (1.0 - bench.current_error) * least_A / (1.0 + tolerance)
+    most_Ohm = max(_in_parallel(c) / c.least_A(1.0) for c in cells)
+    least_A = lowest_V / ((1.0 + tolerance) * most_Ohm + lead_Ohm)
+    read_mA = 1e3 * (1.0 - bench.current_error) * least_A
     count_mA = limits["current_full_scale_mA"] / FULL_COUNTS  # it may be rounded down
     return max(1, floor(read_mA - count_mA) - 1)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hil.__main__ import main
 from hil.devices.board import protocol
 from hil.devices.board.resistance import Chain
+from hil.devices.tables import BoardResistanceTable
 from hil.experiment.board_limits import Protection, as_text, doubts
 from hil.experiment.load import load_rig
 from hil.experiment.unnoticed import on_min_mA
@@ -36,6 +37,13 @@ def test_the_limit_is_below_what_the_least_sound_cell_reads():
     """8 V less 3 % over 50.4 Ohm and a tenth, 4.6 % too low, a count of 0.98 mA and a mA less."""
     board = a_board()
     least_mA = 8000 * 0.97 / (50.4 * 1.1) * (1.0 - board.bench.current_error)
+    assert board.wanted()["current_on_min_mA"] == int(least_mA - 1000 / 1023) - 1
+
+
+def test_leads_lower_the_least_current_of_a_sound_cell_and_with_it_the_limit():
+    """5 Ohm in series with 50.4 Ohm and a tenth."""
+    board = replace(a_board(), resistance=BoardResistanceTable(lead_Ohm=5.0))
+    least_mA = 8000 * 0.97 / (50.4 * 1.1 + 5.0) * (1.0 - board.bench.current_error)
     assert board.wanted()["current_on_min_mA"] == int(least_mA - 1000 / 1023) - 1
 
 
