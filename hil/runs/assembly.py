@@ -21,7 +21,7 @@ from hil.loop.frame import Column, Commands, Frame
 from hil.loop.stages import Control, Estimator
 from hil.loop.trip_report import TripReport
 from hil.loop.wait_condition import WaitCondition
-from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, HeatBudget
+from hil.mechanics.sma.loop_budget import HeatBudget
 from hil.rig.instruments import AMBIENT, outputs_of, signals_of
 from hil.rig.replay import ReplayRig
 from hil.rig.rig import HostTime, Rig, build_rig
@@ -219,7 +219,7 @@ def _heat(budget: HeatBudget | None) -> guard.CellHeat:
         budget.heats_K_per_s,
         budget.time_constant_s,
         budget.rise_max_K,
-        SHARE_TO_ARM * budget.rise_max_K,  # the self-test has waited for it
+        budget.begins_K,  # the self-test has waited for it
     )
 
 

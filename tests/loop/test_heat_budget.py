@@ -13,6 +13,7 @@ from hil.mechanics.sma.limits import COOLING_LEAST, CellBranches, CellWire
 from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, SUPPLY_ERROR, budget_of, peak_C
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import SmaWire, wire_laws
+from hil.runs.assembly import _heat
 from rows import BoundGuard
 
 PERIOD_S = 0.01
@@ -75,6 +76,18 @@ def test_waiting_for_a_run_cools_a_full_budget_to_the_share_that_a_run_may_begin
     budget = budget_of(FLEXINOL, 4.0, WARM_C, LATE_S)
     left_K = budget.rise_max_K * exp(-budget.cools_in_s / budget.time_constant_s)
     assert left_K == pytest.approx(budget.rise_max_K / 8.0)
+
+
+@pytest.mark.parametrize("supply_V", [1.5, 2.5, 4.0])
+def test_a_run_begins_with_what_a_run_that_died_may_have_left(supply_V):
+    """It held the line high for ever, or died with a full budget until the dead man acted."""
+    budget = budget_of(FLEXINOL, supply_V, WARM_C, LATE_S)
+    full_K = min(budget.rise_max_K, budget.settles_K)
+    left_K = budget.after_s(full_K, True, budget.late_s)
+    assert budget.after_s(left_K, False, budget.cools_in_s) <= budget.begins_K
+    assert budget.begins_K >= budget.rise_max_K / 8.0
+    table = _heat(budget)
+    assert (table.rise_max_K, table.rise_K) == (budget.rise_max_K, budget.begins_K)
 
 
 def test_wires_in_series_share_the_supply_and_wires_in_parallel_do_not():

@@ -57,8 +57,17 @@ class HeatBudget:
 
     @property
     def cools_in_s(self) -> float:
-        """Time with the line low after which a run may begin, whatever was before."""
+        """Time with the line low after which a run may begin, whatever run was before."""
         return -self.time_constant_s * log(SHARE_TO_ARM)
+
+    @property
+    def begins_K(self) -> float:
+        """B when a run begins: what `cools_in_s` leaves of the most that a run may have left.
+
+        One that has died with a full budget has heated its wire until the dead man acted.
+        """
+        most_K = min(self.settles_K, self.rise_max_K + self.heats_K_per_s * self.late_s)
+        return SHARE_TO_ARM * max(self.rise_max_K, most_K)
 
     def after_s(self, rise_K: float, on: bool, duration_s: float) -> float:
         """B after a time with the line high or low, exactly."""
