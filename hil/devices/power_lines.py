@@ -26,7 +26,7 @@ class Power:
     ----------
     lines : where each is, by its name
     settle_s : settling time of the power
-    sleep_s : waits in real time
+    sleep_s : waits in real time, and holds the lines meanwhile
     """
 
     lines: dict[str, str]

@@ -70,7 +70,7 @@ def _device(inputs: DeviceInputs[Any], plugin: Plugin) -> Built:
         bench = PluginBench(inputs.now_s, budget_s, chains, dead_man)
         arguments = (name, plugin, channels, place, bench)
         if table.enable_lines:
-            power = Power(table.enable_lines, table.enable_settle_s, inputs.sleep_s)
+            power = Power(table.enable_lines, table.enable_settle_s, inputs.wait_s)
             return PoweringDevice(power, *arguments), divider
         return PluginDevice(*arguments), divider
     simulated = [

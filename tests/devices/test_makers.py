@@ -31,6 +31,7 @@ from hil.rig.rig import HostTime, build_rig
 from hil.runs.imports.guess import IDLE
 
 WAIT_S = 120.0
+REAL_TIME = HostTime(time.perf_counter, time.sleep)
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = str(ROOT / "calibration" / "futek_9N.toml")
 
@@ -143,7 +144,7 @@ def test_a_labjack_that_is_unplugged_or_absent_is_one_line(ljm):
         labjack().open()
 
 
-def rig_with_a_labjack(tmp_path, **more):
+def rig_with_a_labjack(tmp_path, host=REAL_TIME, **more):
     """The rig of configs/miga6 with a LabJack on the bench in place of its card."""
     rig = tomllib.loads((ROOT / "configs/miga6/rig.toml").read_text())
     force = {"terminal": "AIN0", "newtons_per_V": -2.0, "zero_V": 0.5}
@@ -154,9 +155,7 @@ def rig_with_a_labjack(tmp_path, **more):
     del rig["model"]["arrays"]["muscle"]["cell"]["record"]
     (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
     config = load_with(tmp_path / "rig.toml", IDLE, "test")
-    rig = build_rig(
-        config, 0, {"board": "sim", "cell": "bench"}, HostTime(time.perf_counter, time.sleep)
-    )
+    rig = build_rig(config, 0, {"board": "sim", "cell": "bench"}, host)
     return rig, Frame(rig.columns)
 
 
@@ -184,6 +183,29 @@ def test_a_rig_has_power_by_a_labjack_once_its_relay_is_closed(ljm, tmp_path):
         rig.write(0.0)
         until(lambda: not ljm.volts["EIO4"])
     assert not ljm.volts["EIO4"]
+
+
+def test_the_line_of_a_labjack_is_held_while_its_power_settles(ljm, tmp_path, monkeypatch):
+    """Longer than the second after which a LabJack that nobody asks lets go."""
+    passed_s, held_s, hold = [0.0], [], LabJack.hold
+
+    def sleep(duration_s):
+        passed_s[0] += duration_s
+
+    def noted(labjack, on):
+        held_s.append(passed_s[0])
+        hold(labjack, on)
+
+    monkeypatch.setattr(LabJack, "hold", noted)
+    monkeypatch.setattr(LabJack, "follows", lambda labjack: True)
+    host = HostTime(lambda: passed_s[0], sleep)
+    lines = {"lines": {"power": LINE}, "enable_settle_s": 3.0, "watchdog_s": 1}
+    rig, frame = rig_with_a_labjack(tmp_path, host, **lines)
+    rig.bind(frame)
+    with rig.opened():
+        rig.arm()
+        assert passed_s[0] >= 3.0
+        assert np.diff(held_s).max() < 0.01
 
 
 def test_power_that_cannot_be_switched_off_is_said_at_the_end(ljm, tmp_path):
