@@ -47,6 +47,11 @@ from simdaq import card_files
 
 TERMINALS = {"ai": "analog input", "ao": "analog output", "ci": "counter", "di": "digital input",
              "do": "digital output"}  # fmt: skip
+BRIEF = {
+    "hold_max_ms": "switches its cells off, which nobody notices",
+    "silence_max_ms": "trips (host_silent)",
+}
+"""Limits of the time since a board's last command, and what it does beyond them."""
 
 
 def plant(tables: RigTables, model: Model, plant: Model) -> Faults:
@@ -331,7 +336,21 @@ def disabled(tables: RigTables) -> Faults:
             table, measures=board.measures, room_C=board.ambient_range_C
         ):
             yield f"devices.{name}.limits.{key} = {table[key]}", text
+        yield from _brief(name, board, table, tables.loop.period_s)
     yield from loop_limits.unnoticed(tables)
+
+
+def _brief(name: str, board: CellBoardTable, table: Mapping[str, int], period_s: float) -> Faults:
+    """Check that a board does not let go of a command before the next one."""
+    turn_s = board.every * period_s
+    for key, what in BRIEF.items():
+        lasts_s = 1e-3 * table[key]
+        if turn_s > lasts_s or (board.every > 1 and turn_s == lasts_s):
+            yield (
+                f"devices.{name}.limits.{key} = {table[key]}",
+                f"one command every {turn_s:g} s, and {lasts_s:g} s after each the board {what}: "
+                "raise it, or command the board more often",
+            )
 
 
 def _boards(boards: dict[str, CellBoardTable], guard: GuardTable) -> Faults:

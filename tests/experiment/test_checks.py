@@ -43,6 +43,22 @@ SUPPLY = (
             "loop.period_s = 0.04: a command to 'board' expires before the next one, after hold_s",
         ),
         (
+            "wires4",  # commanded every 4 ms
+            ["devices.board.limits.hold_max_ms=4"],
+            "limits.hold_max_ms = 4: one command every 0.004 s, and 0.004 s after each the board "
+            "switches its cells off",
+        ),
+        (
+            "wires4",
+            [
+                "devices.board.every=1",
+                "devices.board.limits.silence_max_ms=1",
+                "loop.period_s=0.0011",
+            ],
+            "limits.silence_max_ms = 1: one command every 0.0011 s, and 0.001 s after each the "
+            "board trips (host_silent)",
+        ),
+        (
             "wires4",
             ["guard.cell_on_max_s=20.5"],
             "cell_on_max_s = 20.5: board 'board' switches a cell off after 20 s",
@@ -70,6 +86,10 @@ def test_tables_that_disagree_are_refused(rigs, rig, sets, said):
         (
             "wires4",
             ["loop.period_s=0.05", "devices.board.every=1", "guard.reading_age_max_s=0.051"],
+        ),
+        (
+            "wires4",
+            ["devices.board.limits.hold_max_ms=5", "devices.board.limits.silence_max_ms=5"],
         ),
         ("hand", ["devices.daq.outputs.index_flexor.units_per_V=-0.03"]),
     ],
