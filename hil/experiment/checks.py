@@ -102,7 +102,7 @@ def rig(tables: RigTables, model: Model) -> Faults:
         yield "devices", f"{n} channels: a rig may have {WORD_BITS}, the bits of a word"
     yield from _terminals(cards)
     yield from _offers(cards)
-    yield from _watchdogs(cards)
+    yield from _watchdogs(cards, tables.loop.period_s)
     yield from _plugin_devices(tables, cards, model)
     yield from _supplies(tables)
     yield from _force_channel(tables)
@@ -304,10 +304,18 @@ def _named_terminals(card: NidaqTable) -> Iterator[tuple[str, str, str]]:
             yield from ((f"switches.{way}.'{cell}'", kind, line) for cell, line in lines.items())
 
 
-def _watchdogs(cards: dict[str, NidaqTable]) -> Faults:
-    """Check that a watchdog that is required has something to hold."""
+def _watchdogs(cards: dict[str, NidaqTable], period_s: float) -> Faults:
+    """Check that a watchdog that is required has something to hold, and lasts for a period."""
     for name, card in cards.items():
-        if card.watchdog == "required" and not (card.enable_lines or card.outputs or card.switches):
+        if card.watchdog != "required":
+            continue
+        if card.watchdog_s <= period_s:
+            yield (
+                f"devices.{name}.watchdog_s = {card.watchdog_s:g}",
+                f"it expires before it is fed, once in a period of {period_s:g} s: give more, or "
+                "lower loop.period_s",
+            )
+        if not (card.enable_lines or card.outputs or card.switches):
             yield (
                 f"devices.{name}.watchdog = 'required'",
                 "the card has no output that it could switch off: add an enable line, or leave it "

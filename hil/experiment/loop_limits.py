@@ -100,6 +100,12 @@ def faults(tables: RigTables, model: Model) -> Iterator[tuple[str, str]]:
         device = tables.devices[loop.name]
         if isinstance(device, NidaqTable):
             yield from _lines(loop.name, device)
+        elif loop.dead_man_s <= tables.loop.period_s:
+            yield (
+                f"{key}.dead_man_s = {loop.dead_man_s:g}",
+                f"it switches all cells off before the next command, one in every "
+                f"{tables.loop.period_s:g} s, which nobody notices: lower loop.period_s",
+            )
         if getattr(device, "every", 1) > 1:
             yield f"devices.{loop.name}.every", "it switches cells, in every period: give 1"
         yield from _controller(tables, key)

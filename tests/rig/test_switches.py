@@ -45,6 +45,7 @@ def run(out, *sets, backend="sim", faults=()):
         ("devices.daq.watchdog_s=1.0", SWITCHES, "until the dead man acts, after 1 s"),
         (f"{SWITCHES}.wire.temperature_max_C=35.0", SWITCHES, "above its 35 C"),
         ("devices.daq.every=2", "devices.daq.every", "in every period"),
+        ("loop.period_s=0.05", "devices.daq.watchdog_s = 0.05", "expires before it is fed"),
         ("guard.cell_on_max_s=0", "guard.cell_on_max_s", "greater than 0"),
     ],
 )  # fmt: skip
@@ -318,6 +319,14 @@ def test_a_plugin_device_switches_cells_and_its_dead_man_is_proved(bank):
     told = log.read_text().split("\n")[:-1]
     assert told[0] == "[0, 0, 0, 0, 0, 0]"
     assert told[-3:] == ["[0, 1, 0, 0, 1, 0]", "[0, 0, 0, 0, 0, 0]", "safe"]
+
+
+def test_a_dead_man_that_acts_between_two_commands_is_refused(bank):
+    path, _ = bank
+    said = r"bank.switches.dead_man_s = 0\.05: it switches all cells off before the next command"
+    with pytest.raises(ConfigError, match=said):
+        load(path, ("loop.period_s=0.05", "guard.reading_age_max_s=0.2"))
+    assert load(path, ("loop.period_s=0.04", "guard.reading_age_max_s=0.2")).period_s == 0.04
 
 
 def test_a_plugin_device_that_does_not_stop_by_itself_is_refused(bank):
