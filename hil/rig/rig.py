@@ -254,13 +254,20 @@ class Rig:
             with self._power():
                 tested = []
                 for device in last:
+                    self._forget_estops()
                     tested.append((device.name, device.self_test(say)))
                     self.keep_alive()
+                self._forget_estops()
         except DeviceError:
             self.states.on("fault")
             raise
         self.states.on("pass")
         return [f"{name}: {', '.join(phrases)}" for name, phrases in tested if phrases]
+
+    def _forget_estops(self) -> None:
+        """Of several boards, clear what the test of one has left in those with the same e-stop."""
+        for board in self._all_boards if len(self._all_boards) > 1 else ():
+            board.forget_estop()
 
     def arm(self) -> None:
         """Allow switching, once all power is on.

@@ -583,3 +583,39 @@ def test_every_source_of_power_is_fed():
     rig, seen, _ = rig_of("line", "a", "supply")
     rig.keep_alive()
     assert seen == ["line fed", "supply fed"]
+
+
+class OneEstop:
+    """Opens and closes one e-stop whose contacts are in the loops of several boards."""
+
+    def __init__(self, operators):
+        self._operators = operators
+
+    def wait(self, duration_s):
+        for operator in self._operators:
+            operator.wait(duration_s)
+
+    def set_estop(self, is_open):
+        for operator in self._operators:
+            operator.set_estop(is_open)
+        return True
+
+
+def test_boards_with_one_e_stop_are_tested_and_armed_one_after_the_other(configs):
+    config = load(configs / "array14/pid.toml")
+    rig = build_rig(config, 1)
+    rig.bind(Frame(rig.columns))
+    boards = [device for device in rig._devices if isinstance(device, CellBoard)]
+    operators = [board._operator for board in boards]
+    for board in boards:
+        board._operator = OneEstop(operators)
+    with rig.opened():
+        tested = rig.self_test(print)
+        assert sum("e-stop seen open" in line for line in tested) == 2
+        rig.arm()
+        operators[0].set_estop(True)
+        rig.write(0.0)
+        operators[0].wait(0.005)
+        rig.read(0.005)
+        with pytest.raises(DeviceError, match="board_a: cannot be armed while this persists: esto"):
+            boards[0].forget_estop()

@@ -27,6 +27,7 @@ from hil.devices.board.self_test import (
     cannot_be_armed,
     check_estop,
     check_silence,
+    clear,
 )
 from hil.devices.board.words import (
     CURRENT,
@@ -277,6 +278,18 @@ class CellBoard:
         self._pending = None
         self._is_armed = False
         return tested
+
+    def forget_estop(self) -> None:
+        """Clear `estop_open` alone, which the test of another board with the same e-stop latches.
+
+        Raises
+        ------
+        DeviceError
+            The loop is still open.
+        """
+        faults = protocol.fault_names(self._link.ask("read")["fault_bits"])
+        if faults == ["estop_open"]:
+            clear(self.name, self._link.ask)
 
     def arm(self) -> None:
         """Arm the board; its answer is the reading of the first tick.

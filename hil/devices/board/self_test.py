@@ -91,7 +91,7 @@ def check_silence(name: str, ask: Ask, arm: Callable[[], None], operator: Operat
             f"{name}: left alone for {silence_s + MARGIN_S:g} s it did not stop by itself: do not "
             "use this board"
         )
-    _clear(name, ask)
+    clear(name, ask)
 
 
 def check_estop(name: str, ask: Ask, operator: Operator, say: Say) -> None:
@@ -106,7 +106,7 @@ def check_estop(name: str, ask: Ask, operator: Operator, say: Say) -> None:
         if not operator.set_estop(is_open):
             say(f"{name}: {what} its e-stop now ({ESTOP_WAIT_S:g} s)")
         _wait_for(name, ask, operator, is_open)
-    _clear(name, ask)
+    clear(name, ask)
 
 
 def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
@@ -129,7 +129,14 @@ def _wait_for(name: str, ask: Ask, operator: Operator, is_open: bool) -> None:
     )
 
 
-def _clear(name: str, ask: Ask) -> None:
+def clear(name: str, ask: Ask) -> None:
+    """Clear the board's faults.
+
+    Raises
+    ------
+    DeviceError
+        One persists.
+    """
     answer = ask("clear_faults")
     if answer["fault_bits"]:
         raise DeviceError(cannot_be_armed(name, answer))
