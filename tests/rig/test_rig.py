@@ -4,8 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tomli_w
 import xarray as xr
 
+from hil.config.files import read_merged
+from hil.devices.board import protocol
 from hil.devices.board.driver import CellBoard
 from hil.devices.supply.driver import SupplyDevice
 from hil.errors import ConfigError, DeviceError, StopError
@@ -619,3 +622,27 @@ def test_boards_with_one_e_stop_are_tested_and_armed_one_after_the_other(configs
         rig.read(0.005)
         with pytest.raises(DeviceError, match="board_a: cannot be armed while this persists: esto"):
             boards[0].forget_estop()
+
+
+def test_boards_wait_for_their_relays_before_any_is_armed(rigs):
+    """An armed one trips without a command for 0.1 s; 14 relays one after the other take 0.2 s."""
+    table = read_merged(rigs / "array14/pid.toml").table
+    like, devices = table["devices"]["board_a"], table["devices"]
+    cells = like["cells"] + devices.pop("board_b")["cells"]
+    del devices["board_a"]
+    for i, cell in enumerate(cells):
+        devices[f"board_{i}"] = like | {"cells": [cell], "port": f"usb:HIL-{i}"}
+    path = rigs / "array14/boards.toml"
+    path.write_text(tomli_w.dumps(table))
+    config = load(path)
+    rig = build_rig(config, 1)
+    rig.bind(Frame(rig.columns))
+    boards = [device for device in rig._devices if isinstance(device, CellBoard)]
+    operators = [board._operator for board in boards]
+    for board in boards:
+        board._operator = OneEstop(operators)  # time passes for all of them
+    with rig.opened():
+        rig.self_test(print)
+        rig.arm()
+        states = {protocol.state_name(board._link.ask("read")["state"]) for board in boards}
+    assert (len(boards), states) == (14, {"armed"})

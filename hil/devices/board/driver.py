@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from hil.devices.base import time_columns
 from hil.devices.board import fuses, protocol
-from hil.devices.board.arming import SUPPLY_S, Heat, armed_once_ready, no_supply
+from hil.devices.board.arming import (
+    SUPPLY_EVERY_S,
+    SUPPLY_S,
+    Heat,
+    armed_once_ready,
+    no_supply,
+)
 from hil.devices.board.cells import BoardCells, BoardPlace
 from hil.devices.board.identity import RigBoard
 from hil.devices.board.link import Link
@@ -334,6 +340,10 @@ class CellBoard:
         if link.sent_s - self._asked_s > SUPPLY_S:
             raise DeviceError(no_supply(self.name, link.ask, self._spec.limits, self._spec.power))
         return False
+
+    def wait_for_relay(self) -> None:
+        """Wait until it is worth asking for relay K1 again."""
+        self._operator.wait(SUPPLY_EVERY_S)
 
     def has_cooled(self) -> bool:
         """Whether it can be armed without waiting, according to its last readings."""
