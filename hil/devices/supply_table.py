@@ -24,9 +24,10 @@ class SupplyTable(DeviceTable):
     `current_max_A`. The output is on from arming until a trip or the end of the run, and hil polls
     the supply every `poll_s`. The guard trips if the last answer is older than `answer_max_s`, if
     the output still differs from the command `obey_max_s` after it, or if its voltage is off by
-    more than `voltage_tolerance_V`. `resource` is a VISA resource name such as
-    `TCPIP::ADDRESS::5025::SOCKET` or `ASRL/dev/ttyUSB0::INSTR`. `visa` selects PyVISA's backend:
-    `@py`, or `@ivi` for a vendor's library.
+    more than `voltage_tolerance_V`. `channel` is its output, which the dialect `scpi` cannot name.
+    `resource` is a VISA resource name such as `TCPIP::ADDRESS::5025::SOCKET` or
+    `ASRL/dev/ttyUSB0::INSTR`. `visa` selects PyVISA's backend: `@py`, or `@ivi` for a vendor's
+    library.
     """
 
     role = "supply"

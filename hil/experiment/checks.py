@@ -345,6 +345,13 @@ def disabled(tables: RigTables) -> Faults:
         ):
             yield f"devices.{name}.limits.{key} = {table[key]}", text
         yield from _brief(name, board, table, tables.loop.period_s)
+    for name, supply in supplies_of(tables.devices).items():
+        if supply.dialect == "scpi" and supply.channel != 1:
+            yield (
+                f"devices.{name}.channel = {supply.channel}",
+                "dialect = 'scpi' names no output: it would switch another than the cells': choose "
+                "keysight, rigol or tti",
+            )
     yield from loop_limits.unnoticed(tables)
 
 

@@ -60,6 +60,11 @@ SUPPLY = (
         ),
         (
             "wires4",
+            ["devices.supply.channel=2"],
+            "supply.channel = 2: dialect = 'scpi' names no output: it would switch another than",
+        ),
+        (
+            "wires4",
             ["guard.cell_on_max_s=20.5"],
             "cell_on_max_s = 20.5: board 'board' switches a cell off after 20 s",
         ),
@@ -91,6 +96,7 @@ def test_tables_that_disagree_are_refused(rigs, rig, sets, said):
             "wires4",
             ["devices.board.limits.hold_max_ms=5", "devices.board.limits.silence_max_ms=5"],
         ),
+        ("wires4", ["devices.supply.channel=2", "devices.supply.dialect='tti'"]),
         ("hand", ["devices.daq.outputs.index_flexor.units_per_V=-0.03"]),
     ],
 )
