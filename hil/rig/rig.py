@@ -84,7 +84,7 @@ class Rig:
         self.states = States()
         self._devices = devices
         self._power_sources = [device for device in devices if isinstance(device, PowerSource)]
-        self._coming_on = False
+        self._coming_on = self._arms = False
         self.stopped: Callable[[], bool] = _never
         boards = [device for device in devices if isinstance(device, CellBoard)]
         self._all_boards = boards
@@ -277,9 +277,13 @@ class Rig:
         """
         with self._power():
             self._close_relays()
-            for device in self._devices:
-                device.arm()
-                self.keep_alive()
+            self._arms = True
+            try:
+                for device in self._devices:
+                    device.arm()
+                    self.keep_alive()
+            finally:
+                self._arms = False
 
     def _close_relays(self) -> None:
         """Close relay K1 of several boards before any is armed.
@@ -314,7 +318,7 @@ class Rig:
             self._coming_on = False
 
     def keep_alive(self) -> None:
-        """Keep the power on and handle a stop request; called during waits.
+        """Keep the power on, and boards armed; handle a stop request. Called during waits.
 
         Raises
         ------
@@ -323,6 +327,8 @@ class Rig:
         """
         for device in self._power_sources:
             device.alive()
+        for board in self._all_boards if self._arms else ():
+            board.feed()
         self._heed_stop()
 
     def _heed_stop(self) -> None:

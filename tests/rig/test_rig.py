@@ -646,3 +646,38 @@ def test_boards_wait_for_their_relays_before_any_is_armed(rigs):
         rig.arm()
         states = {protocol.state_name(board._link.ask("read")["state"]) for board in boards}
     assert (len(boards), states) == (14, {"armed"})
+
+
+class SlowToArm(Noted):
+    """A card whose first samples come late: it waits as every device does, and time passes."""
+
+    def __init__(self, operators):
+        super().__init__("card", [])
+        self._operators = operators
+
+    def arm(self):
+        for _ in range(60):
+            for operator in self._operators:
+                operator.wait(0.0025)
+            self.rig.keep_alive()
+
+
+def test_an_armed_board_stays_so_while_another_device_takes_its_time(configs):
+    """150 ms, and a board that nobody commands trips after 100 ms."""
+    rig = build_rig(load(configs / "miga6/pid.toml"), 1)
+    rig.bind(Frame(rig.columns))
+    [board] = rig._all_boards
+    slow = SlowToArm([board._operator])
+    slow.rig = rig
+    with rig.opened():
+        rig.self_test(print)
+        rig._devices.append(slow)
+        rig.arm()
+        assert protocol.state_name(board._link.ask("read")["state"]) == "armed"
+        rig.read(0.0)
+        rig.write(0.0)
+        board._operator.wait(0.001)
+        rig.read(0.001)
+        assert rig.readings.is_valid(board._place.index)
+        assert not rig.readings.cells_reported.any()
+        rig._devices.remove(slow)

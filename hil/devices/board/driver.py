@@ -51,6 +51,7 @@ from hil.loop.duty import STEPS
 from hil.loop.frame import CELL_UNKNOWN, Column, Commands, Frame
 from hil.loop.stages import Message
 
+FEED_S = 0.02  # between two commands to an armed board whose run has not begun
 STARTS, START_S = 10, 0.3  # attempts to identify an Arduino, whose boot loader waits 1 to 2 s
 LINK_TROUBLES = ("board_reset", "board_refused")
 _RESET, _REFUSED = (1 << i for i in range(len(LINK_TROUBLES)))
@@ -340,6 +341,11 @@ class CellBoard:
         if link.sent_s - self._asked_s > SUPPLY_S:
             raise DeviceError(no_supply(self.name, link.ask, self._spec.limits, self._spec.power))
         return False
+
+    def feed(self) -> None:
+        """Command all cells off, if it is armed: it would trip while other devices are armed."""
+        if self._is_armed and not self._link.was_sent_within(FEED_S):
+            self._link.send_set(self._set_mask, 0)
 
     def wait_for_relay(self) -> None:
         """Wait until it is worth asking for relay K1 again."""

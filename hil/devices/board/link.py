@@ -76,6 +76,10 @@ class Link:
         number = protocol.following(self.number)
         self._put(number, encode(number & 255, number >> 8, self.hold_ms, *values))
 
+    def was_sent_within(self, duration_s: float) -> bool:
+        """Whether the last command is no older; False where the line has no clock."""
+        return self._opened().sent_s() - self.sent_s <= duration_s
+
     def _put(self, number: int, frame: bytes) -> None:
         port = self._opened()
         self.number = number
