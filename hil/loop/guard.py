@@ -96,6 +96,7 @@ class SignalLimits:
     residual_max : largest difference from the twin
     rise_min : value of the twin above which the reading must be at least RISE_SHARE of it
     frozen_s : longest time without any change
+    rate_key : configuration key of `rate_max_per_s` where it is not the usual one
     """
 
     min: float = -np.inf
@@ -106,6 +107,7 @@ class SignalLimits:
     residual_max: float = np.inf
     rise_min: float = np.inf
     frozen_s: float = np.inf
+    rate_key: str = ""
 
 
 @dataclass(frozen=True)

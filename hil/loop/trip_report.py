@@ -173,7 +173,8 @@ def _fast(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:
         limit = limits.rate_max_per_s
         if bool(channel.force) == forces and abs(seen.slope_per_s[i]) > limit:
             signal_key = f"guard.signals.{channel.name}.rate_max_per_s"
-            key = "guard.force_rate_max_N_per_s" if forces else signal_key
+            usual = "guard.force_rate_max_N_per_s" if forces else signal_key
+            key = limits.rate_key or usual
             yield (
                 f"{channel.name} changes by {_of(seen.slope_per_s[i], channel, '/s')}, limit "
                 f"{_of(limit, channel, '/s')} ({key}){report.lasting(name)}"

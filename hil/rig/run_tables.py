@@ -47,7 +47,7 @@ class LoopTable(Table):
 
 
 class SignalLimitTable(Table):
-    """Limits of a channel other than force, in its own unit."""
+    """Limits of a channel, in its own unit; for a force, beside those of all forces."""
 
     min: float
     max: float

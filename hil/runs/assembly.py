@@ -178,16 +178,19 @@ def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
         low, high = (-np.inf, np.inf) if limits is None else (limits.min, limits.max)
         is_ambient = measured[channel.name] == AMBIENT  # may be constant for hours
         frozen_s = np.inf if is_ambient else g.frozen_s or np.inf
+        rate = np.inf if limits is None else limits.rate_max_per_s or np.inf
         if not channel.force:
-            rate = np.inf if limits is None else limits.rate_max_per_s or np.inf
             signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
             continue
+        usual_rate = g.force_rate_max_N_per_s or np.inf
+        own_key = f"guard.signals.{channel.name}.rate_max_per_s"
         signals.append(
             guard.SignalLimits(
                 min=max(low, -force_max_N),
                 max=min(high, force_max_N),
                 is_force=True,
-                rate_max_per_s=g.force_rate_max_N_per_s or np.inf,
+                rate_max_per_s=min(rate, usual_rate),
+                rate_key=own_key if rate < usual_rate else "",
                 jump_max=g.force_jump_max_N or np.inf,
                 residual_max=g.force_residual_max_N or np.inf,
                 rise_min=g.force_rise_min_N or np.inf,

@@ -243,6 +243,26 @@ def test_force_beyond_the_limit_trips_in_the_same_tick(configs):
 
 
 @pytest.mark.parametrize(
+    ("usual", "said"),
+    [
+        ([], "limit 1 N/s (guard.signals.force.rate_max_per_s)"),
+        (
+            ["guard.force_rate_max_N_per_s=2.0"],
+            "limit 1 N/s (guard.signals.force.rate_max_per_s)",
+        ),
+        (["guard.force_rate_max_N_per_s=0.5"], "limit 0.5 N/s (guard.force_rate_max_N_per_s)"),
+    ],
+)
+def test_a_force_has_its_own_rate_beside_that_of_all_forces(usual, said, configs):
+    own = "guard.signals.force={min=-9.0, max=9.0, rate_max_per_s=1.0}"
+    parts, sink = parts_of(configs, own, *usual)
+    assert loop.run(parts) == "tripped"
+    assert first_fault(parts) == ["force_rate_high"]
+    [text] = [event[3] for event in sink.events if event[1] == "fault"]
+    assert said in text
+
+
+@pytest.mark.parametrize(
     "lost",
     [
         "devices.daq.channels.force.sim.reading_lost_probability=1.0",
