@@ -36,6 +36,12 @@ def _name(value: str) -> str:
     return value
 
 
+def _slope(value: float) -> float:
+    if value == 0.0:
+        raise ValueError("must not be 0: a reading would have no effect")
+    return value
+
+
 def _title(value: str) -> str:
     if not value.isprintable():
         raise ValueError("must be one line of plain text")
@@ -54,6 +60,7 @@ def _cells(value: object) -> object:
 
 Name = Annotated[str, AfterValidator(_name)]
 Title = Annotated[str, AfterValidator(_title)]
+Slope = Annotated[float, AfterValidator(_slope)]  # units of a reading for one of its raw value
 Address = Annotated[str, Field(min_length=1), AfterValidator(_title)]  # of a device or terminal
 # Paths of the calibrations that a table's values come from (`hil.calibration.sources`).
 Records = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)] | None

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from hil.calibration.files import Calibration
 from hil.calibration.signal_chain import Chain
-from hil.config.table import Address, Name, Positive, Table
+from hil.config.table import Address, Name, Positive, Slope, Table
 from hil.devices.indicator import NEWTONS, templates
 from hil.devices.tables import (
     ActuatorTable,
@@ -118,7 +118,7 @@ class VoltsForceTable(ForceReadingTable):
     force_N = newtons_per_V (volts - zero_V).
     """
 
-    newtons_per_V: float | None = None
+    newtons_per_V: Slope | None = None
     zero_V: float = 0.0
     raw_unit = "V"
 
@@ -144,7 +144,7 @@ class VoltsForceTable(ForceReadingTable):
 class VoltsDisplacementTable(DisplacementReadingTable):
     """A displacement sensor on an analogue input: metres = metres_per_V (volts - zero_V)."""
 
-    metres_per_V: float
+    metres_per_V: Slope
     zero_V: float = 0.0
     raw_unit = "V"
 

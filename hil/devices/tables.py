@@ -23,6 +23,7 @@ from hil.config.table import (
     Positive,
     Probability,
     Records,
+    Slope,
     SupplyVoltage,
     Table,
     Title,
@@ -230,7 +231,7 @@ class ForceChannelTable(MeasuredTable):
     terminal: Address
     signal: str | None = None
     record: str | None = None
-    newtons_per_V: float | None = None
+    newtons_per_V: Slope | None = None
     zero_V: float = 0.0
     wiring: Wiring = "default"
     bridge: BridgeTable | None = None
@@ -261,7 +262,7 @@ class VoltageChannelTable(MeasuredTable):
     kind: Literal["voltage"]
     terminal: Address
     signal: str
-    units_per_V: float
+    units_per_V: Slope
     zero_V: float = 0.0
     wiring: Wiring = "default"
     record: Records = None

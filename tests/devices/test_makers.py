@@ -23,6 +23,7 @@ from hil.devices.futek import Futek
 from hil.devices.labjack import LabJack
 from hil.devices.phidget import PhidgetBridge
 from hil.devices.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
+from hil.devices.tables import NidaqTable
 from hil.errors import DeviceError
 from hil.experiment.load import load_with
 from hil.loop.frame import Frame
@@ -438,6 +439,24 @@ def test_a_channel_without_its_calibration_is_refused(table, channel, expected):
         values["port"] = "/dev/ttyUSB0"
     with pytest.raises(ValueError, match=expected):
         table.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("table", "channel"),
+    [
+        (LabJackTable, {"terminal": "AIN0", "newtons_per_V": 0.0}),
+        (LabJackTable, {"kind": "displacement", "terminal": "AIN0", "metres_per_V": 0.0}),
+        (NidaqTable, {"terminal": "ai0", "newtons_per_V": 0.0}),
+        (NidaqTable, {"kind": "voltage", "terminal": "ai0", "signal": "x", "units_per_V": 0.0}),
+    ],
+)
+def test_a_reading_that_no_voltage_moves_is_refused_since_no_limit_would_ever_see_it(
+    table, channel
+):
+    values = {"channels": {"x": channel}, "kind": table.model_fields["kind"].annotation.__args__[0]}
+    more = {"card": "Dev1"} if table is NidaqTable else {}
+    with pytest.raises(ValueError, match="must not be 0: a reading would have no effect"):
+        table.model_validate(values | more)
 
 
 def test_every_table_of_their_page_is_valid():
