@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hil.calibration.files import Calibration, load_record, located
+from hil.calibration.signal_chain import Chain
 from hil.config.files import Merged
+from hil.devices.sensor_tables import VoltsForceTable
 from hil.devices.tables import (
     AnalogChannelTable,
     DeviceTable,
@@ -19,6 +21,7 @@ from hil.rig.run_tables import GuardTable, RigTables
 
 SAMPLES_PER_TICK = 10
 AGREEMENT = 1e-6
+MV_PER_V = 1e3
 
 
 def of_role(role: Role, devices: Mapping[str, DeviceTable]) -> dict[str, Any]:
@@ -79,10 +82,21 @@ def check(tables: RigTables, records: Mapping[str, Calibration]) -> Iterator[tup
                 key = f"devices.{name}.channels.{channel_name}"
                 record = records.get(channel_name)
                 yield from _agreement(key, channel, record)
-                yield from _reach(key, card, channel, record, tables.guard)
+                chain, end = channel.chain(record), range_raw(card, channel, record)
+                yield from _reach(key, channel, chain, end, tables.guard)
             elif channel.kind == "displacement":
                 key = f"devices.{name}.channels.{channel_name}"
                 yield from _travel(key, card, channel_name, channel, tables.guard)
+    for name, device in of_role("instrument", tables.devices).items():
+        for channel_name, channel in device.channels.items():
+            range_V = getattr(channel, "range_V", None)
+            if not isinstance(channel, VoltsForceTable) or range_V is None:
+                continue
+            excitation_V = getattr(channel, "excitation_V", None)
+            end = range_V if excitation_V is None else MV_PER_V * range_V / excitation_V
+            key, record = f"devices.{name}.channels.{channel_name}", records.get(channel_name)
+            if (read := channel.chain(record)) is not None:
+                yield from _reach(key, channel, read, end, tables.guard)
 
 
 def _rate(key: str, card: NidaqTable, period_s: float) -> Iterator[tuple[str, str]]:
@@ -138,15 +152,17 @@ def _agreement(
 
 def _reach(
     key: str,
-    card: NidaqTable,
-    channel: ForceChannelTable,
-    calibration: Calibration | None,
+    channel: ForceChannelTable | VoltsForceTable,
+    chain: Chain,
+    end: float,
     guard: GuardTable,
 ) -> Iterator[tuple[str, str]]:
-    """Require that the channel can measure a force above the guard's limit."""
+    """Require that the channel, of raw readings up to `end`, can measure beyond the guard's limit.
+
+    An instrument does not tell that an input is at an end of its range.
+    """
     if guard.force_max_N is None:
         return
-    chain, end = channel.chain(calibration), range_raw(card, channel, calibration)
     largest_N = min(abs(chain.value(end)), abs(chain.value(-end)))
     if largest_N <= guard.force_max_N:
         text = (

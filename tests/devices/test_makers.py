@@ -24,7 +24,7 @@ from hil.devices.labjack import LabJack
 from hil.devices.phidget import PhidgetBridge
 from hil.devices.sensor_tables import FutekTable, LabJackTable, PhidgetTable, RemoteNidaqTable
 from hil.devices.tables import NidaqTable
-from hil.errors import DeviceError
+from hil.errors import ConfigError, DeviceError
 from hil.experiment.load import load_with
 from hil.loop.frame import Frame
 from hil.rig.kinds import device_kinds
@@ -439,6 +439,34 @@ def test_a_channel_without_its_calibration_is_refused(table, channel, expected):
         values["port"] = "/dev/ttyUSB0"
     with pytest.raises(ValueError, match=expected):
         table.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("ends", "limit_N", "said"),
+    [
+        ({"newtons_per_V": -0.4, "range_V": 10.0}, 3.9, ""),
+        ({"newtons_per_V": -0.4, "range_V": 10.0}, 4.0, "newtons_per_V = -0.4: the channel's"),
+        ({"newtons_per_V": -0.4, "zero_V": 5.0, "range_V": 10.0}, 2.0, "range ends at 2 N"),
+        # 4.75 N for 1 mV/V: 5 mV of 5 V
+        ({"record": RECORD, "excitation_V": 5.0, "range_V": 0.005}, 5.0, "record: the channel's"),
+        ({"record": RECORD, "excitation_V": 5.0, "range_V": 0.01}, 5.0, ""),
+    ],
+)
+def test_an_input_that_ends_within_the_guards_limit_is_refused(ends, limit_N, said, tmp_path):
+    rig = tomllib.loads((ROOT / "configs/miga6/rig.toml").read_text())
+    cell = {"kind": "labjack", "channels": {"force": {"terminal": "AIN0", **ends}}}
+    rig["devices"] = {"board": rig["devices"]["board"], "cell": cell}
+    del rig["plant_card"], rig["model"]["arrays"]["muscle"]["record"]
+    del rig["model"]["arrays"]["muscle"]["cell"]["record"]
+    rig["guard"]["force_max_N"] = limit_N
+    (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
+    try:
+        load_with(tmp_path / "rig.toml", IDLE, "test")
+        found = ""
+    except ConfigError as error:
+        found = str(error)
+    assert said in found
+    assert ("the guard would never trip" in found) == bool(said)
 
 
 @pytest.mark.parametrize(
