@@ -19,6 +19,7 @@ from hil.config.values import Figures
 from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.platform.processes import PYTHON
+from hil.record.checksums import write_checksums
 from hil.record.layout import LIBVER, RECORDED
 from hil.runs import session
 from hil.runs.plan import Plan
@@ -71,6 +72,7 @@ def _repeat(short: Path, path: Path, n_rows: int) -> None:
         file.attrs["experiment"] = re.sub(
             r"(?m)^duration_s = .*$", lasts, str(file.attrs["experiment"]), count=1
         )
+        write_checksums(file)
 
 
 def _cost(folder: Path, *words: str) -> dict[str, float]:

@@ -22,7 +22,7 @@ from hil.platform.terminal import word
 from hil.platform.whole_files import whole
 from hil.procedures.rewrite import Exchange, as_taken, linear_of, rewrite, settle
 from hil.record.read import calibrations_of, open_run
-from hil.record.repair import faults_of
+from hil.record.repair import CHANGED, faults_of
 from hil.record.summary import summarise
 from hil.rig.replay import ReplayRig
 from hil.runs import assembly
@@ -67,7 +67,9 @@ def recalibrate(
     run = open_run(path)
     if run.attrs["outcome"] == "running" or not run.sizes["tick"]:
         raise ConfigError(f"{path}: is incomplete: hil recover {word(path)} first")
-    if faults := faults_of(path):
+    faults = faults_of(path)
+    changes = [fault for fault in faults if fault.startswith(CHANGED)]
+    if faults := [fault for fault in faults if fault not in changes]:
         raise ConfigError(f"{path}: {faults[0]}: hil recover {word(path)} first")
     kept = calibrations_of(path)
     name = _channel(path, kept, record, channel)
@@ -80,6 +82,7 @@ def recalibrate(
     place = next(c for c in pipeline.rig.layout.channels if c.name == name)
     taken = as_taken(path, kept[name]) if isinstance(record, Calibration) else None
     changed, messages = _readings(run, kept[name], place, (record, taken), period_s)
+    messages += [f"the recording of the run is {change}" for change in changes]
     run[place.column("measured")].values[:] = changed
     if f"{name}.force_measured_N" in run:
         run[f"{name}.force_measured_N"].values[:] = changed

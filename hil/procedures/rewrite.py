@@ -16,6 +16,7 @@ from hil.calibration.files import Calibration, Record, parse_any
 from hil.calibration.signal_chain import Chain
 from hil.config.values import Attributes
 from hil.platform.provenance import software
+from hil.record.checksums import write_checksums
 from hil.record.layout import LIBVER, RECORDED
 from hil.record.read import experiment_in
 from hil.record.summary import plain
@@ -190,3 +191,4 @@ def settle(
             which = {"assumed": "assumed", "simulated": "rehearsed"}[record.record.status]
             calibration.setdefault(which, []).append(f"{label} is {record.record.status}")
         file.attrs["summary"] = json.dumps(summary)
+        write_checksums(file)

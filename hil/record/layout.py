@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hil.loop.channels import signals_in
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.tap import EVENT, INPUT
+from hil.record.checksums import write_checksums
 from hil.record.held import refuse_held
 
 if TYPE_CHECKING:
@@ -218,11 +219,12 @@ def forget_places(path: Path) -> None:
 
 
 def finish(path: Path, outcome: str, summary: Mapping[str, object]) -> None:
-    """Write the outcome of the run into a file that has all its rows, and sync it to disk."""
+    """Write outcome and checksums into the file of a run that has all its rows; sync it to disk."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome '{outcome}' is not one of {OUTCOMES}")
     with h5py.File(path, "r+", libver=LIBVER, locking=False) as file:  # the run holds it
         write_outcome(file, outcome, summary)
+        write_checksums(file)
     with path.open("rb+") as written:
         os.fsync(written.fileno())
     forget_places(path)

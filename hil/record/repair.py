@@ -14,8 +14,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.errors import ConfigError, DeviceError, missing_file
+from hil.errors import ConfigError, DeviceError, missing_file, one_line
 from hil.record import superblock
+from hil.record.checksums import CHECKSUMS, differences, write_checksums
 from hil.record.errno_of import errno_of
 from hil.record.layout import (
     LIBVER,
@@ -43,6 +44,8 @@ WRITER_TIMEOUT_S = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DAMAGED = "damaged, a stored checksum does not match"
 SLACK_B = 2**16  # by which a copy may be larger
+CHANGED = "not as it was written: "
+NAMES_MAX = 6  # in one line
 AT_ONCE = 65536  # samples, the largest chunk of a recording
 
 
@@ -168,6 +171,7 @@ def _copy_synced_rows(path: Path, partial: Path) -> int:
         target.attrs["outcome"] = "recovered"
         text = "the computer was restarted, or the file damaged: rows up to the last sync are kept"
         target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
+        write_checksums(target)
         target.flush()
         os.fsync(target.id.get_vfd_handle())
     return rows
@@ -188,7 +192,7 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
                 target.attrs[key] = value
             target.attrs["outcome"] = "recovered"
             for name, item in source.items():
-                if name not in (*RINGS, RAW, RECORDED):
+                if name not in (*RINGS, RAW, RECORDED, CHECKSUMS):
                     source.copy(item, target, name)
             samples = {
                 f"{RAW}/{device}": n_whole_samples(source, device)
@@ -207,6 +211,10 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
                 text = "cut off within a write: last rows taken without their checksum: "
                 text += ", ".join(torn)
                 target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
+            ended = text_of(attributes_of(source).get("outcome", "running")) != "running"
+            for text in _changes(source) if ended else ():
+                target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
+            write_checksums(target)
             target.flush()
             os.fsync(target.id.get_vfd_handle())
     return n["ticks"]
@@ -308,6 +316,17 @@ def _examine(path: Path, faults: list[str], progress: bool) -> None:
                 faults += _damage(f"{RAW}/{device}/{name}", column, done)
         for name, dataset in [*file["ticks"].items(), ("events", file["events"])]:
             faults += _damage(name, dataset, done)
+        faults += _changes(file)
+
+
+def _changes(file: h5py.File) -> list[str]:
+    """One line that names what is not as it was when the recording was closed."""
+    try:
+        names = differences(file)
+    except OSError:
+        return [f"{CHECKSUMS}: {DAMAGED}"]
+    more = f" and {len(names) - NAMES_MAX} more" * (len(names) > NAMES_MAX)
+    return [one_line(f"{CHANGED}{', '.join(names[:NAMES_MAX])}{more}")] * bool(names)
 
 
 def _n_values(file: h5py.File) -> int:

@@ -57,7 +57,7 @@ def refuse_hostile(file: h5py.File, path: Path) -> dict[str, Attributes]:
     attributes = {}
     for raw, item in _objects(file, path):
         name = one_line(raw.decode(errors="replace"))
-        attributes[_text(raw)] = _attributes(item, name, path)
+        attributes[_text(raw)] = attributes_of_object(item, name, path)
         if not isinstance(item, h5py.h5d.DatasetID):
             continue
         compressed = _look_at_layout(item, name, path)
@@ -99,7 +99,7 @@ def refuse_hostile_head(file: h5py.File, path: Path) -> Attributes:
     HostileError
         One line, as `refuse_hostile`.
     """
-    root = _attributes(file.id, "/", path)
+    root = attributes_of_object(file.id, "/", path)
     group = file.get("calibration", getlink=True)
     if group is None:
         return root
@@ -114,7 +114,7 @@ def refuse_hostile_head(file: h5py.File, path: Path) -> Attributes:
             raise HostileError(f"{path}: '{one_line(name)}' is a link, which leads elsewhere: a "
                                "recording has none: take the original file")  # fmt: skip
         _look_at_name(name.rpartition("/")[2], path)
-        _attributes(file[name].id, one_line(name), path)
+        attributes_of_object(file[name].id, one_line(name), path)
     return root
 
 
@@ -229,7 +229,7 @@ def _look_at_layout(item: h5py.h5d.DatasetID, name: str, path: Path) -> bool:
     return bool(filters - {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32})
 
 
-def _attributes(item: object, name: str, path: Path) -> dict[str, object]:
+def attributes_of_object(item: object, name: str, path: Path) -> dict[str, object]:
     """All but those that a killed process left half written: no reader gets these."""
     attributes = {}
     for i in range(h5py.h5a.get_num_attrs(item)):

@@ -14,7 +14,9 @@ from hil.__main__ import main
 from hil.calibration.files import load_record
 from hil.calibration.write import values_table, write_record
 from hil.procedures.recalibrate import recalibrate
+from hil.record.layout import LIBVER
 from hil.record.read import calibrations_of
+from hil.record.repair import faults_of
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -76,6 +78,28 @@ def test_forces_are_the_new_polynomial_of_the_old_volts_from_the_same_zero(tared
     deflection = old["force.raw_V"].values / 5.0 - zero
     by_hand = 0.01 + 4.8 * deflection + 0.02 * deflection**2
     np.testing.assert_allclose(new.force_measured_N.values, by_hand, rtol=1e-12, atol=1e-12)
+
+
+def test_a_recalibrated_recording_has_checksums_of_its_own_texts(tared, futek, tmp_path):
+    changed(futek, tmp_path / "new.toml", stiffer)
+    out = tmp_path / "new.h5"
+    recalibrate(tared, tmp_path / "new.toml", out=out)
+    assert faults_of(out) == []
+    with h5py.File(out, "r+", libver=LIBVER) as file:
+        file.attrs["recalibrated"] = "[]"
+    assert faults_of(out) == ["not as it was written: attribute 'recalibrated'"]
+
+
+def test_what_was_changed_in_the_recording_of_the_run_is_a_warning(tared, futek, tmp_path):
+    """The new file's checksums are those of the changed texts."""
+    changed(futek, tmp_path / "new.toml", stiffer)
+    path, out = tmp_path / "old.h5", tmp_path / "new.h5"
+    shutil.copyfile(tared, path)
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file.attrs["operator"] = "another"
+    text = "the recording of the run is not as it was written: attribute 'operator'"
+    assert recalibrate(path, tmp_path / "new.toml", out=out).messages == (text,)
+    assert hil.open_run(out).event_text.values[-1] == f"force: {text}"
 
 
 def test_what_was_done_stays_and_what_is_concluded_follows(tared, futek, tmp_path):
