@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import nan
 from typing import Any
 
@@ -52,6 +52,7 @@ UNUSUAL = ("%m-%d-%Y", "%y/%m/%d")  # compared with the others only where the da
 CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%f", "%H:%M", "%I:%M:%S %p",
           "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S")  # fmt: skip
 CLOCK = r"^(.*\d:\d\d:\d\d)([.,]\d+)?(\D*)$"  # what is before and after a fraction of seconds
+DURATION = r"^\s*(\d+):(\d\d):(\d\d(?:\.\d+)?)\s*$"  # hours, minutes and seconds
 FORMATS = tuple(f"{d}{between}{c}" for d in DATES for c in CLOCKS for between in " T_") + CLOCKS
 
 
@@ -226,6 +227,10 @@ def _dates(
     names = [source.name_of(name, key) for name in time.columns]
     parts = [pd.Series(_as_texts(source.columns[name].values)) for name in names]
     texts = parts[0] if len(parts) == 1 else parts[0].str.strip() + " " + parts[1].str.strip()
+    if time.format in (None, *CLOCKS) and (lasting_s := _durations_s(texts)) is not None:
+        first_s = float(lasting_s[np.isfinite(lasting_s)][0])
+        start = stated or datetime(1900, 1, 1) + timedelta(seconds=first_s)  # as of times of day
+        return lasting_s - first_s, start, "durations as hours:minutes:seconds"
     if time.format is None or "%f" in time.format:
         texts = _with_fractions(texts)
     form = time.format or date_format(texts.dropna().tolist(), f"{source.path.name}: {key}", where)
@@ -251,6 +256,17 @@ def _dates(
         since_s -= clock_s
         read_as += f", {nights} midnights passed" if nights else ""
     return since_s, start, read_as
+
+
+def _durations_s(texts: Any) -> Array | None:
+    """Durations such as 26:30:00 in s; None if a text is none, or all may be times of day."""
+    parts = texts.dropna().astype(str).str.replace(",", ".").str.extract(DURATION)
+    if parts.empty or parts[0].isna().any():
+        return None
+    hours, minutes, seconds = (parts[i].astype(float) for i in range(3))
+    if hours.max() < DAY_S / 3600.0:
+        return None
+    return np.asarray((3600.0 * hours + 60.0 * minutes + seconds).reindex(texts.index))
 
 
 def _with_fractions(texts: Any) -> Any:

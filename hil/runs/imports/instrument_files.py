@@ -204,6 +204,9 @@ def _n_numbers(series: Series) -> int:
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, timedelta) and value.days > 0:
+        hours, rest = divmod(value, timedelta(hours=1))
+        return f"{hours}:{str(rest).partition(':')[2]}"
     return re.sub(r"[\t\r\n]+", " ", str(value))
 
 

@@ -161,6 +161,16 @@ def test_a_clock_may_leave_the_fraction_out_of_whole_seconds(form, stamps):
     np.testing.assert_allclose(times.t_s, [0.0, 0.25, 1.0])
 
 
+@pytest.mark.parametrize("form", [{}, {"format": "%H:%M:%S"}])
+def test_durations_beyond_a_day_are_times(form):
+    stamps = ("23:59:59", "24:00:00,5", "24:00:01", "100:00:00")
+    times = clock_of({"column": "Time"} | form, Time=texts(*stamps))
+    np.testing.assert_allclose(times.t_s, [0.0, 1.5, 2.0, 76 * 3600.0 + 1.0])
+    assert times.read_as == "durations as hours:minutes:seconds"
+    with pytest.raises(ConfigError, match="'24:00:00': no known form"):
+        clock_of({"column": "Time"}, Time=texts("24:00:00", "25:00:00", "later"))
+
+
 def test_dates_that_may_have_day_or_month_first_are_refused_with_both_forms():
     days = texts("03/04/2026 10:00:00", "03/04/2026 10:00:01", "03/04/2026 10:00:02")
     with pytest.raises(ConfigError, match=r"'%m/%d/%Y %H:%M:%S' or '%d/%m/%Y %H:%M:%S'"):

@@ -1,7 +1,7 @@
 """LabVIEW's .lvm, workbooks and folders of Open Ephys are read whole, and what is left is said."""
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import openpyxl
@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from hil.errors import ConfigError
+from hil.runs.imports.clocks import times_of
 from hil.runs.imports.source import read_source
-from hil.runs.imports.tables import TextTable
+from hil.runs.imports.tables import SourceTable, TextTable
 
 HEADER = """LabVIEW Measurement\t
 Writer_Version\t2
@@ -104,6 +105,20 @@ def test_every_sheet_of_a_workbook_with_a_table_is_read(tmp_path):
     assert source.columns["heat/T_degC"].unit == "degC"
     assert source.columns["heat/Date"].values[1] == "2026-11-28 00:00:01"
     assert source.left == ("sheet notes (2 lines without a table of numbers)",)
+
+
+def test_durations_of_a_workbook_go_on_after_a_day(tmp_path):
+    """They became "1 day, 0:01:00", which no form of a time reads."""
+    book = openpyxl.Workbook()
+    book.active.append(["Time", "F"])
+    for k in range(5):
+        book.active.append([timedelta(hours=23, minutes=58, seconds=60.5 * k), 1.0])
+        book.active.cell(row=k + 2, column=1).number_format = "[h]:mm:ss"
+    book.save(path := tmp_path / "a.xlsx")
+    source = read_source(path, TextTable())
+    assert list(source.columns["Time"].values[[0, 3]]) == ["23:58:00", "24:01:01.500000"]
+    table = SourceTable.model_validate({"time": {"column": "Time"}})
+    np.testing.assert_allclose(times_of(source, "", table, 5).t_s, 60.5 * np.arange(5))
 
 
 def open_ephys(folder):
