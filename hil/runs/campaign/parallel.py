@@ -134,6 +134,8 @@ def known_for(
 def run_apart(work: Work, tables: CampaignTables, strict: bool) -> Figures:
     """Run one trial on a rig of its own, in any process; returns the keys of its journal line.
 
+    Of one with a recording also its `name`, another one if that of `work.out` was taken meanwhile.
+
     A trial whose recording does not stay runs in memory. One that trips there runs again, into a
     file, if those stay. One whose controller is refused, knowing this plant, does not run.
     """
@@ -185,6 +187,7 @@ def _recorded(plan: Plan, output: Output, tables: CampaignTables) -> Figures:
         "outcome": result.outcome, "faults": result.summary["first_fault"],
         "error": result.summary["error"],
         "figures": figures_of(result.path, result.summary, tables.measures),
+        "name": result.path.name,
     }  # fmt: skip
 
 
@@ -212,8 +215,9 @@ def run_batch(
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             out = Path(scratch) / "trial.h5"
             result = run(work._replace(experiment=str(experiment), out=str(out)))
-            if out.is_file():
-                result["recording"] = out.read_bytes()
+            kept = out.with_name(result.pop("name", out.name))
+            if kept.is_file():
+                result["recording"] = kept.read_bytes()
             results.append(result)
     return results
 

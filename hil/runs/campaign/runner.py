@@ -331,6 +331,7 @@ class Runner:
         with count_progress("trials", len(works), self.options.progress) as advance:
             for work, result in workers.run(works):
                 trial, attempt, file = begun[work.number]
+                file = file.with_name(result.pop("name", file.name))
                 self._log.add({**attempt_of(trial, attempt, file), **result, "kind": "end"})
                 self._stream.append()
                 advance(1)
@@ -502,7 +503,7 @@ class Runner:
             raise
         took_s = time.monotonic() - began_s
         figures = figures_of(result.path, result.summary, self.campaign.tables.measures)
-        keys = attempt_of(trial, attempt, file)
+        keys = attempt_of(trial, attempt, file.with_name(result.path.name))
         self._log.add(end_line(keys, config, result, figures, took_s))
         faults = ", ".join(result.summary["first_fault"])
         after = self.progress

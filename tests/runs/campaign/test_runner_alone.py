@@ -105,6 +105,31 @@ def test_an_attempt_that_ends_in_any_error_is_written_down_as_failed(runner, mon
     assert lines(runner) == [("begin", 1, None), ("end", 1, "failed")]
 
 
+def test_a_recording_that_was_kept_under_another_name_is_in_the_journal_by_it(runner, monkeypatch):
+    """A file of another program has the planned name by then: pages and crates took that one."""
+    kept = runner.folder / "trials/0001-1-kept.h5"
+    summary = {"first_fault": ["recorder_dead"], "error": ""}
+    stop = SimpleNamespace(pass_on=lambda: None)
+    result = session.Result(kept, "tripped", summary, stop)
+    monkeypatch.setattr(session, "run", lambda *arguments: result)
+    monkeypatch.setattr(f"{Runner.__module__}.Plan", lambda *of, **more: None)
+    monkeypatch.setattr(f"{Runner.__module__}.figures_of", lambda *of: {})
+    runner._attempt(TRIALS[0])
+    assert runner.progress.ends[1]["file"] == "trials/0001-1-kept.h5"
+
+
+def test_so_is_one_of_trials_that_run_apart(runner):
+    end = {"outcome": "complete", "faults": [], "error": "", "figures": {}, "duration_s": 1.0}
+    ran = end | {"took_s": 0.1, "name": "0001-1-kept.h5"}
+    runner.campaign.path, runner.campaign.sets = runner.folder / "a.toml", lambda trial: []
+    runner.campaign.faults = lambda trial: []
+    runner._stream = SimpleNamespace(append=lambda: None)
+    runner._record("all", [1], SimpleNamespace(run=lambda works: [(works[0], dict(ran))]))
+    assert runner.progress.ends[1] | end == runner.progress.ends[1]
+    assert runner.progress.ends[1]["file"] == "trials/0001-1-kept.h5"
+    assert "name" not in runner.progress.ends[1]
+
+
 @pytest.mark.parametrize(
     ("whys", "code"),
     [
