@@ -61,12 +61,33 @@ class Limit(NamedTuple):
         values = np.stack([rows[column] for column in self.columns]).astype(float)
         if self.minus:
             values = np.abs(values - rows[self.minus])
-        limit = np.where(values >= 0.0, self.high, self.low)
-        used = np.divide(values, limit, out=np.full_like(values, np.nan), where=limit != 0.0)
+        used = self._used(values)
         if not np.isfinite(used).any():
             return math.nan, math.nan
         at = int(np.nanargmax(used))
         return float(values.flat[at]), float(used.flat[at])
+
+    def _used(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the limit that each value uses: 1 at either end, more beyond it.
+
+        0 is at zero, or midway between two ends on one side of it; with one end alone on the far
+        side of zero, infinitely far from that end.
+        """
+        low, high = self.low, self.high
+        if low <= 0.0 <= high:
+            limit = np.where(values >= 0.0, high, low)
+            used = np.divide(values, limit, out=np.full_like(values, np.nan), where=limit != 0.0)
+            if low < high:  # an end that is zero itself
+                beyond = 1.0 + np.abs(values) / (high - low)
+                used = np.where((limit == 0.0) & (values != 0.0), beyond, used)
+            return used
+        if math.isfinite(low) and math.isfinite(high):
+            half = 0.5 * (high - low)
+            apart = np.abs(values - 0.5 * (low + high))
+            return np.asarray(1.0 + (apart - half) / (half or 0.5 * abs(high)))
+        inward, end = (values, low) if low > 0.0 else (-values, -high)
+        inside = inward >= end
+        return np.where(inside, end / np.where(inside, inward, end), 2.0 - inward / end)
 
 
 class Facts(NamedTuple):

@@ -67,12 +67,42 @@ def test_a_limit_shows_the_value_that_uses_most_of_it(shown):
         ([3.0, -4.0], -np.inf, 4.0, (3.0, 0.75)),
         ([np.nan, 2.0], -np.inf, 4.0, (2.0, 0.5)),
         ([5.0, 1.0], 0.0, 4.0, (5.0, 1.25)),
+        ([0.0, 1.0], 0.0, 4.0, (1.0, 0.25)),
+        ([0.0, -1.0], 0.0, 4.0, (-1.0, 1.25)),
+        ([0.0, 1.0], -4.0, 0.0, (1.0, 1.25)),
     ],
 )
 def test_the_share_of_a_limit_is_that_of_its_side(values, low, high, expected):
     rows = np.zeros(len(values), [("x", float)])
     rows["x"] = values
     assert Limit("x", "N", low, high, ("x",)).worst(rows) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "used"),
+    [
+        (1.0, 2.0, 10.0, 1.25),  # it showed 10 %
+        (2.0, 2.0, 10.0, 1.0),
+        (6.0, 2.0, 10.0, 0.0),
+        (8.0, 2.0, 10.0, 0.5),
+        (10.0, 2.0, 10.0, 1.0),
+        (14.0, 2.0, 10.0, 2.0),
+        (-1.0, -10.0, -2.0, 1.25),
+        (-10.0, -10.0, -2.0, 1.0),
+        (2.0, 2.0, np.inf, 1.0),
+        (8.0, 2.0, np.inf, 0.25),
+        (1.0, 2.0, np.inf, 1.5),
+        (-2.0, 2.0, np.inf, 3.0),
+        (-8.0, -np.inf, -2.0, 0.25),
+        (0.0, -np.inf, -2.0, 2.0),
+        (2.0, 2.0, 2.0, 1.0),
+        (3.0, 2.0, 2.0, 2.0),
+    ],
+)
+def test_a_limit_without_zero_is_used_up_at_both_of_its_ends(value, low, high, used):
+    rows = np.zeros(1, [("x", float)])
+    rows["x"] = value
+    assert Limit("x", "N", low, high, ("x",)).worst(rows) == pytest.approx((value, used))
 
 
 def test_a_board_s_limit_is_that_of_its_own_cells():
