@@ -266,7 +266,7 @@ def _columns(
     except (pd.errors.ParserError, ValueError) as error:
         raise ConfigError(
             f"{path}: not a table of {form.n_fields} columns from line {form.first + 1} on "
-            f"({one_line(str(error))[:120]}): give text.data_line, or cut the other lines"
+            f"({_in_file(str(error), form.first)}): give text.data_line, or cut the other lines"
         ) from None
     headers = _split(lines[form.header], form.delimiter) if form.header >= 0 else []
     units = _split(lines[form.units], form.delimiter) if form.units >= 0 else []
@@ -295,6 +295,17 @@ def _columns(
         if not (numeric and np.isnan(values).all() and not header):
             columns.append((header or name, Series(values, unit, no_number=no_number)))
     return columns
+
+
+def _in_file(message: str, first: int) -> str:
+    """What pandas says of a table that begins below `first` lines, with the lines of the file.
+
+    It counts lines from 1, and rows, which are lines too, from 0.
+    """
+    message = message.strip().removeprefix("Error tokenizing data. C error: ")
+    message = re.sub(r"\bat row (\d+)", lambda at: f"in line {int(at[1]) + 1}", message)
+    message = re.sub(r"\bin line (\d+)", lambda at: f"in line {int(at[1]) + first}", message)
+    return one_line(message)[:120]
 
 
 def _ungrouped(column: pd.Series[Any], form: Form) -> pd.Series[Any]:

@@ -1,5 +1,6 @@
 """Files of other programs become columns with units, or one line that names the file."""
 
+import re
 import subprocess
 import sys
 import zlib
@@ -250,6 +251,27 @@ def test_the_cell_that_is_no_number_is_named_and_not_a_good_one(tmp_path):
     path.write_text("sep=;\n\nt;F\n0,5;1,5\n1,0;2,5\n\n1,5;1,5 N\n2,0;2,5\n")
     with pytest.raises(ConfigError, match=r"lab\.csv: '1,5 N' in line 7, column 2 "):
         read_source(path, TextTable()).column("F", "key")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("0.4,1,2,3", "Expected 2 fields in line 11, saw 4"),
+        ('0.4,"1', "EOF inside string starting in line 11"),
+    ],
+)
+def test_a_line_that_is_no_row_is_named_by_its_number_in_the_file(tmp_path, bad, said):
+    """It was counted from the first row of the table: below are four lines above it, and a gap."""
+    rows = [f"{k},{k}.5" for k in range(9)]
+    rows[5] = bad
+    rows.insert(2, "")
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["a report", "of a machine", "", "t,F", *rows, ""]))
+    assert path.read_text().splitlines()[10] == bad
+    with pytest.raises(
+        ConfigError, match=re.escape(f"from line 5 on ({said}): give text.data_line")
+    ):
+        read(path)
 
 
 def test_a_first_row_with_a_text_is_no_header(tmp_path):
