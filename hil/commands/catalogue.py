@@ -150,6 +150,7 @@ def _trend(args: argparse.Namespace, catalogue: Catalogue, wanted: Filter) -> in
 
 def _remark(args: argparse.Namespace, catalogue: Catalogue) -> int:
     from hil.runs.catalogue.notes import remark
+    from hil.runs.catalogue.row import UNREADABLE
 
     action, *rest = args.words
     if not rest:
@@ -157,7 +158,8 @@ def _remark(args: argparse.Namespace, catalogue: Catalogue) -> int:
             f"hil runs {action}: name a run: its path, or the column 'run' of hil runs"
         )
     run = catalogue.one(rest[0])
-    remark(args.folder, run["identity"], action, rest[1:])
+    path = run["path"] if run.pop("outcome") == UNREADABLE else ""
+    remark(args.folder, run["identity"], action, rest[1:], path)
     show(args, {"action": action, **run, "texts": rest[1:]}, f"{run['path']}: {action}")
     return DONE
 

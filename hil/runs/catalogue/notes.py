@@ -1,6 +1,6 @@
 """Notes, stars and tags of runs, in `notes.jsonl` beside the recordings; no recording changes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +9,7 @@ from hil.errors import ConfigError
 from hil.record.append_log import AppendLog, read_log
 
 FILE = "notes.jsonl"
+RunsAt = Callable[[Sequence[str], Sequence[str]], Iterable[tuple[str, str, str]]]
 ACTIONS = ("note", "star", "unstar", "tag", "untag")
 
 
@@ -21,8 +22,15 @@ class Remarks:
     tags: list[str] = field(default_factory=list)
 
 
-def remarks_in(folder: Path) -> dict[str, Remarks]:
+def remarks_in(folder: Path, runs_at: RunsAt) -> dict[str, Remarks]:
     """What was said of every run, by its identity.
+
+    What was said of a file that could not be read is said of the run that is at its path now, if
+    the file has become readable since: it had the identity of its bytes.
+
+    Parameters
+    ----------
+    runs_at : path, identity and time in UTC of the runs with one of these paths or identities
 
     Raises
     ------
@@ -30,8 +38,18 @@ def remarks_in(folder: Path) -> dict[str, Remarks]:
         The file is damaged.
     """
     runs: dict[str, Remarks] = {}
-    for entry in read_log(folder / FILE):
-        remarks = runs.setdefault(str(entry.get("identity")), Remarks())
+    entries = read_log(folder / FILE)
+    unread = {str(e["path"]): str(e.get("identity")) for e in entries if "path" in e}
+    rows = list(runs_at([*unread], [*unread.values()])) if unread else []
+    identities = {identity for _, identity, _ in rows}
+    by_path = {path: (identity, begun_utc) for path, identity, begun_utc in rows}
+    for entry in entries:
+        identity = str(entry.get("identity"))
+        if "path" in entry and identity not in identities:
+            now, begun_utc = by_path.get(str(entry["path"]), (identity, ""))
+            older = begun_utc <= str(entry.get("utc"))[: len(begun_utc)]  # else another run
+            identity = now if older else identity
+        remarks = runs.setdefault(identity, Remarks())
         text = str(entry.get("text", ""))
         match entry.get("action"):
             case "note":
@@ -45,8 +63,12 @@ def remarks_in(folder: Path) -> dict[str, Remarks]:
     return runs
 
 
-def remark(folder: Path, identity: str, action: str, texts: Sequence[str]) -> None:
+def remark(folder: Path, identity: str, action: str, texts: Sequence[str], path: str = "") -> None:
     """Add a note, a star or tags to a run, or take them away; waits for other writers.
+
+    Parameters
+    ----------
+    path : of a file that cannot be read, below the folder
 
     Raises
     ------
@@ -66,5 +88,6 @@ def remark(folder: Path, identity: str, action: str, texts: Sequence[str]) -> No
     lines = [""] if starred else [" ".join(texts)] if action == "note" else texts
     with AppendLog(folder / FILE, wait=True) as log:
         for text in lines:
-            log.add({"identity": identity, "action": action, "text": text, "by": user(),
+            log.add({"identity": identity, **({"path": path} if path else {}),
+                     "action": action, "text": text, "by": user(),
                      "utc": datetime.now(UTC).isoformat(timespec="seconds")})  # fmt: skip

@@ -135,7 +135,7 @@ class Catalogue:
         run("CREATE TABLE remarks (identity VARCHAR, note VARCHAR, star BOOLEAN, tags VARCHAR)")
         values = [
             value
-            for identity, remarks in remarks_in(self.folder).items()
+            for identity, remarks in remarks_in(self.folder, self._runs_at).items()
             for value in (identity, "; ".join(remarks.notes) or None, remarks.star or None,
                           ", ".join(remarks.tags) or None)
         ]  # fmt: skip
@@ -148,6 +148,17 @@ class Catalogue:
             f"CREATE VIEW runs AS SELECT left(rows.identity, 8) AS run, rows.*{absent}, "
             "note, star, tags FROM rows LEFT JOIN remarks USING (identity)"
         )
+
+    def _runs_at(
+        self, paths: Sequence[str], identities: Sequence[str]
+    ) -> list[tuple[str, str, str]]:
+        """Path, identity and time, to the second, of the runs with one of these."""
+        return self.connection.execute(
+            "SELECT path, identity, coalesce(strftime(TRY_CAST(time_utc AS TIMESTAMP), "
+            "'%Y-%m-%dT%H:%M:%S'), '') FROM rows "
+            "WHERE list_contains(?, path) OR list_contains(?, identity)",
+            [paths, identities],
+        ).fetchall()
 
     def _columns(self) -> list[str]:
         return [row[0] for row in self.connection.execute("DESCRIBE runs").fetchall()]
@@ -190,7 +201,7 @@ class Catalogue:
             inside.is_relative_to(self.folder.resolve())
         ) else name  # fmt: skip
         rows = self.connection.execute(
-            "SELECT identity, path FROM runs WHERE path IN (?, ?) "
+            "SELECT identity, path, outcome FROM runs WHERE path IN (?, ?) "
             "OR (length(?) >= 4 AND starts_with(identity, ?)) "
             "OR parse_filename(path) IN (?, ? || '.h5')",
             [name, with_path, name, name.lower(), name, name],
@@ -201,11 +212,11 @@ class Catalogue:
                     f"{name}: no such run in {self.folder}: give a path, or its 'run' of hil runs"
                 )
             )
-        if len({identity for identity, _ in rows}) > 1:
+        if len({identity for identity, *_ in rows}) > 1:
             raise ConfigError(
-                one_line(f"{name}: several runs: {', '.join(path for _, path in rows[:3])}")
+                one_line(f"{name}: several runs: {', '.join(path for _, path, _ in rows[:3])}")
             )
-        return {"identity": rows[0][0], "path": rows[0][1]}
+        return dict(zip(("identity", "path", "outcome"), rows[0], strict=True))
 
     def names(self, column: str) -> list[str]:
         """Every value of a column of texts."""

@@ -13,6 +13,7 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.runs.catalogue.query import Catalogue, Filter
+from runs.catalogue.conftest import later
 
 RUNS = Path("runs")
 
@@ -191,6 +192,24 @@ def test_a_screen_is_aligned_and_without_colour_off_a_terminal(three, capsys):
     at = head.index("rig")
     assert [line[at : at + 6] for line in lines] == ["wires4", "wires4", "miga6 "]
     assert "star" not in head  # nobody has one
+
+
+def test_a_note_on_a_file_that_cannot_be_read_stays_when_it_is_repaired(make, capsys):
+    """It was filed under a hash of the file, which is another one then."""
+    path = make("a.h5")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert main(["runs", "note", "a.h5", "came from the other bench"]) == 0
+    (row,) = Catalogue(RUNS).find(Filter()).dicts()
+    assert (row["outcome"], row["note"]) == ("unreadable", "came from the other bench")
+    path.write_bytes(whole)
+    later(path)
+    (row,) = Catalogue(RUNS).find(Filter()).dicts()
+    assert (row["outcome"], row["note"]) == ("complete", "came from the other bench")
+    make("a.h5", created_utc="2099-01-01T00:00:00.000+00:00")  # another run has its name now
+    later(path, 2_000_000_000)
+    (row,) = Catalogue(RUNS).find(Filter()).dicts()
+    assert "note" not in row
 
 
 def test_notes_stars_and_tags_stay_with_the_run_and_change_no_recording(three, capsys):
