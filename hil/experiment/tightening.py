@@ -71,7 +71,12 @@ class Row:
         return f"`{self.bound_of}`, else {self.bound:g}" if self.bound_of else f"{self.bound:g}"
 
     def weakens(self, value: Any, rig_value: Any) -> bool:
-        """Whether a value is looser than the rig's own, or its default; None: there is none."""
+        """Whether a value is looser than the rig's own, or its default; None: there is none.
+
+        A table is looser where the rig has none; the keys in it have rows of their own.
+        """
+        if isinstance(value, Table):
+            return rig_value is None
         if self.tighter == "unchanged":
             return bool(value != rig_value)
         if value is None or rig_value is None:
@@ -144,6 +149,8 @@ def _looser(row: Row, value: object, rig_value: object, default: object) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Table):
+        value = value.model_dump(exclude_unset=True)
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 

@@ -182,6 +182,39 @@ for _key, _default, _values in (
     PLACES[f"model.arrays.*.activation.{_key}"] = (
         "heated", f"model.arrays.muscle.activation.{_key}", "unchanged", _values, _default
     )  # fmt: skip
+for _key, _default, _values in (
+    ("pretension_N", 0.0, ANY),
+    ("C_A_MPa_per_K", 8.3, ANY),
+    ("C_M_MPa_per_K", 7.5, ANY),
+    ("stroke_min", 0.04, st.floats(0.0, 0.2)),
+    ("stroke_max", 0.041, st.floats(0.001, 0.2)),
+    ("stroke_rate_per_MPa", 0.012, ANY),
+    ("softer_per_TPa", 25.0, ANY),
+    *[
+        (f"{_branch}{_more}", *_has)
+        for _branch in ("heating", "cooling")
+        for _more, _has in {
+            "": (None, st.just({"middle_C": 80.0, "core_K": 2.0})),
+            ".middle_C": ("required", st.floats(50.0, 100.0)),
+            ".core_K": ("required", ANY),
+            ".shoulder_ratio": (3.0, st.floats(1.0, 9.0)),
+            ".shoulder_at_K": (0.0, ANY),
+            ".core_share": (1.0, st.floats(0.0, 1.0)),
+            ".work_share": (0.5, st.floats(0.0, 1.0)),
+            ".widens_per_MPa": (0.0, st.floats(-0.05, 0.05)),
+        }.items()
+    ],
+):
+    PLACES[f"model.arrays.*.activation.{_key}"] = (
+        "wires4",
+        f"model.arrays.muscle.activation.{_key}",
+        "unchanged",
+        _values,
+        _default,
+    )
+PLACES["model.arrays.*.activation.strength_MPa"] = (
+    "wires4", "model.arrays.muscle.activation.strength_MPa", LOWER, ANY, 1000.0
+)  # fmt: skip
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
@@ -373,6 +406,21 @@ def test_a_late_computer_is_excused_where_nothing_is_on_the_bench_and_nowhere_el
     with pytest.raises(ConfigError, match="looser than the default") as refused:
         Plan(config, "board=bench")
     assert str(refused.value).startswith(f"--set {change}: ")
+
+
+def test_an_experiment_cannot_bring_its_rig_below_a_maximum_by_the_stress_of_a_wire(hil, rigs):
+    """A wider branch has less austenite at 180 degC, which is left to release its heat."""
+    path = rigs / "wires4/rig.toml"
+    text = path.read_text().replace("widens_per_MPa = 0.0018", "widens_per_MPa = 0.01")
+    record = next(line for line in text.splitlines() if "flexinol_100um_stress" in line)
+    path.write_text(text.replace(record, ""))
+    code, err = hil("check", path)
+    assert code == 2
+    assert "the board could heat the wire of 'muscle.1' to " in err
+    place = "model.arrays.muscle.activation.heating.widens_per_MPa"
+    code, err = hil("check", path, "--set", f"{place}=0.0018")
+    assert code == 2
+    assert err.startswith(f"--set {place}=0.0018: {place} = 0.0018: looser than the rig's 0.01: ")
 
 
 def test_an_experiment_is_held_against_its_rig_as_set_is(hil, rigs):
