@@ -23,6 +23,7 @@ from hil.loop import interlocks
 from hil.rig.run_tables import RigTables
 
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
+UNCHANGED, OF_A_TABLE = "unchanged", "unchanged in a table of the rig"
 Place = tuple[str | int, ...]
 
 
@@ -32,8 +33,9 @@ class Row:
 
     Attributes
     ----------
-    tighter : "lower", "higher", "wider" (a range), "unchanged", "unchanged where the rig
-        has it", or words from the tightest on
+    tighter : "lower", "higher", "wider" (a range), "unchanged", "unchanged in a table of the
+        rig" (an experiment may add a table), "unchanged where the rig has it", or words from the
+        tightest on
     bound : most that a rig may have; None: any value
     bound_of : key whose value is the bound instead, where the rig has it
     bound_share : the bound is this times that value, or `bound` if that is more
@@ -77,7 +79,7 @@ class Row:
         """
         if isinstance(value, Table):
             return rig_value is None
-        if self.tighter == "unchanged":
+        if self.tighter in (UNCHANGED, OF_A_TABLE):
             return bool(value != rig_value)
         if value is None or rig_value is None:
             return False
@@ -128,6 +130,8 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Faults:
             for key in row.keys:
                 for path, value, default in _places(tables, key.split(".")):
                     limit = row.limit(tables, path)
+                    if row.tighter == OF_A_TABLE and not any(_at_all(rig, path[:-1])):
+                        continue
                     rig_values = _at_all(rig, path) or [None]
                     texts = [_looser(row, value, one, default) for one in rig_values]
                     text = next(filter(None, texts), "")

@@ -25,7 +25,7 @@ UP_TO_1, VOLTS = st.floats(0.001, 1.0), st.floats(1.0, 30.0)
 ANY = st.floats(1e-3, 1e3)
 WHOLE = st.integers(1, 12)
 LOWER, HIGHER = "lower", "higher"
-KEPT = "unchanged where the rig has it"
+KEPT, ADDED = "unchanged where the rig has it", "unchanged in a table of the rig"
 TRIP, ESTOP = ("trip", "tolerate", "skip"), ("proved", "none")
 FUSES, WATCHDOG = ("required", "as_delivered"), ("required", "if_present", "off")
 # Of every key: the rig, a place there, which way is tighter, values, and the default.
@@ -215,6 +215,57 @@ for _key, _default, _values in (
 PLACES["model.arrays.*.activation.strength_MPa"] = (
     "wires4", "model.arrays.muscle.activation.strength_MPa", LOWER, ANY, 1000.0
 )  # fmt: skip
+_daq, _lines = "devices.daq.channels", st.sampled_from(["port0/line1", "port0/line2"])
+for _key, _rig, _place, _values, _default in (
+    ("lines.*.terminal", "miga6_lines", "devices.daq.lines.loop.terminal", _lines, "required"),
+    (
+        "lines.*.readback",
+        "labjack",
+        "devices.cell.lines.power.readback",
+        st.sampled_from(["EIO4", "EIO5"]),
+        "required",
+    ),
+    ("switches.lines.*", "relays", "devices.daq.switches.lines.one", _lines, None),
+    ("switches.readback.*", "relays", "devices.daq.switches.readback.one", _lines, None),
+    (
+        "outputs.*.terminal",
+        "slider",
+        "devices.daq.outputs.motor.terminal",
+        st.sampled_from(["ao0", "ao1"]),
+        "required",
+    ),
+    (
+        "channels.*.terminal",
+        "miga6",
+        f"{_daq}.force.terminal",
+        st.sampled_from(["ai0", "ai1"]),
+        "required",
+    ),
+    ("channels.*.newtons_per_V", "miga6", f"{_daq}.force.newtons_per_V", ANY, None),
+    ("channels.*.metres_per_V", "laser", f"{_daq}.x.metres_per_V", ANY, "required"),
+    ("channels.*.units_per_V", "slider", f"{_daq}.slide.units_per_V", ANY, "required"),
+    ("channels.*.zero_V", "slider", f"{_daq}.slide.zero_V", ANY, 0.0),
+    (
+        "channels.*.counts_per_turn",
+        "leg9",
+        "devices.hips.channels.hip.counts_per_turn",
+        st.sampled_from([400, 4000]),
+        "required",
+    ),
+    (
+        "channels.*.direction",
+        "leg9",
+        "devices.hips.channels.hip.direction",
+        st.sampled_from([1, -1]),
+        1,
+    ),
+    ("channels.*.offset_rad", "leg9", "devices.hips.channels.hip.offset_rad", ANY, 0.0),
+):
+    _tighter = KEPT if _key.startswith("switches") else ADDED
+    PLACES[f"devices.*.{_key}"] = (_rig, _place, _tighter, _values, _default)
+PLACES["devices.*.channel"] = (
+    "wires4", "devices.supply.channel", "unchanged", st.integers(1, 8), 1
+)  # fmt: skip
 # The largest value that a rig may have, by hand: miga6 and wires4 let cells be on for 10 and 20 s.
 BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "cell_on_too_long", "cell_energy_high", "too_many_cells_on", "board_silent", "reading_stale",
@@ -241,6 +292,26 @@ def rig_of(name):
     if name == "wire":
         table = rig_of("miga6")
         table["devices"]["board"]["wire"] = dict(WIRE)
+        return table
+    if name == "labjack":
+        table = rig_of("miga6")
+        table["devices"]["cell"] = {
+            "kind": "labjack",
+            "channels": {"pull": {"terminal": "AIN0", "newtons_per_V": 1.0}},
+            "lines": {"power": {"kind": "enable", "terminal": "EIO0", "readback": "EIO4"}},
+        }
+        return table
+    if name == "relays":  # a name without a dot, for dotted keys
+        table = rig_of("miga6_lines")
+        table["devices"]["daq"]["switches"] |= {
+            "lines": {"other": "port0/line8"}, "readback": {"other": "port0/line16"},
+        }  # fmt: skip
+        return table
+    if name == "laser":
+        table = rig_of("miga6")
+        table["devices"]["daq"]["channels"]["x"] = {
+            "kind": "displacement", "terminal": "ai2", "signal": "muscle.x_m", "metres_per_V": 1.0,
+        }  # fmt: skip
         return table
     if name == "heated":
         table = rig_of("miga6")
@@ -284,7 +355,7 @@ def looser(tighter, value, than):
         return value < than
     if tighter == "wider":
         return value[0] > than[0] or value[1] < than[1]
-    if tighter in ("unchanged", KEPT):
+    if tighter in ("unchanged", KEPT, ADDED):
         return value != than
     return tighter.index(value) > tighter.index(than)
 
@@ -309,7 +380,7 @@ def test_an_experiment_only_tightens_what_its_rig_has_or_leaves_to_the_default(k
     refused = found(table, put({}, place, value)).get(place, "")
     if own is not None:
         wanted = "looser than the rig's" if looser(tighter, value, own) else ""
-    elif tighter == "unchanged" and default is None:
+    elif tighter in ("unchanged", ADDED) and default is None:
         wanted = "not in the rig"
     else:
         has = default is not None and looser(tighter, value, default)
@@ -438,6 +509,24 @@ def test_new_lines_and_limits_that_the_rig_has_not_may_be_added(hil):
     words = ["--set", "devices.daq.lines.feed={kind='enable', terminal='port0/line1'}",
              "--set", "guard.cells_on_max=4"]  # fmt: skip
     assert hil("check", RUN, *words)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("miga6_lines", "devices.daq.lines.loop.terminal='port1/line7'"),
+        ("miga6", "devices.daq.channels.force.terminal='ai7'"),
+        ("slider", "devices.daq.channels.slide.units_per_V=0.002"),
+    ],
+)
+def test_an_experiment_does_not_rewire_a_bench_and_may_add_a_channel(name, change, hil):
+    """An e-stop that is read at a free line is closed for ever; a lower slope hides travel."""
+    code, err = hil("check", f"configs/{name}/rig.toml", "--set", change)
+    assert code == 2
+    assert "looser than the rig's" in err
+    room = "{kind='voltage', terminal='ai5', signal='ambient_C', units_per_V=10.0, zero_V=2.5}"
+    more = ("--set", f"devices.daq.channels.room={room}")
+    assert hil("check", "configs/miga6_lines/rig.toml", *more)[0] == 0
 
 
 @pytest.mark.parametrize("change", ["devices.supply.voltage_tolerance_V=0.06", ""])
