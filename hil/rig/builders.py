@@ -20,6 +20,7 @@ from hil.rig.plugin import instrument
 UNREACHABLE = "kind = 'imported': hil cannot reach it: import its files with hil import"
 JOB = ("resource", "dialect", "channel", "visa", "baud", "voltage_V", "current_A", "poll_s",
        "answer_max_s")  # fmt: skip
+ALIVE_S = 0.5  # without a sign of life for so long, or for two periods, a loop has hung
 
 
 def _needs(package: str, extra: str, library: str = "") -> Callable[[str], str]:
@@ -84,6 +85,7 @@ def supply(inputs: DeviceInputs[SupplyTable]) -> Built:
         table.obey_max_s,
     )
     if inputs.backend == "bench":
-        job = table.model_dump(include=set(JOB))
+        alive_s = max(ALIVE_S, 2.0 * inputs.config.tables.loop.period_s)
+        job = table.model_dump(include=set(JOB)) | {"alive_s": alive_s}
         return Supply(name, settings, job, inputs.now_s, inputs.sleep_s), None
     return SimSupply(name, settings, inputs.plant, table, inputs.injection), None

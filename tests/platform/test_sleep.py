@@ -248,7 +248,7 @@ def mailbox(tmp_path, clocks):
     path = tmp_path / "shared"
     shared = np.memmap(path, dtype=SHARED, mode="w+", shape=(1,))
     path.chmod(0o600)
-    post = process.Post(str(path), clocks.awake_s, clocks.meter())
+    post = process.Post(str(path), 0.5, clocks.awake_s, clocks.meter())
     return shared, post
 
 

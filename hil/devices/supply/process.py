@@ -1,10 +1,11 @@
 """The process beside the loop that talks to a bench supply: `python -m hil.devices.supply.process`.
 
 It opens the supply, switches its output off, sets voltage and current and reads them back. Then it
-switches the output as the loop commands and writes an answer every `poll_s`. The output goes off if
-the loop sends no heartbeat for ALIVE_S, if the loop's process ends, and when this process ends. It
-does not come on again if a hung loop continues. While the computer sleeps, this process sleeps too
-and the output stays as it is; it goes off as soon as the computer wakes.
+switches the output as the loop commands and writes an answer every `poll_s`. A supply that does not
+answer is waited for one timeout at a time, and a command goes out between two of them. The output
+goes off if the loop sends no heartbeat for `alive_s`, if the loop's process ends, and when this
+process ends. It does not come on again if a hung loop continues. While the computer sleeps, this
+process sleeps too and the output stays as it is; it goes off as soon as the computer wakes.
 """
 
 import contextlib
@@ -31,7 +32,6 @@ from hil.platform.processes import STOP_SIGNALS
 if TYPE_CHECKING:
     from pyvisa.resources import MessageBasedResource
 
-ALIVE_S = 0.5
 LOOK_S = 0.005
 ANSWER_SHARE = 1.0 / 3.0  # timeout of one answer, as a fraction of answer_max_s
 LATE_MAX = 20
@@ -99,15 +99,17 @@ class Scpi:
         self._identity = answer
         return answer
 
-    def resynchronise(self) -> None:
+    def resynchronise(self, between: Callable[[], object]) -> None:
         """Discard late answers after a timeout, so that none is taken for the next answer.
 
-        It reads until nothing arrives within the timeout, then checks the identity again. Raises
-        SupplyError if that fails.
+        It reads until nothing arrives within the timeout, then checks the identity again; after
+        each wait it calls `between`. Raises SupplyError if that fails.
         """
         with contextlib.suppress(Exception):  # nothing more comes
             for _ in range(LATE_MAX):
                 self._session.read()
+                between()
+        between()
         answer = self.ask("*IDN?")
         if answer != self._identity:
             raise SupplyError(f"answers '{one_line(answer)}' to *IDN?")
@@ -170,9 +172,13 @@ class Scpi:
             raise SupplyError(f"answers '{one_line(answer)}' to {question}: wrong dialect?")
         return answer in ("1", "ON")
 
-    def measured(self) -> tuple[float, float]:
-        """Measured voltage, V, and current, A."""
-        return self.number(self._dialect.voltage_now), self.number(self._dialect.current_now)
+    def voltage_V(self) -> float:
+        """The voltage that it measures."""
+        return self.number(self._dialect.voltage_now)
+
+    def current_A(self) -> float:
+        """The current that it measures."""
+        return self.number(self._dialect.current_now)
 
 
 def _reason(error: Exception) -> str:
@@ -220,6 +226,7 @@ class Post:
 
     Parameters
     ----------
+    alive_s : without a heartbeat for so long the loop has hung
     now_s : clock of the loop's heartbeat, which stops while the computer sleeps
     sleep : detects that the computer has slept
     """
@@ -227,12 +234,14 @@ class Post:
     def __init__(
         self,
         path: str,
+        alive_s: float,
         now_s: Callable[[], float] = time.perf_counter,
         sleep: SleepMeter | None = None,
     ) -> None:
         with shared_memory.open_private(Path(path)) as file:
             self._shared = np.memmap(file, dtype=SHARED, mode="r+", shape=(1,))
         self._now_s, self._sleep = now_s, sleep or SleepMeter()
+        self._alive_s = alive_s
         self._hung = False
 
     def state(self, state: int, text: str) -> None:
@@ -259,7 +268,7 @@ class Post:
         if not self._shared["want_on"][0]:
             self._hung = False
             return False
-        self._hung |= slept or self._now_s() - float(self._shared["alive_s"][0]) >= ALIVE_S
+        self._hung |= slept or self._now_s() - float(self._shared["alive_s"][0]) >= self._alive_s
         return not self._hung
 
     @property
@@ -271,14 +280,14 @@ class Post:
 
 def run(path: str, job: TomlTable) -> int:
     """Serve one loop until it ends the session; returns 0, or 1 if the supply failed."""
-    post = Post(path)
+    post = Post(path, float(job["alive_s"]))
     let_go: Callable[[], None] | None = None
     supply: Scpi | None = None
     try:
         supply, identity, let_go = connect(job)
         supply.set(job["voltage_V"], job["current_A"])
         post.state(READY, one_line(identity))
-        _serve(post, supply, float(job["poll_s"]))
+        serve(post, supply, float(job["poll_s"]))
     except SupplyError as error:
         post.state(FAILED, str(error))
         return 1
@@ -290,22 +299,55 @@ def run(path: str, job: TomlTable) -> int:
     return 0
 
 
-def _serve(post: Post, supply: Scpi, poll_s: float) -> None:
-    on, due_s, lost = False, 0.0, False
+class Switch:
+    """The output of a supply, switched as the loop commands.
+
+    Attributes
+    ----------
+    new : whether it was switched after the last query of its state
+    """
+
+    def __init__(self, post: Post, supply: Scpi) -> None:
+        self._post, self._supply = post, supply
+        self._on = False
+        self.new = False
+
+    def obey(self) -> None:
+        """Switch the output if the command has changed; SupplyError if that fails."""
+        want_on = self._post.wants_on
+        if want_on != self._on:
+            self._supply.switch(want_on)
+            self._on, self.new = want_on, True
+
+    def answer(self) -> None:
+        """Write an answer to three queries, and obey between them."""
+        self.new = False
+        asked_s = time.perf_counter()
+        is_on = self._supply.is_on()
+        self.obey()
+        volts = self._supply.voltage_V()
+        self.obey()
+        self._post.answer(asked_s, volts, self._supply.current_A(), is_on)
+
+
+def serve(post: Post, supply: Scpi, poll_s: float) -> None:
+    """Switch the supply as the loop commands, and write its answers, until the loop ends.
+
+    Raises
+    ------
+    SupplyError
+        It does not accept a command to switch.
+    """
+    output, due_s, lost = Switch(post, supply), 0.0, False
     while not post.ends:
-        if post.wants_on != on:
-            on = not on
-            supply.switch(on)
-            due_s = 0.0
+        output.obey()
         now_s = time.perf_counter()
-        if now_s >= due_s:
+        if output.new or now_s >= due_s:
             due_s = now_s + poll_s
             try:
                 if lost:
-                    supply.resynchronise()
-                    now_s = time.perf_counter()
-                is_on = supply.is_on()
-                post.answer(now_s, *supply.measured(), is_on)
+                    supply.resynchronise(output.obey)
+                output.answer()
                 lost = False
             except SupplyError:
                 lost = True  # the age of the last answer grows, and the guard trips on it

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,11 +19,23 @@ import hil
 import hil.loop.tap as taps
 from devices.supply.instrument import Instrument
 from hil.__main__ import main
-from hil.devices.supply.driver import NOT_OFF, SILENT, WRONG, Answer, Settings, Supply, Watch
+from hil.devices.supply.driver import (
+    NOT_OFF,
+    SHARED,
+    SILENT,
+    WRONG,
+    Answer,
+    Settings,
+    Supply,
+    Watch,
+)
 from hil.devices.supply.listing import visa_resources
-from hil.devices.supply.process import ALIVE_S, DIALECTS, Scpi, SupplyError
+from hil.devices.supply.process import DIALECTS, Post, Scpi, SupplyError, serve
+from hil.devices.supply_table import SupplyTable
 from hil.errors import DeviceError
 from hil.loop.clock import RealClock, sleep_s
+from hil.rig.builders import ALIVE_S
+from hil.rig.builders import supply as built
 from hil.runs import session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -44,6 +57,7 @@ def _supply(resource, visa="@py", dialect="scpi", patience_s=0.6):
     job = {
         "resource": resource, "dialect": dialect, "channel": 1, "visa": visa, "baud": 9600,
         "voltage_V": 8.0, "current_A": 1.0, "poll_s": 0.02, "answer_max_s": 0.6,
+        "alive_s": ALIVE_S,
     }  # fmt: skip
     settings = replace(SETTINGS, answer_max_s=patience_s)
     return Supply("supply", settings, job, RealClock().now_s, sleep_s)
@@ -193,6 +207,71 @@ def test_an_answer_that_comes_late_does_not_pass_for_the_next_one(instrument):
         supply.safe()
     finally:
         supply.close()
+
+
+class _Waits(_Session):
+    """A supply of which the loop commands the output off during the n-th wait for an answer."""
+
+    def __init__(self, n, answers):
+        super().__init__(answers)
+        self.left, self.wants_on, self.ends = n, True, False
+
+    def write(self, text):
+        super().write(text)
+        self.ends = text == "OUTP OFF"
+
+    def query(self, text):
+        self.left -= 1
+        self.wants_on = self.left > 0
+        self.told.append(text)
+        if text not in self.answers:
+            raise TimeoutError
+        return self.answers[text]
+
+    def read(self):
+        return self.query("read")
+
+    def answer(self, *values):
+        self.answered = values
+
+
+MUTE = ["OUTP ON", "OUTP?", "read", "*IDN?", "read", "*IDN?"]
+SLOW = ["OUTP ON", "OUTP?", "MEAS:VOLT?", "MEAS:CURR?", "OUTP?"]
+
+
+@pytest.mark.parametrize("heard", [MUTE, SLOW])
+@pytest.mark.parametrize("waits", [1, 2, 3, 4])
+def test_a_command_waits_for_one_answer_at_most(heard, waits):
+    """Whether answers never come, or take nearly all of their time."""
+    answers = {"OUTP?": "1", "MEAS:VOLT?": "8", "MEAS:CURR?": "0.6"} if heard is SLOW else {}
+    both = _Waits(waits, answers)
+    serve(both, Scpi(both, "scpi", 1), 0.0)
+    assert both.told[: 2 + waits] == [*heard[: 1 + waits], "OUTP OFF"]
+
+
+@pytest.mark.parametrize(("period_s", "alive_s"), [(0.001, 0.5), (0.25, 0.5), (1.0, 2.0)])
+def test_a_loop_of_a_long_period_has_two_of_them_to_give_a_sign_of_life(
+    period_s, alive_s, tmp_path
+):
+    table = SupplyTable(kind="supply", resource="ASRL1::INSTR", voltage_V=8.0, current_A=1.0,
+                        voltage_max_V=9.0, current_max_A=2.0)  # fmt: skip
+    tables = SimpleNamespace(loop=SimpleNamespace(period_s=period_s))
+    supply, _ = built(
+        SimpleNamespace(
+            name="supply", table=table, backend="bench", config=SimpleNamespace(tables=tables),
+            now_s=None, sleep_s=None,
+        )
+    )  # fmt: skip
+    path = tmp_path / "shared"
+    shared = np.memmap(path, dtype=SHARED, mode="w+", shape=(1,))
+    path.chmod(0o600)
+    shared["want_on"] = 1
+    now_s = 0.0
+    post = Post(str(path), supply._job["alive_s"], lambda: now_s)
+    now_s = alive_s - 0.001
+    assert post.wants_on
+    now_s = alive_s
+    assert not post.wants_on
 
 
 def test_one_that_does_not_take_its_voltage_is_refused(instrument):
