@@ -16,7 +16,7 @@ from hil.experiment import board_resistance
 from hil.experiment.current_error import catalogue, largest_A, reading_error
 from hil.experiment.kind import KindOfTable, Model
 from hil.experiment.registry import controller_kind, system_kind
-from hil.experiment.unnoticed import Unnoticed, lowest_supply_V, on_min_mA, unnoticed
+from hil.experiment.unnoticed import Unnoticed, drawn_A, lowest_supply_V, on_min_mA, unnoticed
 from hil.loop.wire_watch import WatchedWire
 from hil.mechanics.sma.bounds import Surroundings
 from hil.mechanics.sma.clamp import clamp_share
@@ -209,7 +209,28 @@ def protections(tables: RigTables, model: Model) -> list[Protection]:
                 resistance=board.resistance,
             )
         )  # fmt: skip
-    return boards
+    return _sharing(tables, boards)
+
+
+def _sharing(tables: RigTables, boards: Sequence[Protection]) -> list[Protection]:
+    """The boards, each with what the others draw from the one supply of the rig.
+
+    Which of several supplies feeds a board is not known; one with a current limit of its own has a
+    fuse or supply of its own.
+    """
+    if len(supplies_of(tables.devices)) != 1:
+        return list(boards)
+    tabled = boards_of(tables.devices)
+    shared = [board for board in boards if tabled[board.name].supply_current_max_A is None]
+    drawn_at = {
+        board.name: drawn_A(board.cells, board.bench.supply_V, board.limits) for board in shared
+    }
+    return [
+        replace(board, bench=replace(board.bench, others_A=sum(drawn_at.values()) - own_A))
+        if (own_A := drawn_at.get(board.name)) is not None
+        else board
+        for board in boards
+    ]
 
 
 def resistance_limits_Ohm(table: CellBoardTable, board: Protection) -> list[tuple[float, float]]:

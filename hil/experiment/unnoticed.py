@@ -80,11 +80,16 @@ def _lowest_A(bench: Bench, limits: Mapping[str, int], most_Ohm: float) -> float
     return 1e-3 * limits["current_full_scale_mA"] * counts / FULL_COUNTS
 
 
+def drawn_A(cells: Sequence[CellWire], supply_V: float, limits: Mapping[str, int]) -> float:
+    """What a board's cells draw from this supply at most, when as many are on as may be."""
+    on_max = min(limits["cells_on_max"], len(cells))
+    return sum(sorted((c.ordinary_A(supply_V) for c in cells), reverse=True)[:on_max])
+
+
 def lowest_supply_V(cells: Sequence[CellWire], bench: Bench, limits: Mapping[str, int]) -> float:
     """The supply when as many cells are on as may be: its current limit may let it sag."""
-    on_max = min(limits["cells_on_max"], len(cells))
-    drawn_A = sum(sorted((c.ordinary_A(bench.supply_V) for c in cells), reverse=True)[:on_max])
-    share = 1.0 if bench.supply_A is None else min(1.0, bench.supply_A / drawn_A)
+    all_A = drawn_A(cells, bench.supply_V, limits) + bench.others_A
+    share = 1.0 if bench.supply_A is None else min(1.0, bench.supply_A / all_A)
     return (1.0 - SUPPLY_ERROR) * share * bench.supply_V
 
 

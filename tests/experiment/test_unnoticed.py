@@ -4,10 +4,12 @@ from dataclasses import replace
 from math import inf, pi
 
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.__main__ import main
+from hil.config.files import read_merged
 from hil.devices.board import protocol
 from hil.devices.board.resistance import Chain
 from hil.devices.tables import BoardResistanceTable
@@ -60,6 +62,28 @@ def test_a_supply_that_sags_and_a_last_wire_in_parallel_are_no_low_readings():
         for wire in (pair, alone)
     )  # fmt: skip
     assert both == pytest.approx(one, abs=4)  # the offset's share is less of two
+
+
+@pytest.mark.parametrize(
+    ("fuse_A", "supply_A", "share"),
+    [(None, 0.4, 0.4 / 0.708), (None, 0.71, 1.0), (0.4, 0.4, 1.0)],
+)
+def test_a_supply_sags_by_the_cells_of_all_boards_that_it_feeds(fuse_A, supply_A, share, rigs):
+    """Two boards of two wires, each of which draws 8 V over 45.2 Ohm, 0.177 A, when contracted.
+
+    One that states a current of its own has a supply or a fuse of its own.
+    """
+    path = rigs / "wires4/rig.toml"
+    table = read_merged(path).table
+    table["devices"]["supply"]["current_A"] = supply_A
+    board = table["devices"].pop("board")
+    for name, cells in (("one", board["cells"][:2]), ("other", board["cells"][2:])):
+        more = {} if fuse_A is None else {"supply_current_max_A": fuse_A}
+        table["devices"][name] = {**board, "port": f"usb:{name}", "cells": cells, **more}
+    path.write_text(tomli_w.dumps(table))
+    for board in load_rig(path).protections:
+        least_mA = 8000 * 0.97 * share / (50.4 * 1.1) * (1.0 - board.bench.current_error)
+        assert board.on_min_mA == int(least_mA - 1000 / 1023) - 1
 
 
 @given(

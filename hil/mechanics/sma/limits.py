@@ -177,6 +177,7 @@ class Bench:
     scan_s : the board's longest scan under the commands that it gets
     current_error : how far below a current its reading may be, relative
     leak_A : what a cell that is off may conduct unnoticed
+    others_A : what the cells of other boards draw from the same supply at most
     """
 
     cold_C: float
@@ -186,6 +187,7 @@ class Bench:
     scan_s: float
     current_error: float
     leak_A: float = 0.0
+    others_A: float = 0.0
 
 
 @dataclass(frozen=True)
