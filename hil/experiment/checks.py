@@ -239,6 +239,19 @@ def _terminals(cards: dict[str, NidaqTable]) -> Faults:
                 if entry_name in seen:
                     yield key, f"card '{seen[entry_name]}' has a channel of that name: rename one"
                 seen[entry_name] = name
+        taken: dict[str, str] = {}
+        for line_name, line in card.lines.items():
+            other = taken.setdefault(_whole(card.card, line.terminal), line_name)
+            if other != line_name:
+                yield (
+                    f"devices.{name}.lines.{line_name}.terminal",
+                    f"'{line.terminal}' is used by line '{other}'",
+                )
+
+
+def _whole(card: str, terminal: str) -> str:
+    """A terminal with its card's name, as NI compares it."""
+    return (terminal if terminal.startswith("/") else f"/{card}/{terminal}").lower()
 
 
 def _offers(cards: dict[str, NidaqTable]) -> Faults:

@@ -277,6 +277,7 @@ def test_a_budget_of_nothing_lasts_until_the_first_reading():
         (["current_on_min_mA=0"], "current_on_min_mA = 0", "choose at least 2"),
         (["current_off_max_mA=1900"], "current_off_max_mA = 1900", "current_on_min_mA = 131"),
         (["temperature_full_scale_cC=1"], "temperature_full_scale_cC = 1", "60 degC"),
+        (["temperature_max_cC=2699"], "temperature_max_cC = 2699", "a room of 27 degC"),
     ],
 )  # fmt: skip
 def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, changes, key, other):
@@ -289,6 +290,14 @@ def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, chan
         assert f"{LIMITS}.{key}: " in err
         assert other in err
         assert "supply" not in err
+
+
+def test_a_clamp_may_be_as_warm_as_the_room(hil):
+    """27 degC, the warmest room of the rig; the board trips above its limit."""
+    assert (
+        hil("check", "configs/wires4/rig.toml", "--set", f"{LIMITS}.temperature_max_cC=2700")[0]
+        == 0
+    )
 
 
 def test_a_cell_that_conducts_while_it_is_off_is_in_no_run(hil, tmp_path):

@@ -33,6 +33,14 @@ def test_what_the_stated_product_lacks_is_refused_with_what_it_has():
     assert "lines.power.terminal = 'port9/line0': USB-6001 has no such digital output" in text
 
 
+@pytest.mark.parametrize("terminal", ["port0/line0", "Port0/Line0", "/Dev1/port0/line0"])
+def test_two_lines_of_a_card_are_at_two_terminals(terminal):
+    """A card that senses the e-stop at the coil that it drives never sees it open."""
+    text = refusal("lines.loop = {kind = 'estop', terminal = 'port0/line0'}",
+                   f"lines.feed = {{kind = 'enable', terminal = '{terminal}'}}")  # fmt: skip
+    assert text.endswith(f"lines.feed.terminal: '{terminal}' is used by line 'loop'")
+
+
 def test_a_product_that_is_unknown_or_a_module_without_a_chassis_is_refused():
     assert "sim.product = 'USB-6O01': unknown: did you mean 'USB-6001'" in refusal(
         "sim.product = 'USB-6O01'"

@@ -92,3 +92,9 @@ def _temperatures(table: Mapping[str, int], room_C: Sequence[float]) -> Iterator
             f"at {room_C[0]:g} degC and temperature_max_cC, {most_C:g} degC, which would never "
             "trip: give the sensor's scale, and temperature_zero_cC",
         )
+    elif most_C < room_C[1]:
+        yield (
+            "temperature_max_cC",
+            f"{most_C:g} degC is below a room of {room_C[1]:g} degC, in which the board trips "
+            "without any heat: give more",
+        )
