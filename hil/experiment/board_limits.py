@@ -277,7 +277,8 @@ def watched(
                 WatchedWire(
                     board.name, cell, list(cell_names).index(cell.cell),
                     Surroundings(
-                        lowest_supply_V(board.cells, board.bench, board.limits),
+                        _across(cell, resistance)
+                        * lowest_supply_V(board.cells, board.bench, board.limits),
                         (1.0 + SUPPLY_ERROR) * board.bench.supply_V,
                         *_air_C(cell, board.bench),
                         cell.heating_K_per_A2s * left_A2s, resistance.tolerance,
@@ -288,6 +289,12 @@ def watched(
                 )
             )  # fmt: skip
     return wires
+
+
+def _across(cell: CellWire, table: BoardResistanceTable) -> float:
+    """The least share of the supply's voltage that its leads leave a cell."""
+    least_Ohm = (1.0 - table.tolerance) / cell.ordinary_A(1.0)
+    return least_Ohm / (least_Ohm + table.lead_Ohm)
 
 
 def completed(tables: T) -> tuple[T, dict[str, dict[str, int]]]:

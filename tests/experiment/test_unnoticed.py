@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from math import inf, pi
+from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 from hypothesis import given
@@ -13,12 +15,14 @@ from hil.config.files import read_merged
 from hil.devices.board import protocol
 from hil.devices.board.resistance import Chain
 from hil.devices.tables import BoardResistanceTable
-from hil.experiment.board_limits import Protection, as_text, doubts
+from hil.experiment.board_limits import Protection, as_text, doubts, watched
 from hil.experiment.load import load_rig
 from hil.experiment.unnoticed import on_min_mA
+from hil.mechanics.sma.bounds import EAGER, LAZY, WireBounds
 from hil.mechanics.sma.limits import Bench, CellWire
 from hil.mechanics.sma.wire import SmaWire
 
+ROOT = Path(__file__).resolve().parents[2]
 SENSING = {"sense_every_ms": 100, "supply_full_scale_mV": 10000}
 
 
@@ -84,6 +88,21 @@ def test_a_supply_sags_by_the_cells_of_all_boards_that_it_feeds(fuse_A, supply_A
     for board in load_rig(path).protections:
         least_mA = 8000 * 0.97 * share / (50.4 * 1.1) * (1.0 - board.bench.current_error)
         assert board.on_min_mA == int(least_mA - 1000 / 1023) - 1
+
+
+def test_a_wire_behind_leads_is_warmer_than_the_least_that_it_may_be():
+    """7.76 V over 20 and 50.4 Ohm warm a metre of 126 Ohm by 39 K, below where it transforms.
+
+    Without the leads the least was 59 K: the wire's resistance could then be none that is known.
+    """
+    sets = ["devices.board.resistance.lead_Ohm=20.0"]
+    rig = load_rig(ROOT / "configs/wires4/rig.toml", sets)
+    one = watched(rig.tables, rig.protections, [f"muscle.{n}" for n in (1, 2, 3, 4)])[0]
+    rise_K = (7.76 / 70.4) ** 2 * 126.0 / (125.0 * pi * 1e-4)
+    assert rise_K == pytest.approx(39.0, abs=0.1)
+    bounds = WireBounds([(one.cell, one.around)], 1e-3)
+    bounds.step(np.ones((1, 2)), 10_000)
+    assert bounds.state[0, LAZY, 0] < one.around.cold_C + rise_K < bounds.state[0, EAGER, 0]
 
 
 @given(
