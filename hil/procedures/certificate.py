@@ -22,12 +22,12 @@ from scipy.stats import chi2
 
 from hil.calibration.signal_chain import Chain
 from hil.calibration.tables import PolynomialTable
-from hil.config.table import NotNegative, Positive, Table
+from hil.config.table import Positive, Table
 from hil.errors import ConfigError
 from hil.procedures.fits import refuse_implausible, refuse_saturated, refuse_unit_slip
 from hil.procedures.procedure import Readings, Step
 from hil.procedures.session_file import TransducerFile
-from hil.procedures.transducer import AIR_KG_PER_M3
+from hil.procedures.transducer import AIR_KG_PER_M3, Density, RelativeU
 
 KIND = "force_transducer"
 METHOD = "a laboratory's certificate, checked with weights"
@@ -38,8 +38,8 @@ class Settings(Table):
     weights_kg: Annotated[list[Positive], Field(min_length=5, max_length=50)]
     certificate: PolynomialTable
     gravity_m_per_s2: Annotated[float, Field(ge=9.76, le=9.84)] = 9.80665
-    density_kg_per_m3: Positive = 8000.0
-    weights_relative_u: NotNegative = 5e-5
+    density_kg_per_m3: Density = 8000.0
+    weights_relative_u: RelativeU = 5e-5
     reading_u_mV_per_V: Positive = 0.0005
 
 

@@ -55,6 +55,8 @@ KIND = "force_transducer"
 METHOD = "dead weights, up and down between zeros; deflection over force"
 LLF, CLASS_A = 2.4, 400.0
 AIR_KG_PER_M3 = 1.2
+Density = Annotated[float, Field(ge=100.0, le=25e3)]  # of a solid: balsa 130, osmium 22 590
+RelativeU = Annotated[float, Field(ge=0.0, le=0.5)]  # beyond a half a weight says nothing
 
 
 class Settings(Table):
@@ -65,8 +67,8 @@ class Settings(Table):
     runs: Annotated[int, Field(ge=1, le=20)] = 3
     degree: Annotated[int, Field(ge=1, le=4)] = 2
     gravity_m_per_s2: Annotated[float, Field(ge=9.76, le=9.84)] = 9.80665
-    density_kg_per_m3: Positive = 8000.0
-    weights_relative_u: NotNegative = 5e-5
+    density_kg_per_m3: Density = 8000.0
+    weights_relative_u: RelativeU = 5e-5
     range_mV_per_V: Positive = 2.5
     creep_s: NotNegative = 60.0
     zero_at_top: bool = False
