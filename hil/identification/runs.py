@@ -12,7 +12,7 @@ from hil.calibration.files import Calibration, Source, parse_any, transducers_of
 from hil.config.values import Attributes
 from hil.errors import ConfigError, one_line
 from hil.experiment.loaded import Experiment
-from hil.loop.channels import DUTY, require_columns, valid_rows
+from hil.loop.channels import DUTY, Channel, require_columns, valid_rows
 from hil.loop.frame import CELL_UNKNOWN
 from hil.mechanics.arrays import Array
 from hil.mechanics.low_pass import low_pass
@@ -297,13 +297,20 @@ def _measured_channel(
     raise ConfigError(f"{path}: has no force_measured_N: the rig has no force channel{or_what}")
 
 
-def _ambient_C(run: xr.Dataset, config: Experiment) -> float:
+def ambient_channel(config: Experiment) -> Channel | None:
+    """The channel that measures the temperature of the air; None if none does."""
     table = config.tables.ambient
     if table is None or table.ambient_channel is None:
+        return None
+    [channel] = [one for one in channels_of(config.tables) if one.name == table.ambient_channel]
+    return channel
+
+
+def _ambient_C(run: xr.Dataset, config: Experiment) -> float:
+    channel = ambient_channel(config)
+    if channel is None:
         return float("nan")
-    name = table.ambient_channel
-    [channel] = [one for one in channels_of(config.tables) if one.name == name]
-    measured = run[channel.column("measured")].values[valid_rows(run, name)]
+    measured = run[channel.column("measured")].values[valid_rows(run, channel.name)]
     return float(np.median(measured)) if len(measured) else float("nan")
 
 

@@ -24,6 +24,7 @@ from hil.identification.noise import noise_of, stated_rms_N
 from hil.identification.runs import (
     Recorded,
     RunData,
+    ambient_channel,
     cells_between,
     moving,
     read_channel,
@@ -163,7 +164,8 @@ class GrowingBand:
     """The band of a run whose rows come in blocks, as a window has them.
 
     It leaves out what only the whole run tells: the channel's low-pass and delay. Until the first
-    cell is on the noise is what the channel states, then that of the rest.
+    cell is on the noise is what the channel states, then that of the rest. Where the air is
+    measured, that of a block is the median of its readings; a report has the median of the run.
 
     Attributes
     ----------
@@ -186,6 +188,8 @@ class GrowingBand:
         box = GreyBox(parameters.tables_of(compared.config.tables.model), known.keys, ())
         self._models = MovedModels(box, known, compared.signal, self._period_s)
         self._moving = moving(compared.config)
+        air = ambient_channel(compared.config)
+        self._air = "" if air is None else air.column("measured")
         self._rest: list[Array] | None = []
         self._last: dict[str, Array] = {}
         self._row = 0
@@ -204,7 +208,13 @@ class GrowingBand:
         reported, t_s = np.asarray(rows["cells_reported"]), np.asarray(rows["t_s"])
         measured = np.asarray(rows[self.column], dtype=float)
         row = np.rint(t_s / self._period_s).astype(np.int64)
-        if not self._last:
+        begins = not self._last
+        if self._air:
+            air_C = np.asarray(rows[self._air], dtype=float)
+            air_C = air_C[np.isfinite(air_C)]
+            if len(air_C):
+                self._models.set_ambient(float(np.median(air_C)), settled=begins)
+        if begins:
             self._row = int(row[0])
             self._last = {"cells_reported": np.zeros_like(reported[0])}
             self._last |= {column: 0.0 * np.asarray(rows[column])[0] for column in self._moving}

@@ -146,9 +146,13 @@ class MovedModels:
         self._halved = ArraySystem(model, cells, period_s / 2.0)
         self._output = model.outputs.index(signal)
         self._before_m = np.zeros(len(model.driven))
+        self.set_ambient(ambient_C, settled=True)
+
+    def set_ambient(self, ambient_C: float, *, settled: bool) -> None:
+        """Set the temperature of the air, of settled wires and clamps too; NaN leaves it."""
         for system in (*self._systems, self._halved):
             if np.isfinite(ambient_C):
-                system.wires.set_ambient(ambient_C, settled=True)
+                system.wires.set_ambient(ambient_C, settled=settled)
 
     def step(self, cells: NDArray[np.uint8], moves_m: Array) -> tuple[Array, Array, Array]:
         """Run further periods; (n + 1, ...) values, of which the first is before them.

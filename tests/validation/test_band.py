@@ -47,6 +47,20 @@ def test_the_band_of_a_block_does_not_depend_on_where_the_blocks_end(pid_run, ru
     np.testing.assert_allclose(in_blocks(pid_run, run, 33)[600:], whole[600:], rtol=1e-6)
 
 
+def test_the_window_has_its_band_in_the_measured_air_as_the_report_has(configs, tmp_path):
+    """Air of 5 degC, 20 K below the twin's `ambient_C`: the wires contract later, and less."""
+    room = "{kind='voltage', terminal='ai1', signal='ambient_C', units_per_V=10.0}"
+    sets = (f"devices.daq.channels.room={room}", "ambient.ambient_channel='room'",
+            "ambient.ambient_uncertainty_C=0.3", "plant.arrays.muscle.activation.ambient_C=5.0",
+            "devices.board.ambient_range_C=[0.0, 27.0]", "experiment.duration_s=1.2")  # fmt: skip
+    path = hil.run(hil.load(configs / "wires4/pulse.toml", sets), out=tmp_path / "r.h5", seed=1)
+    run = hil.open_run(path)
+    assert run.room_measured_C.values.mean() == pytest.approx(5.0, abs=0.1)
+    np.testing.assert_allclose(
+        in_blocks(path, run, 100)[300:], band_of(path, run).half_width[300:], rtol=0.05
+    )
+
+
 def test_a_settled_force_is_as_uncertain_as_its_law_says(configs, tmp_path):
     """A settled force is F_on times a function of stiffnesses, so 25 % of F_on are 25 % of it.
 
