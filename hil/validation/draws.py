@@ -2,8 +2,8 @@
 
 Every cell draws independently, n+ = n + Bin(N - n, p) - Bin(n, q). The same messages give another
 mask at every draw, and the variance of the force over many draws is the variance of recruitment.
-Between two messages the cells do not change. Where the air is measured, its median over the run is
-that of the wires.
+Between two messages the cells do not change, but a rig that is disarmed switches them off. Where
+the air is measured, its median over the run is that of the wires.
 
 Source: Ueda, Odhner & Asada 2007, Int. J. Robotics Research 26(11-12).
 """
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from hil.identification.grey_box import GreyBox
 from hil.identification.runs import RunData
+from hil.loop.states import NUMBERS
 from hil.mechanics.arrays import Array
 from hil.systems.array.build import build_activation, build_model
 from hil.systems.array.model.response import responses
 from hil.systems.array.model.system import ArraySystem
 
 DRAWS, AT_ONCE = 300, 20
+OFF = (0.0, 1.0)  # p and q with which all cells go off, and nothing is drawn
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Recruitment:
     ----------
     mean_N, low_N, high_N : (k,) arrays, mean and ends of the central 95 % interval
     sd_N : (k,) array
+    n_messages : of which something is drawn
     """
 
     mean_N: Array
@@ -43,11 +46,21 @@ class Recruitment:
 
 
 def messages_of(run: xr.Dataset, period_s: float) -> list[tuple[int, float, float]]:
-    """Period from which it holds, p and q of every broadcast of a recording."""
+    """Period from which it holds, p and q of every broadcast of a recording.
+
+    Where the rig has switched all cells off, as one that is disarmed, p is 0 and q is 1.
+    """
     tick = run.broadcast_tick.values
-    rows = np.flatnonzero(np.diff(np.nan_to_num(tick), prepend=0.0) != 0.0)
+    begins = np.diff(np.nan_to_num(tick), prepend=0.0) != 0.0
+    ends = np.zeros_like(begins)
+    if "guard_state" in run:
+        runs = run.guard_state.values == NUMBERS["running"]
+        ends[1:] = runs[:-1] & ~runs[1:]
     at = periods_of(run, period_s)
-    return [(int(at[k]), float(run.p_on.values[k]), float(run.q_off.values[k])) for k in rows]
+    return [
+        (int(at[k]), *(OFF if ends[k] else (float(run.p_on.values[k]), float(run.q_off.values[k]))))
+        for k in np.flatnonzero(begins | ends)
+    ]
 
 
 def cells_open_of(run: xr.Dataset, period_s: float) -> NDArray[np.uint8] | None:
@@ -110,4 +123,5 @@ def draw_again(
             forces.append(data.reading.of(force_N[:, 0], data.period_s)[data.rows])
         done(AT_ONCE)
     low, high = np.quantile(forces, (0.025, 0.975), axis=0)
-    return Recruitment(np.mean(forces, axis=0), low, high, np.std(forces, axis=0), len(messages))
+    n_messages = sum((p, q) != OFF for _, p, q in messages)
+    return Recruitment(np.mean(forces, axis=0), low, high, np.std(forces, axis=0), n_messages)

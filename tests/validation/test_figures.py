@@ -246,6 +246,33 @@ def test_cells_drawn_again_at_the_same_message_give_the_force_in_the_measured_ai
     assert found.sd_N.max() < 1e-12
 
 
+def test_cells_are_off_from_a_disarming_to_the_first_message_after_it(monkeypatch):
+    """Running (5) for 100 periods, ready (3) for 150, running again: with p = 1 nothing is drawn.
+
+    The last message stands in the rows while nothing is commanded.
+    """
+    monkeypatch.setattr(draws, "DRAWS", draws.AT_ONCE)
+    n = 300
+    state = np.full(n + 1, 5.0)
+    state[100:250] = 3.0
+    tick = np.where(np.arange(n + 1) < 250, 1.0, 2.0)
+    run = xr.Dataset(
+        {name: ("tick", values) for name, values in (
+            ("broadcast_tick", tick), ("p_on", np.ones(n + 1)), ("q_off", np.zeros(n + 1)),
+            ("guard_state", state))},
+        coords={"t_s": ("tick", 0.004 * np.arange(n + 1))},
+    )  # fmt: skip
+    cells = np.ones((n, 6), dtype=np.uint8)
+    cells[100:250] = 0
+    data = RunData("run", 0.004, cells, np.arange(n + 1), np.zeros(n + 1), "muscle.right_N",
+                   Reading())  # fmt: skip
+    box = GreyBox(TABLES, (), (data,))
+    found = draw_again(box, data, messages_of(run, 0.004))
+    [force_N] = box.readings(np.zeros(0))
+    np.testing.assert_allclose(found.mean_N, force_N, rtol=0.0, atol=1e-12)
+    assert found.n_messages == 2
+
+
 def test_a_message_after_missed_periods_holds_from_its_own_time():
     """Rows at 0, 1, 5 and 6 ms: the second message, in the third row, is of the period 5."""
     run = xr.Dataset(
