@@ -20,7 +20,7 @@ Source: ASME V&V 20-2009, sections 1 and 5; principal axes: Julier & Uhlmann 200
 filtering and nonlinear estimation, section III.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -116,17 +116,39 @@ def moved_parameters(known: Known, start: Array) -> list[Array]:
 
 
 def _whole(moved: Array, simulated: Array, shares: Array) -> Array:
-    """Values with moved parameters, (2J, k), from those at a share of each of these steps."""
+    """Values with moved parameters, (2J, k), from those at a share of each of these steps.
+
+    Of an axis that ends at the model on one side, what is beyond is the mirror of the other side.
+    """
     short = np.flatnonzero((shares > 0.0) & (shares < 1.0))
     moved[short] = simulated + (moved[short] - simulated) / shares[short, None]
+    other = np.roll(np.arange(len(shares)), len(shares) // 2)
+    ends = np.flatnonzero((shares == 0.0) & (shares[other] > 0.0))
+    moved[ends] = 2.0 * simulated - moved[other[ends]]
     return moved
+
+
+def _shares(box: GreyBox, steps: Sequence[Array]) -> Array:
+    """The share of every step from the start at whose end there is a model.
+
+    None of a step beyond a parameter's range, such as a `core_share` above 1, whose opposite is
+    within.
+    """
+    low, high = parameters.log_limits(box.free)
+    ends = box.start + np.array(steps).reshape(len(steps), len(box.start))
+    inside = np.all((ends >= low) & (ends <= high), axis=1)
+    mirrored = ~inside & np.roll(inside, len(inside) // 2)
+    shares = [0.0 if no else box.reach(box.start, step)
+              for step, no in zip(steps, mirrored, strict=True)]  # fmt: skip
+    return np.array(shares)
 
 
 class MovedModels:
     """A model, the same with moved parameters, and at half the period, stepped together.
 
     Where moved parameters are no model (a wire whose A_s_C is above its A_f_C), a part of the way
-    is taken, and its effect in proportion.
+    is taken, and its effect in proportion. Where there is no part, or a parameter leaves its range,
+    the effect is that of the opposite way, mirrored.
 
     Parameters
     ----------
@@ -138,7 +160,7 @@ class MovedModels:
         self, box: GreyBox, known: Known, signal: str, period_s: float, ambient_C: float = np.nan
     ) -> None:
         steps = [theta - box.start for theta in moved_parameters(known, box.start)]
-        self._shares = np.array([box.reach(box.start, step) for step in steps])
+        self._shares = _shares(box, steps)
         thetas = [box.start + s * step for s, step in zip(self._shares, steps, strict=True)]
         models = [box.model(theta) for theta in (box.start, *thetas)]
         self._systems = [ArraySystem(model, cells, period_s) for model, cells in models]
@@ -227,7 +249,7 @@ def alone_N(tables: parameters.Tables, run: RunData, known: Known) -> Mapping[st
     if not n:
         return {}
     steps = [*np.diag(np.log1p(sigma)), *np.diag(np.log(np.maximum(1.0 - sigma, LEAST)))]
-    shares = np.array([box.reach(box.start, step) for step in steps])
+    shares = _shares(box, steps)
     thetas = [box.start, *(box.start + s * step for s, step in zip(shares, steps, strict=True))]
     still, *readings = (one for (one,) in box.all_readings(thetas))
     readings = list(_whole(np.array(readings).reshape(2 * n, -1), still, shares))

@@ -189,6 +189,29 @@ def test_a_band_is_as_wide_for_an_uncertainty_that_is_no_wire_as_in_proportion()
     assert alone[1] == pytest.approx(10.0 * alone[0], rel=0.3)
 
 
+@pytest.mark.parametrize("core_share", [1.0, 0.98])
+def test_a_parameter_near_a_limit_of_its_range_is_as_uncertain_as_it_is_elsewhere(core_share):
+    """A `core_share` of 1 cannot rise by its uncertainty of 0.05, nor one of 0.98: it falls."""
+    model = read_toml(Path("configs/wires4/rig.toml"))["model"]
+    wire = model["arrays"]["muscle"]["activation"]
+    wire["heating"]["core_share"] = core_share
+    model["arrays"]["muscle"]["fingerprint"] = "-:1 | &1:-1"
+    tables = parameters.tables_of(ModelTable.model_validate(model))
+    n = 250
+    run = RunData("run", 0.008, np.ones((n, 1), dtype=np.uint8), np.arange(n + 1), np.zeros(n + 1),
+                  "muscle.right_N")  # fmt: skip
+    record_of = record({"core_share": core_share}, [[0.05**2]])
+    known = known_of(tables, [(record_of, ["model.arrays.muscle.activation.heating"])])
+    found = uncertainty_of(tables, run, known, MeasuringChannel(None, 0.0))
+    box = GreyBox(tables, known.keys, (run,))
+    lower = np.log([core_share - 0.05])
+    [[at_N], [fallen_N]] = box.all_readings([box.start, lower])
+    expected_N = np.sqrt(np.mean((fallen_N - at_N) ** 2))
+    assert expected_N > 1e-3
+    assert np.sqrt(np.mean(found.u_input_N**2)) == pytest.approx(expected_N, rel=1e-6)
+    assert [*alone_N(tables, run, known).values()] == pytest.approx([expected_N], rel=1e-6)
+
+
 @pytest.mark.slow
 def test_the_band_holds_rigs_as_uncertain_as_their_records():
     values = {"force_on_N": 4.0, "k_ae_N_per_m": 1000.0, "b_N_s_per_m": 500.0}
