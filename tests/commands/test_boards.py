@@ -428,6 +428,9 @@ class OtherVersion:
         answer, self._answer = self._answer, b""
         return answer
 
+    def sent_s(self):
+        return 0.0
+
     def close(self):
         """Nothing to close."""
 
