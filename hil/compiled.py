@@ -79,3 +79,14 @@ else:
             return arrays(arrays), lambda context, builder, _, values: bare(
                 context, builder, arrays, values[0]
             )
+
+
+@njit(cache=True)
+def put(of: Any, to: Any) -> None:
+    """Copy all values of an array into the first ones of another, in a kernel.
+
+    Numba takes 3 s to compile `to[:] = of`, for the text of its error, and 0.1 s for this, which
+    also runs faster.
+    """
+    for i in range(of.size):
+        to.flat[i] = of.flat[i]

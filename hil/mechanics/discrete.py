@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 
@@ -134,7 +134,7 @@ def advanced(columns, x, x_next, u0, u1, y):  # type: ignore[no-untyped-def]
     for j in range(len(u0)):
         for i in range(len(x_next)):
             x_next[i] += B0[j, i] * u0[j] + B1[j, i] * u1[j]
-    x[:] = x_next
+    put(x_next, x)
     y[:] = 0.0
     for j in range(len(x)):
         for i in range(len(y)):

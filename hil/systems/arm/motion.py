@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.mechanics.arrays import Array, Indices
 from hil.mechanics.recursion import Loads, Rates, Tree, accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
@@ -104,7 +104,9 @@ def advance(q: Array, omega: Array, activations: Array, links: Links, h: float, 
     q_was, q_now, q_rate, q_sum = links.q
     w_was, w_now, w_rate, w_sum = links.omega
     for _ in range(n):
-        q_was[:], w_was[:], q_now[:], w_now[:] = q, omega, q, omega
+        for of, was, now in ((q, q_was, q_now), (omega, w_was, w_now)):
+            put(of, was)
+            put(of, now)
         q_sum[:], w_sum[:] = 0.0, 0.0
         for stage in range(4):
             _rates(q_now, w_now, activations, links, q_rate, w_rate)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.mechanics.arrays import Array, Indices, Vector
 from hil.mechanics.recursion import Loads, Rates, Tree, accelerations
 from hil.mechanics.rotations_kernel import attitudes, quaternion_rates
@@ -80,7 +80,7 @@ def rates(
     N, F, V_rate, omega_rate, Gamma = three[0], three[1], three[2], three[3], three[4]
     joint, speed, N0, F0 = three[5], three[6], three[7], three[8]
     N0[:] = 0.0
-    F0[:] = bodies.push
+    put(bodies.push, F0)
     joint_torques(joints, A, omega, N0)
     rest_a = (0.0, 0.0, 0.0)
     support_N[:] = 0.0
@@ -100,8 +100,8 @@ def rates(
         whole = turn == 0 or unit == k
         g = (gravity[0], gravity[1], gravity[2]) if whole else (0.0, 0.0, 0.0)
         if whole:
-            N[:] = N0
-            F[:] = F0
+            put(N0, N)
+            put(F0, F)
         else:
             N[:] = 0.0
             F[:] = 0.0
@@ -197,8 +197,8 @@ def runge_kutta(
             y[i] = x[i] + (ahead * k[stage - 1, i] if stage > 0 else 0.0)
         rates(y, k[stage], bodies, joints, ground, scratch)
         if stage == 0:
-            first[:] = support_N
-    support_N[:] = first
+            put(support_N, first)
+    put(first, support_N)
     for i in range(len(x)):
         x[i] += h / 6.0 * (k[0, i] + 2.0 * k[1, i] + 2.0 * k[2, i] + k[3, i])
     for i in range(n):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array, Records
 from hil.systems.leg import minimal, muscle
@@ -197,7 +197,7 @@ def slope(p, k, r, x, u, out):  # type: ignore[no-untyped-def]
 def _jacobian(p, k, r, x, u):  # type: ignore[no-untyped-def]
     n, y, f0, f1 = len(x), r.y[0], r.f[0], r.f[1]
     slope(p, k, r, x, u, f0)
-    y[:] = x
+    put(x, y)
     for j in range(n):
         # l_CE and angles are of the order 1e-2 to 1; activations down to 1e-3
         h = 1.5e-8 * max(abs(x[j]), 1e-2)
@@ -258,7 +258,7 @@ def _try(p, k, r, x, u, h):  # type: ignore[no-untyped-def]
     y = r.y[1]
     for s in range(6):
         if s == 0:
-            r.k[0, :] = r.f[0]
+            put(r.f[0], r.k[0])
         else:
             for i in range(n):
                 y[i] = x[i]
@@ -310,7 +310,7 @@ def advance(p, k, r, x, u, duration):  # type: ignore[no-untyped-def]
             if h < H_MIN_S:
                 return False
         r.counts[0] += 1
-        x[:] = r.y[1]
+        put(r.y[1], x)
         elapsed = duration if last else elapsed + h
         if not last or factor < 1.0 or h >= r.control[0]:
             r.control[0] = h * factor

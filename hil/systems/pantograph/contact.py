@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array
 from hil.mechanics.contact import friction_force, normal_force
@@ -249,6 +249,6 @@ def advance(
                         f_high *= 0.5
             touching = not touching
             h *= share
-        x[:] = y
+        put(y, x)
         t += h
     return touching

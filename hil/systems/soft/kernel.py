@@ -20,7 +20,7 @@ Source: Arnold & Bruls 2007; am, af, beta, gamma from the spectral radius: Chung
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.systems.soft import outside, planar, spatial
 from hil.systems.soft.element import branch_coefficients
 from hil.systems.soft.parts import (  # fmt: skip
@@ -261,7 +261,7 @@ def _advance(p, h, goal):  # type: ignore[no-untyped-def]
     # An error of order 3 grows 8 times in pieces twice as long.
     p.memory[PIECES] = pieces // 2 if 8.0 * largest < CONTACT_ERROR else pieces
     p.memory[ERROR] = error
-    p.u_last[:] = goal
+    put(goal, p.u_last)
     return True
 
 
@@ -278,6 +278,8 @@ def run(ints, floats, h, u, path, every):  # type: ignore[no-untyped-def]
             return k - 1
         if every > 0 and k % every == 0:
             row = path[k // every]
-            row[:n], row[n : 2 * n] = p.state[Q], p.state[V]
-            row[2 * n : 3 * n], row[3 * n :] = p.state[X], p.branches[R]
+            put(p.state[Q], row)
+            put(p.state[V], row[n:])
+            put(p.state[X], row[2 * n :])
+            put(p.branches[R], row[3 * n :])
     return len(u)

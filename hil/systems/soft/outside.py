@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.systems.soft.tree import SoftTree
 
 # Rows of `lines`: k, c, l0, pulls only; then results of the last evaluation: l, l', T.
@@ -46,7 +46,7 @@ def locate(pose, body, at, x, v):  # type: ignore[no-untyped-def]
     for k in range(len(body)):
         i = body[k]
         if i < 0:
-            x[k] = at[k]
+            put(at[k], x[k])
             v[k] = 0.0
             continue
         for row in range(3):

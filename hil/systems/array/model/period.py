@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from hil.compiled import borrowed, njit
+from hil.compiled import borrowed, njit, put
 from hil.mechanics.discrete import advanced
 from hil.mechanics.sma.wire import LAW, step_wires
 from hil.systems.array.model.activation import switched
@@ -53,8 +53,11 @@ def period(drive, end_m, system, path):  # type: ignore[no-untyped-def]
         if len(loaded.constants):
             step_loaded(drive, x, loaded, F_before, F, moves)
         if len(start_m):
-            u0[:n_cells], u0[n_cells:] = F_before, moves[0]
-            u1[:n_cells], u1[n_cells:] = F, moves[1]
+            put(F_before, u0)
+            put(moves[0], u0[n_cells:])
+            put(F, u1)
+            put(moves[1], u1[n_cells:])
         advanced(columns, x, x_next, u0, u1, y)
         if len(path):
-            path[step, 0], path[step, 1] = u0, u1
+            put(u0, path[step, 0])
+            put(u1, path[step, 1])

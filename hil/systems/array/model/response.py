@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from hil.compiled import borrowed, njit
+from hil.compiled import borrowed, njit, put
 from hil.mechanics.arrays import Array, Indices
 from hil.mechanics.system import Drive
 from hil.platform.processes import cpus
@@ -79,6 +79,6 @@ def _run(cells, moves_m, system, wires, rows):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
         if k:
             period(cells[k - 1], moves_m[k - 1], system, unwritten)
-        rows[k, :n_outputs] = y
+        put(y, rows[k])
         for i in range(len(of_wires)):
             rows[k, n_outputs + i] = state[of_wires[i] // n_cells, of_wires[i] % n_cells]

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import least_squares
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.errors import ModelError
 from hil.mechanics.arrays import Array, Indices
 from hil.systems.array.model.period import period
@@ -215,7 +215,7 @@ def _improved(arrays: Arrays, course: Course, start: Array) -> Sequence:
 @njit(cache=True, nogil=True)
 def _put(to, of):  # type: ignore[no-untyped-def]
     for i in range(len(of)):
-        to[i][:] = of[i]
+        put(of[i], to[i])
 
 
 @njit(cache=True, nogil=True)
@@ -248,7 +248,7 @@ def _sensitivities(duties, course, array, states, by):  # type: ignore[no-untype
             _put(state, room)
             step = STEP if duties[first, live[i]] < 0.5 else -STEP
             for k in range(first, stop):
-                row[:] = duties[k]
+                put(duties[k], row)
                 if k < last:
                     row[live[i]] += step
                 period(row, still, system, unwritten)
@@ -318,8 +318,8 @@ def _improve(duties, course, array, states, lengths):  # type: ignore[no-untyped
                     cost = _cost(duties, course, span, array, best)
                     if cost < best * (1.0 - 1e-9):
                         best, taken = cost, changed.copy()
-                    changed[:] = kept
-        changed[:] = taken
+                    put(kept, changed)
+        put(taken, changed)
         _put(state, room)
         for k in range(first, ends[b + 1]):
             period(duties[k], still, system, unwritten)

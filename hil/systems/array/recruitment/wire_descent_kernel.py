@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hil.compiled import borrowed, njit
+from hil.compiled import borrowed, njit, put
 from hil.mechanics.arrays import Array, Records, record_type
 from hil.systems.array.recruitment.wire_plan_kernel import named, running, step
 
@@ -85,7 +85,9 @@ def descend(problem, descent, done, n_steps):  # type: ignore[no-untyped-def]
             _linearise_next(p, d, n)
         elif turn <= SWEEPS:
             if turn == 1 and n == 0:
-                d.trial[:], d.e_left[:], d.v_left[:] = p.plan, p.error, d.v
+                put(p.plan, d.trial)
+                put(p.error, d.e_left)
+                put(d.v, d.v_left)
             of_cell = d.F[n], d.W[n], d.H[n]
             weights = p.prices.power_N2, now.damping
             left = d.e_left, d.v_left[n]
@@ -122,10 +124,11 @@ def _take_the_better(p, d):  # type: ignore[no-untyped-def]
             error += p.y[n] - d.y[n]
     cost = now.trial_cost + np.sum(error * error)
     if cost < now.cost:
-        p.plan[:], p.error[:] = d.trial, error
+        put(d.trial, p.plan)
+        put(error, p.error)
         for n in range(len(p.plan)):
             if p.usable[n]:
-                p.y[n] = d.y[n]
+                put(d.y[n], p.y[n])
         now.finished = cost > now.cost * (1.0 - GAIN_LEAST)
         now.damping = max(DAMPING_LEAST, now.damping / 4.0)
         now.step = 0.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hil.compiled import borrowed, njit
+from hil.compiled import borrowed, njit, put
 from hil.mechanics.arrays import Array, Indices, Mask, Records, record_type
 from hil.mechanics.sma.stressed import AS_TABULATED, N_KNOTS, advance
 from hil.mechanics.sma.wire import LAW, heated_ohm_per_m
@@ -137,7 +137,7 @@ def pose(problem, lead_lags, lead_s, wanted):  # type: ignore[no-untyped-def]
     """Continue the plan by a block, and predict every cell; `lead_s` is until the first block."""
     p = named(problem)
     n_cells, n_blocks = p.plan.shape
-    p.error[:] = wanted
+    put(wanted, p.error)
     for n in range(n_cells):
         state, plan = p.state[n], p.plan[n]
         cell = p.cells[n]
@@ -176,11 +176,11 @@ def improve(problem, n, search, n_levels, n_steps):  # type: ignore[no-untyped-d
             T, xi, z, _ = step(cell, plan[b], T, xi, z)
             best_N2[0] += p.error[b] * p.error[b] + running(p.prices, plan[b], before, xi - x)
             before, x = plan[b], xi
-        s.planned[:] = plan
+        put(plan, s.planned)
         at[0], at[1] = AS_IT_IS, -1
     while at[0] <= AS_PLANNED:
         if at[1] < 0:
-            s.base[:] = s.planned
+            put(s.planned, s.base)
             if at[0] == AS_IT_IS:
                 s.base[:] = on
             elif not np.any(s.planned != on):
@@ -190,7 +190,7 @@ def improve(problem, n, search, n_levels, n_steps):  # type: ignore[no-untyped-d
             whole_N2 = s.first[n_blocks, 3]
             if at[2] == n_blocks and whole_N2 < best_N2[0] * (1.0 - 1e-12):
                 best_N2[0], better = whole_N2, True
-                s.cheapest[:] = s.base
+                put(s.base, s.cheapest)
             at[1] = p.locked[n] * n_levels
         while at[1] < min(at[2] + 1, n_blocks) * n_levels:
             if steps >= n_steps:
@@ -251,7 +251,7 @@ def _stretch(cell, prices, on, s, change):  # type: ignore[no-untyped-def]
     base, rest, first, second = s.base, s.rest, s.first, s.second
     n_blocks = len(base)
     steps, best_N2, is_cheaper = 0, s.best_N2[0], False
-    second[a] = first[a]
+    put(first[a], second[a])
     before = base[a - 1] if a else on
     for c in range(a + 1, n_blocks + 1):
         b = c - 1
@@ -279,7 +279,8 @@ def _stretch(cell, prices, on, s, change):  # type: ignore[no-untyped-def]
                 break
         if cost_N2 < best_N2 * (1.0 - 1e-12) and _holds(base, (a, c, to), on, s.least):
             best_N2, is_cheaper = cost_N2, True
-            s.cheapest[:a], s.cheapest[a:c], s.cheapest[c:] = base[:a], to, base[c:]
+            put(base, s.cheapest)
+            s.cheapest[a:c] = to
     s.best_N2[0] = best_N2
     return steps, is_cheaper
 

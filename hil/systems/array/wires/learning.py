@@ -20,7 +20,7 @@ Source: Ljung 1979 (the extended Kalman filter as a parameter estimator); Xia, R
 
 import numpy as np
 
-from hil.compiled import njit
+from hil.compiled import njit, put
 from hil.mechanics.arrays import Array, Records
 from hil.mechanics.system import Drive
 from hil.systems.array.wires.bank import OFF, OFF_K, confine
@@ -105,7 +105,7 @@ def _look(told, wires, x, present):  # type: ignore[no-untyped-def]
     nominal, nominal_N, knots_C = told
     laws, gains_N, state = present
     n = len(gains_N)
-    laws[:] = nominal
+    put(nominal, laws)
     for i in range(n):
         heating, cooling, warmer = x[n + i], x[2 * n + i], x[3 * n]
         gains_N[i] = nominal_N[i] * (1.0 + min(max(x[i], -1.0), 1.0))
