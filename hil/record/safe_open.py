@@ -29,6 +29,7 @@ FILTERS = {
     h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32,
     h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_LZF,
 }  # fmt: skip
+TEXT = h5py.string_dtype()
 MARKUP = "<>&\"'`$"  # of HTML, and of figures' mathematics
 
 
@@ -238,20 +239,29 @@ def attributes_of_object(item: object, name: str, path: Path) -> dict[str, objec
             kind = attribute.get_type()
         except (OSError, RuntimeError, KeyError):
             continue
-        count = attribute.get_space().get_simple_extent_npoints()
-        any_length = kind.detect_class(h5py.h5t.VLEN) or (
-            isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
-        )
+        space = attribute.get_space()
+        count = space.get_simple_extent_npoints()
+        is_text = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
+        any_length = is_text or kind.detect_class(h5py.h5t.VLEN)
         too_many = any_length and count > TEXTS_MAX
         if kind.get_size() * count > ATTRIBUTE_MAX_B or too_many:
             key = one_line(attribute.name.decode(errors="replace"))
             raise HostileError(f"{path}: attribute '{key}' of '{name}' has {count} entries, "
                                f"{kind.get_size() * count} bytes: no run has these")  # fmt: skip
         try:
-            attributes[_text(attribute.name)] = _value(item, attribute)
+            is_one = is_text and space.get_simple_extent_type() == h5py.h5s.SCALAR
+            value = _one_text(attribute) if is_one else _value(item, attribute)
+            attributes[_text(attribute.name)] = value
         except OSError:
             continue
     return attributes
+
+
+def _one_text(attribute: h5py.h5a.AttrID) -> str:
+    """A text as most attributes are: `_value` without finding out what it is."""
+    stored = np.empty((), TEXT)
+    attribute.read(stored)
+    return _text(stored.item())
 
 
 def _value(item: object, attribute: h5py.h5a.AttrID) -> object:
