@@ -25,6 +25,7 @@ from hil.rig.run_tables import RigTables
 HOLDABLE = {row.name: row.held_s for row in interlocks.LOOP if row.key}
 UNCHANGED, OF_A_TABLE = "unchanged", "unchanged in a table of the rig"
 Place = tuple[str | int, ...]
+Entry = tuple[Place, Any, object]
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,11 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Faults:
     late : whether to look at the rows marked so, or at all others
     """
     rig = merged.sources[0][1] if merged.sources else {}
+    places = _Places(tables)
     for row in ROWS:
         if row.late is late:
             for key in row.keys:
-                for path, value, default in _places(tables, key.split(".")):
+                for path, value, default in places.of(tuple(key.split("."))):
                     limit = row.limit(tables, path)
                     if row.tighter == OF_A_TABLE and not any(_at_all(rig, path[:-1])):
                         continue
@@ -184,23 +186,31 @@ def _at_all(table: object, path: Sequence[str | int]) -> list[Any]:
     return [table]
 
 
-def _places(
-    table: object, parts: Sequence[str], path: Place = (), default: object = None
-) -> Iterator[tuple[Place, Any, object]]:
+class _Places:
     """Every place of a key: its path, its value and its default (PydanticUndefined: required)."""
-    if not parts:
-        yield path, table, default
-        return
-    first, rest = parts[0], parts[1:]
+
+    def __init__(self, tables: object) -> None:
+        self._known: dict[tuple[str, ...], list[Entry]] = {(): [((), tables, None)]}
+
+    def of(self, parts: tuple[str, ...]) -> list[Entry]:
+        """The places of a key; what it shares with another is looked up once."""
+        if parts not in self._known:
+            above = self.of(parts[:-1])
+            self._known[parts] = [
+                place for path, table, _ in above for place in _inside(table, parts[-1], path)
+            ]
+        return self._known[parts]
+
+
+def _inside(table: object, name: str, path: Place) -> Iterator[Entry]:
     if isinstance(table, Table):
-        field = type(table).model_fields.get(first)  # not a plug-in's own values
+        field = type(table).__pydantic_fields__.get(name)  # not a plug-in's own values
         if field is not None:
-            yield from _places(getattr(table, first), rest, (*path, first), field.default)
+            yield (*path, name), getattr(table, name), field.default
     elif isinstance(table, Mapping):
-        names = table if first == "*" else [name for name in table if name == first]
-        for name in names:
-            held_s = HOLDABLE.get(name) if path[-1:] == ("hold_s",) else None
-            yield from _places(table[name], rest, (*path, name), held_s)
+        for one in table if name == "*" else [key for key in table if key == name]:
+            held_s = HOLDABLE.get(one) if path[-1:] == ("hold_s",) else None
+            yield (*path, one), table[one], held_s
     elif isinstance(table, list | tuple):
         for i, item in enumerate(table):
-            yield from _places(item, parts, path if len(table) == 1 else (*path, i), default)
+            yield from _inside(item, name, path if len(table) == 1 else (*path, i))
