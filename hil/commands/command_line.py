@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 
 from hil.commands import calibrations, catalogue, models, recordings, rig, runs, tools
 from hil.commands.parser import Group, Parser
@@ -16,6 +17,7 @@ GROUPS = (
 )
 
 
+@cache  # programs and tests call `main` many times
 def command_line() -> Parser:
     """The parser of `hil`, whose `command` is the function to call."""
     parser = Parser(
