@@ -105,11 +105,12 @@ if sys.platform == "linux":
 
 
 def _garbage_collector(undo: contextlib.ExitStack) -> str:
-    was_on = gc.isenabled()
+    was_on, is_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     gc.disable()
-    undo.callback(gc.unfreeze)
+    if not is_frozen:  # or what somebody else has frozen would be searched from now on
+        undo.callback(gc.unfreeze)
     if was_on:
         undo.callback(gc.enable)
     return "off"

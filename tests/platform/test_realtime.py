@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+from contextlib import ExitStack
 
 import pytest
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.xdist_group("real time")
 def nothing_frozen():
     """The suite freezes what its workers have imported."""
     gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def state():
@@ -57,6 +60,14 @@ def test_everything_is_as_before_when_the_loop_fails():
     with pytest.raises(RuntimeError), realtime.prepared():
         raise RuntimeError
     assert state() == before
+
+
+def test_what_was_frozen_before_stays_frozen():
+    gc.freeze()
+    n_before = gc.get_freeze_count()
+    with ExitStack() as undo:
+        realtime._garbage_collector(undo)
+    assert gc.get_freeze_count() >= n_before
 
 
 def test_what_the_kernel_refuses_is_said(monkeypatch):
