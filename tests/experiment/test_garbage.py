@@ -15,7 +15,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SHIPPED = sorted(CONFIGS.glob("*/*.toml"))
 TABLES = {path: tomllib.loads(path.read_text()) for path in SHIPPED}
 
-quick = settings(max_examples=3 * settings().max_examples, deadline=None)
+quick = settings(max_examples=2 * settings().max_examples, deadline=None)
 
 KEYS = "model plant devices loop guard kind arrays points muscle cell experiment controller rig"
 words = st.sampled_from([*KEYS.split(" "), "steps", "on", "a.b", "a/b", "", "\x00"])

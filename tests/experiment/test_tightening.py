@@ -368,7 +368,7 @@ def test_every_key_that_weakens_is_tried_here_and_every_interlock_that_can_be_he
 
 
 @pytest.mark.parametrize("key", PLACES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5, deadline=None)
 @given(data=st.data())
 def test_an_experiment_only_tightens_what_its_rig_has_or_leaves_to_the_default(key, data):
     rig, place, tighter, values, default = PLACES[key]
