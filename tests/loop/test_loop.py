@@ -367,7 +367,8 @@ def wrecked_run(configs, out, monkeypatch, wreck):
     monkeypatch.setattr(assembly.Pipeline, "context", with_wreck)
     from hil.__main__ import main
 
-    code = main(["run", str(configs / "miga6/all_on.toml"), "--out", str(out)])
+    words = ["run", str(configs / "miga6/all_on.toml"), "--out", str(out)]
+    code = main([*words, "--duration", "0.5"])
     return code, made["parts"]
 
 
