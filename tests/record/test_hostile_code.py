@@ -4,12 +4,12 @@ import ast
 import hashlib
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -20,6 +20,7 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.plugins import trust
+from hil.record.checksums import write_checksums
 from hil.record.layout import LIBVER
 from hil.runs.kept_code import config_of
 from record.openers import OPENERS, refused, refused_lines, words_of
@@ -44,23 +45,40 @@ def state(tmp_path, monkeypatch):
     return folder / "hil" / "trusted"
 
 
-@pytest.fixture
-def mailed(configs, tmp_path, monkeypatch, state):
-    """Somebody else's recording with a controller of their own, and what it leaves when it runs."""
-    # A file of one name and text is executed once in a program: every test needs its own name.
-    theirs, mark = tmp_path / uuid4().hex / "theirs", tmp_path / "mark"
-    theirs.mkdir(parents=True)
-    (theirs / "mine.py").write_text(EVIL.format(mark=str(mark)))
-    (theirs / "mine.toml").write_text(
+def gift(configs, folder, mark):
+    """An experiment with a controller of its own, which leaves a mark when it runs."""
+    folder.mkdir()
+    (folder / "mine.py").write_text(EVIL.format(mark=str(mark)))
+    (folder / "mine.toml").write_text(
         f'rig = "{configs / "miga6/rig.toml"}"\n[experiment]\nname = "gift"\nduration_s = 0.3\n'
         '[reference]\nkind = "steps"\nt_s = [0.1]\nforce_N = [1.0]\n'
         '[controller]\nkind = "mine.py:Nothing"\n'
     )
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setenv("XDG_STATE_HOME", str(theirs / "state"))
-        hil.run(theirs / "mine.toml", out=tmp_path / "mailed" / "run.h5")
-    mark.unlink()
-    return tmp_path / "mailed" / "run.h5", mark
+    return folder / "mine.toml"
+
+
+@pytest.fixture(scope="module")
+def sent(configs, tmp_path_factory):
+    """Somebody else's recording; not to be changed."""
+    folder = tmp_path_factory.mktemp("sent")
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setenv("XDG_STATE_HOME", str(folder / "state"))
+        hil.run(gift(configs, folder / "theirs", folder / "mark"), out=folder / "run.h5")
+    return folder / "run.h5"
+
+
+@pytest.fixture
+def mailed(sent, tmp_path, state):
+    """Their recording, and the mark that its code leaves, which is this test's own."""
+    path, mark = tmp_path / "mailed" / "run.h5", tmp_path / "mark"
+    path.parent.mkdir()
+    shutil.copyfile(sent, path)
+    source = EVIL.format(mark=str(mark))
+    keep(path, source)
+    with h5py.File(path, "r+", libver=LIBVER) as file:
+        file["own/controller"].attrs["sha256"] = hashlib.sha256(source.encode()).hexdigest()
+        write_checksums(file)
+    return path, mark
 
 
 RUNS_CODE = {
@@ -318,7 +336,8 @@ def test_a_second_module_that_code_imports_is_not_taken_from_beside_the_recordin
 @pytest.mark.slow
 def test_what_this_user_ran_here_replays_without_a_question(configs, mailed, state, tmp_path):
     _, mark = mailed
-    hil.run(next(tmp_path.glob("*/theirs/mine.toml")), out=tmp_path / "again.h5")
+    hil.run(gift(configs, tmp_path / "mine", mark), out=tmp_path / "again.h5")
+    mark.unlink()
     assert main(["replay", str(tmp_path / "again.h5")]) == 0
     assert mark.exists()
     assert stat.S_IMODE(state.stat().st_mode) == 0o600

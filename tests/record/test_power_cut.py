@@ -9,6 +9,9 @@ import itertools
 import json
 import random
 import zlib
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h5py
 import numpy as np
@@ -90,22 +93,31 @@ def after_the_cut(synced, later, chance):
     return data
 
 
+@cache
+def cut(seed):
+    """What is on disk after a power cut, by name, and rows at the last sync."""
+    with TemporaryDirectory() as folder:
+        made = Cut(Path(folder), seed)
+        try:
+            n, synced, later = made.write_until_the_cut()
+        finally:
+            made.tap.unlink()
+        made.path.write_bytes(after_the_cut(synced, later, made.random))
+        return {file.name: file.read_bytes() for file in Path(folder).iterdir()}, n
+
+
 @pytest.fixture
 def make(tmp_path, monkeypatch):
     """Makes a recording of which the power was cut, and starts this computer again."""
-    cuts = []
+    monkeypatch.setattr(places, "boot", lambda: "the next one")
 
-    def cut(seed):
-        made = Cut(tmp_path, seed)
-        cuts.append(made)
-        n, synced, later = made.write_until_the_cut()
-        made.path.write_bytes(after_the_cut(synced, later, made.random))
-        monkeypatch.setattr(places, "boot", lambda: "the next one")
-        return made.path, n
+    def files(seed):
+        on_disk, n = cut(seed)
+        for name, content in on_disk.items():
+            (tmp_path / name).write_bytes(content)
+        return tmp_path / "run.h5", n
 
-    yield cut
-    for made in cuts:
-        made.tap.unlink()
+    return files
 
 
 @pytest.mark.slow_beyond(12)
