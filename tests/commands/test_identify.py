@@ -12,17 +12,30 @@ from hil.identification import fit
 from hil.identification.wire_loops.loops import shipped
 from hil.record.read import open_run
 
+ALIKE = ["plant.arrays.muscle.mass_kg=0.01583"]
+RUNS = {"alike": (1, ALIKE), "again": (2, ALIKE), "shipped": (1, [])}
+
+
+class Runs(dict):
+    """Half as long runs of the shipped experiment, each made when it is first asked for."""
+
+    def __init__(self, configs, folder):
+        super().__init__(folder=folder)
+        self.configs = configs
+
+    def __missing__(self, name):
+        seed, sets = RUNS[name]
+        config = hil.load(
+            self.configs / "miga6/identify.toml", ["experiment.duration_s=4.0", *sets]
+        )
+        self[name] = hil.run(config, seed=seed, out=self["folder"] / f"{name}.h5")
+        return self[name]
+
 
 @pytest.fixture(scope="module")
 def runs(configs, tmp_path_factory):
-    """Half as long runs of the shipped experiment; a rig as its model has it, and as shipped."""
-    folder = tmp_path_factory.mktemp("identify")
-    alike = "plant.arrays.muscle.mass_kg=0.01583"
-    made = {}
-    for name, seed, sets in (("alike", 1, [alike]), ("again", 2, [alike]), ("shipped", 1, [])):
-        config = hil.load(configs / "miga6/identify.toml", ["experiment.duration_s=4.0", *sets])
-        made[name] = hil.run(config, seed=seed, out=folder / f"{name}.h5")
-    return made
+    """A rig as its model has it, with two seeds, and one as shipped."""
+    return Runs(configs, tmp_path_factory.mktemp("identify"))
 
 
 def said(words, capsys):
@@ -147,8 +160,7 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_one_line(what, runs, capsys):
     words, line = BAD[what]
-    names = {name: str(path) for name, path in runs.items()}
-    words = [w.format(folder=runs["alike"].parent, **names) for w in words]
+    words = [word.format_map(runs) for word in words]
     code, _, err = said(["identify", *words, "--bootstrap", "0"], capsys)
     assert code == 2
     assert line in err

@@ -373,6 +373,7 @@ def test_a_fault_of_a_test_of_style_of_format_or_of_types_fails(clone, path, tex
 
 def run(clone, words):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     return subprocess.run(
         ["bash", "run-tests", *words], cwd=clone, env=environment, capture_output=True, text=True
     )

@@ -26,21 +26,32 @@ def few_draws(monkeypatch):
     monkeypatch.setattr("hil.validation.figures.DRAWS", 100)
 
 
+RUNS = {
+    "shipped": ("all_on", ["experiment.duration_s=3.5"]),
+    "strict": ("all_on", ["experiment.duration_s=1.0", "validation.rms_max_N=1e-6"]),
+    "silent": ("pid", ["experiment.duration_s=1.5"]),
+    "broadcast": ("broadcast", ["experiment.duration_s=2.5"]),
+}
+
+
+class Runs(dict):
+    """Short runs, each made when it is first asked for."""
+
+    def __init__(self, configs, folder):
+        super().__init__()
+        self.configs, self.folder = configs, folder
+
+    def __missing__(self, name):
+        experiment, sets = RUNS[name]
+        config = hil.load(self.configs / f"miga6/{experiment}.toml", sets)
+        self[name] = hil.run(config, out=self.folder / f"{name}.h5")
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def runs(configs, tmp_path_factory):
-    """Short runs: with criteria as shipped, with one that cannot be kept, without, broadcast."""
-    folder = tmp_path_factory.mktemp("validate")
-    asked = {
-        "shipped": ("all_on", ["experiment.duration_s=3.5"]),
-        "strict": ("all_on", ["experiment.duration_s=1.0", "validation.rms_max_N=1e-6"]),
-        "silent": ("pid", ["experiment.duration_s=1.5"]),
-        "broadcast": ("broadcast", ["experiment.duration_s=2.5"]),
-    }
-    made = {}
-    for name, (experiment, sets) in asked.items():
-        config = hil.load(configs / f"miga6/{experiment}.toml", sets)
-        made[name] = hil.run(config, out=folder / f"{name}.h5")
-    return made
+    """With criteria as shipped, with one that cannot be kept, without any, a broadcast."""
+    return Runs(configs, tmp_path_factory.mktemp("validate"))
 
 
 def said(words, capsys):

@@ -278,7 +278,7 @@ class NativeBoard(Bench):
     def exchange(self, data: bytes) -> bytes:
         self.lib.libboard_receive(self.memory, data, len(data))
         n = self.lib.libboard_send(self.memory, self._answers, 4096)
-        return self._answers.raw[:n]
+        return ctypes.string_at(self._answers, n)
 
     exchange_part = exchange  # bytes that are no whole frame
 

@@ -15,7 +15,7 @@ import tty
 import numpy as np
 import pytest
 
-from firmware.boards import FIRMWARE, need_avr
+from firmware.boards import need_avr
 from hil.__main__ import main
 from hil.devices.board import bundled_firmware, flash, protocol
 from hil.devices.board.native import NativeBoard, built
@@ -110,12 +110,13 @@ def need_avrdude():
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory):
+def image(build, tmp_path_factory):
     """The image, in whose place nothing of the checkout is touched."""
     need_avr()
     need_avrdude()
     folder = tmp_path_factory.mktemp("image")
-    subprocess.run(["make", "--silent", "-C", FIRMWARE, f"BUILD={folder}", "avr"], check=True)
+    for name in ("board.hex", "arduino.hex"):
+        shutil.copy(build("avr") / name, folder)
     return folder / "board.hex"
 
 
