@@ -422,14 +422,14 @@ PATIENT = (
     "devices.supply.obey_max_s=3.0",
 )
 BENCH = ("--backend", "supply=bench,board=sim,daq=sim")
-# Half a minute, until somebody ends it; with fewer ticks, since all are rehearsed.
-LASTING = (*BENCH, "--duration", "30", "--set", "loop.period_s=0.005")
+# A third of a minute, until somebody ends it; with fewer ticks, since all are rehearsed.
+LASTING = (*BENCH, "--duration", "20", "--set", "loop.period_s=0.005")
 
 
 def test_a_run_switches_it_on_and_off_and_records_it(rigs, instrument, tmp_path, capsys):
     out = tmp_path / "run.h5"
     path = _rig(rigs, instrument.resource)
-    words = [*BENCH, "--duration", "1.0", "--out", str(out)]
+    words = [*BENCH, "--duration", "0.5", "--out", str(out)]
     assert main(["run", str(path), *words]) == 0, capsys.readouterr()
     run = hil.open_run(out)
     assert not instrument.on
@@ -539,12 +539,12 @@ def test_visa_resources_are_listed_without_a_call_to_the_lan(capsys):
 
 def _run(configs, tmp_path, *sets, rig="wires4/hold.toml"):
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.h5"
-    config = hil.load(configs / rig, (*sets, "experiment.duration_s=4.0"))
+    config = hil.load(configs / rig, ("experiment.duration_s=4.0", *sets))
     return hil.open_run(hil.run(config, out=path))
 
 
 def test_a_simulated_supply_measures_what_the_wires_draw(configs, tmp_path):
-    run = _run(configs, tmp_path)
+    run = _run(configs, tmp_path, "experiment.duration_s=0.7")
     # four wires of a cell in series, 0.1 m at 126 Ohm/m: 50.4 Ohm a cell when cold
     cold_A = 4 * 8.0 / (4 * 0.1 * 126.0)
     just_on = run.supply_current_A.values[600:640]
