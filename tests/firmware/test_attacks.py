@@ -73,7 +73,9 @@ ACTIONS = st.lists(
 
 
 @settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=4 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(actions=ACTIONS)
 def test_gates_obey_only_the_host_whose_arming_stands(board, actions):

@@ -344,6 +344,8 @@ def test_a_stored_table_that_no_host_could_send_refuses_arming(any_board):
 
 
 def test_a_new_arming_serves_broadcasts_of_an_earlier_tick(any_armed):
+    any_armed.limit()  # its heat is gone at once
+    any_armed.ready()
     sure = {"valid_for_ms": 100, "seed": 1, "first_cell": 0}
     sure |= {"p_on_per_65536": protocol.PROBABILITY_ONE, "q_off_per_65536": 0}
     for tick in (9, 3):

@@ -30,9 +30,9 @@ def _chip_arms_as_it_opens(chip, cycles, for_cycles=0):
     return chip.command("read")
 
 
-@pytest.mark.parametrize("every", [369, pytest.param(123, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [737, pytest.param(123, marks=pytest.mark.slow)])
 def test_no_gate_of_the_chip_rises_later_than_its_interrupt_whenever_the_loop_opens(chip, every):
-    """Every 23 us of arming, or 7.7 us, as odd cycles as even ones."""
+    """Every 46 us of arming, or 7.7 us, as odd cycles as even ones."""
     chip.limit()
     latest_us = -1e9
     for cycles in range(1, 16 * ARMING_US, every):

@@ -35,7 +35,7 @@ TURNS = {
     "temperatures": 4,
     "references": 4,
     "duties": 6,
-    "heat": 4,
+    "heat": 3,
     "tables": 6,
     "flips": 12,
     "apart": 7,

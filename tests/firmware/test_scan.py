@@ -48,7 +48,8 @@ def _unread_us(chip, kind, fields, every_us, cell, phase_us):
 def test_no_cell_is_on_unread_for_longer_than_the_limits_of_wires_reckon_with(chip, kind, every_ms):
     fields = {"set_mask": _masks, "broadcast": lambda cell: EXCHANGES["broadcast"][1]}[kind]
     longest_us = max(
-        _unread_us(chip, kind, fields(cell), 1000 * every_ms, cell, 377 * cell) for cell in CELLS
+        _unread_us(chip, kind, fields(cell), 1000 * every_ms, cell, 377 * cell)
+        for cell in CELLS[::2]
     )
     print(f"{kind} every {every_ms} ms: {longest_us} us")
     assert longest_us <= 1e6 * (scan_s(kind, 1e-3 * every_ms) + REACTION_S)
@@ -61,7 +62,7 @@ def test_from_the_smallest_duty_on_a_cell_is_read_in_the_time_that_is_reckoned_w
     found_us = [
         _unread_us(chip, "set_duties", _duties(cell, duty), 1000 * every_ms, cell, 377 * cell + 131)
         for duty in (protocol.DUTY_MIN_PER_255, 254)
-        for cell in CELLS
+        for cell in CELLS[1::2]
     ]
     assert max(found_us) <= 1e6 * (scan_s("set_duties", 1e-3 * every_ms) + REACTION_S)
 
@@ -83,10 +84,10 @@ WORST = (0xEA2, 0xFFF, 0xEF3, 0x20, 0xFFF, 0x20, 0x20, 0x28, 0x20, 0xEB3, 0x20) 
 
 
 def test_the_worst_pattern_that_was_met_leaves_its_cell_unread_no_longer(chip):
-    """At phases to the scan, 40 us apart."""
+    """At phases to the scan, 80 us apart."""
     found_us = [
-        _unread_us(chip, "set_mask", lambda k: {"cells_on": WORST[k % 11]}, 2000, 5, 40 * i)
-        for i in range(100)
+        _unread_us(chip, "set_mask", lambda k: {"cells_on": WORST[k % 11]}, 2000, 5, 80 * i)
+        for i in range(50)
     ]
     print(f"{max(found_us)} us")
     assert 8500 < max(found_us) <= 1e6 * (scan_s("set_mask", 2e-3) + REACTION_S)

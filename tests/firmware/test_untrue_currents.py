@@ -18,7 +18,7 @@ from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
 
-GAINS = np.append(np.random.default_rng(11).uniform(0.05, 1.0, 11), 1.0)
+GAINS = np.append(np.random.default_rng(11).uniform(0.05, 1.0, 7), 1.0)
 STEP_US, COMMAND_MS, LONG_S = 500, 5, 12.0
 NOTICED_S = 0.03  # two scans of 4 ms, and a command every 5 ms
 
@@ -85,6 +85,7 @@ def test_a_current_that_is_read_too_low_trips_or_its_wire_stays_below_what_is_co
     assert tripped[-1] in (None, ["cell_energy_high"])  # a true reading is none that is too low
 
 
+@pytest.mark.slow_beyond(1)
 def test_the_wire_of_a_bundled_rig_bears_every_current_that_is_read_too_low(tried):
     """8 V are those of configs/wires4: no reading lets them burn a wire."""
     board, peaks_C, _, _ = tried
