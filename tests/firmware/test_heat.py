@@ -511,7 +511,7 @@ def _streamed(chip, duty_of, every_us, commands=120):
 
 
 @pytest.mark.slow_beyond(3)
-@pytest.mark.parametrize("late_us", [0, 1020, 2550, 510, 1530, 2040, 3060, 3570])
+@pytest.mark.parametrize("late_us", [3570, 0, 1530, 510, 1020, 2040, 2550, 3060])
 def test_on_the_chip_duties_that_follow_the_modulation_count_in_full(chip, late_us):
     """128 is the modulation's last slot, 127 all the others: each in its time, and the gate is on.
 
