@@ -580,7 +580,6 @@ def being_written(all_on, path):
     return path
 
 
-@pytest.mark.slow_beyond(3)
 @pytest.mark.parametrize("n_new_bytes", [0, 8, 4096, 7000])
 def test_a_chunk_torn_by_a_kill_within_its_rewriting_keeps_every_flushed_row(
     all_on, tmp_path, n_new_bytes, capsys

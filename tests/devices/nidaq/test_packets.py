@@ -57,7 +57,6 @@ def test_every_tick_has_a_reading_whose_age_is_the_true_one(packet_s):
     np.testing.assert_allclose(np.diff(samples["t_s"]), 1e-4, atol=1e-12)
 
 
-@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("packet_s", PACKETS_S)
 def test_ticks_that_are_late_now_and_then_find_their_samples(packet_s):
     rng = np.random.default_rng(4)
