@@ -25,7 +25,7 @@ BUILT_IN = {
     "arm": "hil.systems.arm",
     "bodies": "hil.systems.bodies",
     "soft_links": "hil.systems.soft",
-    "fmu": "hil.systems.fmu",
+    "fmu": "hil.systems.fmu.kind",
 }
 STUDIES = "hil.studies"
 BENCH = "hil.bench"

@@ -7,7 +7,7 @@ import pytest
 
 # What ties a system's physics to tables, rigs, files and pages. Every other module is physics.
 TIES = re.compile(
-    r"(build|tables)(_\w+)?|page"
+    r"(build|tables)(_\w+)?|page|kind"
     r"|controllers|checks|observer|twin|report|figures?|schematic|description|cases|cell_file|cell_kinds|sweep"
 )
 FORBIDDEN = (

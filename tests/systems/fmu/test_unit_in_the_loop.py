@@ -16,7 +16,7 @@ from hil.errors import ConfigError, ModelError, PluginError
 from hil.experiment.load import load, load_model
 from hil.record.read import open_run
 from hil.runs import rehearsal
-from hil.systems.fmu import SYSTEM
+from hil.systems.fmu.kind import SYSTEM
 from systems.fmu.units import CELLS, PERIOD_S, table
 
 

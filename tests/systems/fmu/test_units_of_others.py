@@ -27,7 +27,8 @@ from hil.experiment.load import load
 from hil.platform.scratch import Scratch
 from hil.record.layout import LIBVER
 from hil.runs.kept_code import config_of
-from hil.systems.fmu import SYSTEM, archive
+from hil.systems.fmu import archive
+from hil.systems.fmu.kind import SYSTEM
 from hil.systems.fmu.system import FOLDER
 from record.openers import OPENERS, refused, words_of
 from systems.fmu.units import PERIOD_S, table, with_unit
@@ -363,7 +364,7 @@ def test_a_run_leaves_no_folder(made, rig_with, tmp_path, temporary):
 HOLDS = """
 import sys, time
 from pathlib import Path
-from hil.systems.fmu import SYSTEM
+from hil.systems.fmu.kind import SYSTEM
 from hil.systems.fmu.tables import FmuTable
 table = FmuTable.model_validate_json(sys.argv[1])
 system = SYSTEM.system(None, SYSTEM.build(table, 0.001), 0.001)
