@@ -61,10 +61,10 @@ def shown_commands():
 
 
 def test_commands_that_are_only_shown_exist_with_their_options_and_files():
-    commands = list(shown_commands())
+    commands, parser = list(shown_commands()), command_line()
     assert len(commands) > 30
     for command in commands:
-        args = command_line().parse_args(shlex.split(command)[1:])
+        args = parser.parse_args(shlex.split(command)[1:])
         assert args.command
         for word in shlex.split(command):
             if word.startswith("configs/") and "*" not in word:
@@ -75,8 +75,9 @@ def test_commands_that_pages_run_exist_with_their_options():
     typed = [command.text for page in pages(ROOT) for command in commands_of(ROOT / page)]
     plain = [text for text in typed if re.fullmatch(r"hil [^;|&$<>`*]+", text)]
     assert len(plain) > 80
+    parser = command_line()
     for text in plain:
-        assert command_line().parse_args(shlex.split(text)[1:]).command, text
+        assert parser.parse_args(shlex.split(text)[1:]).command, text
 
 
 def test_what_one_tutorial_records_is_not_in_the_way_of_the_other():

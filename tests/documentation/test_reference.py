@@ -95,17 +95,17 @@ def test_every_link_between_pages_leads_to_a_file():
     assert not broken
 
 
-def test_every_page_is_on_the_front_page():
+def test_every_page_is_on_the_front_page(pages):
     front = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = {(DOCS / link).resolve() for link in re.findall(r"^- \[.*?\]\((.*?)\)", front, re.M)}
-    below = reference_pages.pages()["configuration.md"]
+    below = pages["configuration.md"]
     listed |= {
         (GENERATED / link).resolve() for link in re.findall(r"^- \[.*?\]\((.*?)\)", below, re.M)
     }
     apart = ("decisions", "paper", "slow-tests")
-    pages = {
+    written = {
         page.resolve() for page in DOCS.rglob("*.md")
         if page.name != "index.md" and not set(page.parts) & set(apart)
     }  # fmt: skip
-    included = {p for p in pages if p.read_text(encoding="utf-8").startswith("```{include}")}
-    assert pages - included <= listed
+    included = {p for p in written if p.read_text(encoding="utf-8").startswith("```{include}")}
+    assert written - included <= listed
