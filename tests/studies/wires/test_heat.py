@@ -18,6 +18,11 @@ from hil_studies.wires.heat import (
 )
 
 
+@pytest.fixture(scope="module")
+def rows():
+    return times()
+
+
 def test_without_latent_heat_both_times_are_those_of_newtons_cooling():
     wire = SmaWire(latent_heat_J_per_kg=0.0, austenite_Ohm_per_m=126.0)
     G = pi * 1e-4 * 125.0
@@ -50,12 +55,12 @@ def test_stress_and_temperature_along_a_branch_rise_by_the_same_latent_heat():
     assert per_Pa == pytest.approx((78.3 + 273.15) * 0.04 / (6450.0 * taken), rel=1e-6)
 
 
-def test_the_makers_table_from_0_10_mm_on_and_the_two_wires_that_never_contract():
-    rows = {row["diameter_mm"]: row for row in times()}
-    assert list(rows) == list(MAKERS)
-    never = [d for d, row in rows.items() if row["contracts_s"] == inf]
+def test_the_makers_table_from_0_10_mm_on_and_the_two_wires_that_never_contract(rows):
+    of = {row["diameter_mm"]: row for row in rows}
+    assert list(of) == list(MAKERS)
+    never = [d for d, row in of.items() if row["contracts_s"] == inf]
     assert never == [0.025, 0.038]
-    thick = [row for d, row in rows.items() if d >= 0.10]
+    thick = [row for d, row in of.items() if d >= 0.10]
     assert all(0.89 < row["contracts_s"] < 1.2 for row in thick)
     assert all(0.89 < row["cools_s"] / row["makers_cools_s"] < 1.2 for row in thick)
 
@@ -72,8 +77,8 @@ def test_convection_of_a_thin_wire_is_morgans():
     assert above == pytest.approx(below, rel=0.04)
 
 
-def test_a_thicker_wire_cools_more_slowly_as_in_the_makers_table():
-    ours = [row["cools_s"] for row in times()][3:]
+def test_a_thicker_wire_cools_more_slowly_as_in_the_makers_table(rows):
+    ours = [row["cools_s"] for row in rows][3:]
     printed = [cools_s for *_, cools_s in MAKERS.values()][3:]
     assert ours == sorted(ours)
     # latent and specific heat a metre rise with d^2, the loss with less than d
