@@ -31,7 +31,7 @@ from hil.systems.array.model.wire_steps import (
 )
 
 CONFIGS = Path(__file__).parents[4] / "configs"
-FINE_S = 2e-5
+FINE_S = 5e-5
 GOAL = 0.005  # of the range of a run
 SHIPPED = ("wires4/pulse", "isotonic/pulse", "spring_bias/pulse", "stage/pull")
 PERIODS_S = (0.001, 0.01, 0.1, 1.0)

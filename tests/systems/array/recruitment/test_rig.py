@@ -290,8 +290,8 @@ def test_a_run_that_is_armed_again_switches_nothing_on_that_was_decided_before(
     configs, monkeypatch, name, sets, planned_s
 ):
     """Until a plan of the new set point is due, all stays off."""
-    config = load(configs / name, ("experiment.duration_s=3.0", *sets))
-    off, again = round(2.0 / config.period_s) + 7, round(2.2 / config.period_s) + 3
+    config = load(configs / name, ("experiment.duration_s=1.8", *sets))
+    off, again = round(1.0 / config.period_s) + 7, round(1.2 / config.period_s) + 3
     asked = {off: [("arm", 0.0, "")], again: [("arm", 1.0, ""), ("force_reference_N", 0.0, "")]}
     monkeypatch.setattr(MemorySink, "requests", lambda _, tick: asked.get(tick, ()))
     run = hil.simulate(config, seed=1)
