@@ -43,6 +43,7 @@ def at_the_edge(wire, side):
     )  # fmt: skip
 
 
+@pytest.mark.slow_beyond(4)
 @pytest.mark.parametrize("side", [EAGER, LAZY])
 @pytest.mark.parametrize("ratio", [0.9, 1.2])
 @pytest.mark.parametrize("seed", [1, 2])

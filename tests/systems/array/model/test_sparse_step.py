@@ -84,7 +84,7 @@ def test_a_mesh_of_three_hundred_cells_stays_within_a_hundred_millionth():
 
 
 @pytest.mark.parametrize("hubs_gain", [0.0, 1e9])
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_any_network_is_stepped_as_by_the_matrix_exponential(monkeypatch, hubs_gain, pair):
     """Without hubs, and with as many as there may be; driven points move."""
