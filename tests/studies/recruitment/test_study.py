@@ -73,6 +73,7 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
     for size, folder in (("fourteen", FOLDER / "fourteen"), ("hundred", hundred)):
         tables = study.tables_of(values(), folder)
         points = tables["factors"]["set_point"]["levels"]
+        assert ("commission" in tables) == (size == "fourteen")
         full_N = study.full_force_N(folder)
         of[size] = [
             np.atleast_1d(value) / full_N
@@ -81,11 +82,14 @@ def test_a_hundred_cells_meet_the_set_points_of_fourteen_in_shares_of_full_force
             if key.endswith("_N")
         ]
         assert float(tables["tune"]["cost"].split()[2]) == pytest.approx(full_N, rel=1e-3)
+    groups = tables["factors"]["controller"]["levels"]["size_principle"]["controller"]["groups"]
+    assert sorted(cell for group in groups for cell in group) == [*range(1, 101)]
     assert len(of["hundred"]) == 5
     for share, of_fourteen in zip(of["hundred"], of["fourteen"], strict=True):
         assert share == pytest.approx(of_fourteen, rel=1e-3)
 
 
+@pytest.mark.slow_beyond(2)
 @pytest.mark.parametrize(
     ("n_cells", "stress"), [(6, False), (14, False), (100, True), (100, False)]
 )
