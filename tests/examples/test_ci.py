@@ -4,7 +4,6 @@ import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 import yaml
 
 from hil.__main__ import main
@@ -25,16 +24,23 @@ def gitlab(file):
     return [*job["before_script"], *job["script"], *job["after_script"]]
 
 
-@pytest.mark.parametrize("read", [github, gitlab])
-def test_its_commands_run_and_leave_a_recording_a_page_and_a_junit_file(
-    read, configs, tmp_path, monkeypatch
-):
+def commands(read):
     lines = read(yaml.safe_load((HERE / f"{read.__name__}.yml").read_text()))
     assert lines.pop(0) == 'pip install "hil-arrays[daq] @ $HIL"'
+    return lines
+
+
+def test_both_services_run_the_same_commands():
+    assert commands(github) == commands(gitlab)
+
+
+def test_the_commands_run_and_leave_a_recording_a_page_and_a_junit_file(
+    configs, tmp_path, monkeypatch
+):
     text = (HERE / "ci.toml").read_text()
     (tmp_path / "ci.toml").write_text(text.replace("../../configs", configs.as_posix()))
     monkeypatch.chdir(tmp_path)
-    for line in lines:
+    for line in commands(github):
         program, *words = shlex.split(line)
         assert program == "hil"
         assert main(words) == 0

@@ -19,7 +19,7 @@ def make():
     made = []
 
     def environment(name="Array6-v0", **changes):
-        made.append(RigEnvironment(**BUNDLED[name] | {"duration_s": 1.0} | changes))
+        made.append(RigEnvironment(**BUNDLED[name] | {"duration_s": 0.5} | changes))
         return made[-1]
 
     yield environment
@@ -83,7 +83,7 @@ def test_an_episode_is_the_run_that_a_schedule_makes(make):
     schedule = {"kind": "schedule", "steps": [{"t_s": 0.001, "on": [1, 3]}]}
     seed = int(run.attrs["seed"])
     alike = hil.simulate(
-        hil.load("configs/miga6/pid.toml", ["experiment.duration_s=1.0"], controller=schedule),
+        hil.load("configs/miga6/pid.toml", ["experiment.duration_s=0.5"], controller=schedule),
         seed=seed,
     )
     np.testing.assert_array_equal(run.cells_reported, alike.cells_reported)

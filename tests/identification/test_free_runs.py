@@ -106,7 +106,7 @@ def test_a_share_that_begins_at_its_limit_is_fitted_and_stays_within_it():
     tables = parameters.tables_of(ModelTable.model_validate(model))
     for true in (0.9, 1.0):
         run = run_of(tables, {"cooling.core_share": true})
-        options = Options(free=("cooling.core_share",), bootstrap=20, weak=true < 1.0)
+        options = Options(free=("cooling.core_share",), bootstrap=6, weak=true < 1.0)
         [found] = identify(tables, [run], options).parameters
         assert abs(np.log(found.value / true)) < 4.0 * found.relative
         assert found.low <= found.value <= found.high <= 1.0
@@ -123,7 +123,7 @@ def test_a_run_with_much_noise_is_identified_though_not_every_draw_is_a_wire():
     }  # fmt: skip
     tables = parameters.tables_of(ModelTable.model_validate(model))
     run = run_of(tables, {}, noise_N=50 * NOISE_N)
-    found = identify(tables, [run], Options(free=("M_s_C", "M_f_C", "A_f_C"), bootstrap=40))
+    found = identify(tables, [run], Options(free=("M_s_C", "M_f_C", "A_f_C"), bootstrap=15))
     assert found.weak
     for one in found.parameters:
         assert one.resampled[0] < one.value < one.resampled[1]

@@ -41,7 +41,7 @@ def stiffer(table):
 def tared(configs, tmp_path_factory):
     """An array's run whose transducer has an offset that was tared."""
     config = hil.load(configs / "miga6/all_on.toml", [
-        "experiment.duration_s=0.4", "devices.daq.channels.force.tare=true",
+        "experiment.duration_s=0.2", "devices.daq.channels.force.tare=true",
         "devices.daq.channels.force.sim.offset_V=0.05"])  # fmt: skip
     path = tmp_path_factory.mktemp("tared") / "run.h5"
     session.run(Plan(config, seed=1), Output(out=path))
@@ -243,7 +243,7 @@ def test_a_record_that_is_of_no_channel_is_refused(tared, futek, record, words, 
 
 def test_a_cards_offset_comes_off_a_channel_that_is_read_in_volts(configs, tmp_path):
     """0.02 m/V: 5 mV of the card's offset are 0.1 mm."""
-    config = hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.3"])
+    config = hil.load(configs / "slider/steps.toml", ["experiment.duration_s=0.1"])
     path, record = tmp_path / "run.h5", tmp_path / "card.toml"
     session.run(Plan(config, seed=1), Output(out=path))
     write_record(record, {

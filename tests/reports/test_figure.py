@@ -31,9 +31,14 @@ BAD = [
 ]
 
 
-@pytest.fixture
-def run(configs):
+@pytest.fixture(scope="module")
+def simulated(configs):
     return hil.simulate(configs / "miga6/pid.toml", sets=("experiment.duration_s=1.5",))
+
+
+@pytest.fixture
+def run(simulated):
+    return simulated.copy(deep=True)
 
 
 def line(axis, label):

@@ -1,8 +1,10 @@
 """An example is no calibration, and a wire nobody described is not protected: a bench is told."""
 
+import contextlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -43,21 +45,29 @@ def refused(words, capsys):
     return capsys.readouterr().err
 
 
-@pytest.fixture
-def measured(rigs):
+@pytest.fixture(scope="module")
+def measured_once(configs, tmp_path_factory):
     """A rig of which everything that names a record has a measured one."""
-    text = (rigs / "miga6/rig.toml").read_text()
-    records = rigs.parent / "calibration"
-    words = ["calibrate", "certificate", "--rehearse", "--out", str(records / "rehearsed.toml")]
-    assert main(words) == 0
+    folder = tmp_path_factory.mktemp("measured")
+    for name in ("calibration", "configs/miga6"):
+        shutil.copytree(configs.parent / name, folder / name)
+    rig = folder / "configs/miga6/rig.toml"
+    text = rig.read_text()
+    rehearsed = str(folder / "calibration/rehearsed.toml")
+    assert main(["calibrate", "certificate", "--rehearse", "--out", rehearsed]) == 0
     for name, new in (("futek_9N", "rehearsed"), ("miga_force", None)):
         line = next(x for x in text.splitlines() if f"{name}.toml" in x)
         kept = line.replace(f"{name}.toml", f"{new}.toml") if new else line.replace(
             ', "../../calibration/miga_force.toml"', "")  # fmt: skip
         text = text.replace(line, kept)
     text = text.replace("newtons_per_V = 0.95", "newtons_per_V = 0.90246")  # as they both say
-    (rigs / "miga6/rig.toml").write_text(text)
-    return rigs
+    rig.write_text(text)
+    return folder
+
+
+@pytest.fixture
+def measured(measured_once, tmp_path):
+    return shutil.copytree(measured_once, tmp_path, dirs_exist_ok=True) / "configs"
 
 
 WIRE = """
@@ -78,20 +88,28 @@ current_max_mA = 222
 """
 
 
-@pytest.fixture
-def calibrated(measured, monkeypatch, capsys):
+@pytest.fixture(scope="module")
+def calibrated_once(measured_once, tmp_path_factory):
     """The same with a record made by hand: the readings of docs/calibration.md, typed in."""
-    rig, record = measured / "miga6/rig.toml", measured.parent / "calibration/f1.toml"
-    session = measured.parent / "session.toml"
-    capsys.readouterr()
-    assert main(["calibrate", "certificate", "--template"]) == 0
-    session.write_text(capsys.readouterr().out.replace("REHEARSAL", "F-1"))
+    folder = tmp_path_factory.mktemp("calibrated")
+    shutil.copytree(measured_once, folder, dirs_exist_ok=True)
+    rig, record = folder / "configs/miga6/rig.toml", folder / "calibration/f1.toml"
+    session = folder / "session.toml"
+    with contextlib.redirect_stdout(io.StringIO()) as template:
+        assert main(["calibrate", "certificate", "--template"]) == 0
+    session.write_text(template.getvalue().replace("REHEARSAL", "F-1"))
     readings = "0.0103\n0.2277\n0.4451\n0.8797\n1.3143\n1.9661\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(readings))
-    assert main(["calibrate", "certificate", str(session), "--out", str(record)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", io.StringIO(readings))
+        assert main(["calibrate", "certificate", str(session), "--out", str(record)]) == 0
     rig.write_text(rig.read_text().replace("rehearsed.toml", "f1.toml"))
-    bring_up_board(measured, SERIAL)
-    return measured
+    bring_up_board(folder / "configs", SERIAL)
+    return folder
+
+
+@pytest.fixture
+def calibrated(calibrated_once, tmp_path):
+    return shutil.copytree(calibrated_once, tmp_path, dirs_exist_ok=True) / "configs"
 
 
 SERIAL = 42  # of the board behind the pty

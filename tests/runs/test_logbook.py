@@ -80,7 +80,7 @@ def test_volts_times_amperes_and_amperes_squared_times_ohms_agree_on_a_wire_held
 
 
 def test_the_voltage_that_a_supply_measures_comes_first(bench, capsys):
-    run(out="a.h5")
+    run("--duration", "0.5", out="a.h5")
     wrong = counted(Path("a.h5"), {"muscle.1": Wire(supply_V=2.0 * SUPPLY_V)})
     assert wrong["cells"]["muscle.1"]["energy_J"] == totals().cells["muscle.1"]["energy_J"]
 
@@ -134,7 +134,7 @@ def test_simulated_runs_never_touch_the_articles_own_logbook(bench, capsys):
         assert (book.path.parent.name == "simulated") == simulated
     logbook_of(config, real).add({"kind": "note", "note": "unpacked", "by": "ada"})
     before = Path("logbook/W4-01.jsonl").read_bytes()
-    run()
+    run("--duration", "0.1")
     assert Path("logbook/W4-01.jsonl").read_bytes() == before
     assert totals().runs == 1
     assert totals(simulated=False).runs == 0
@@ -160,16 +160,14 @@ def test_a_run_that_is_still_under_way_is_left_to_itself(bench):
 
 
 def test_a_run_that_was_killed_is_counted_before_the_next_one_takes_its_name(bench):
-    assert run(out="a.h5") == 0
+    assert run("--duration", "0.7", out="a.h5") == 0
     begun = {"kind": "begin", "run": "killed", "pid": 1, "pid_started": "1"}
     book = Logbook(Path("logbook"), "W4-01", simulated=True)
     book.add({**begun, "file": str(Path("a.h5").resolve()), "host": os.uname().nodename})
     assert run("--force", "--duration", "0.1", out="a.h5") == 0
     found = totals()
     assert (found.runs, found.cut_off) == (3, ["killed"])
-    assert {cell: counts["cycles"] for cell, counts in found.cells.items()} == {
-        cell: 2 * n for cell, n in CYCLES.items()
-    }
+    assert [counts["cycles"] for counts in found.cells.values()] == [2, 2, 0, 0]
 
 
 def _many_notes(folder, who):
@@ -230,7 +228,7 @@ def test_a_logbook_that_cannot_be_written_or_is_damaged_stops_before_anything_is
     assert run(out="a.h5") == 2
     assert "cannot be" in capsys.readouterr().err
     Path("logbook").unlink()
-    run(out="b.h5")
+    run("--duration", "0.1", out="b.h5")
     capsys.readouterr()
     lines = BOOK.read_text().splitlines(keepends=True)
     BOOK.write_text("".join([lines[0].replace("W4-01", "W4-02"), *lines[1:]]))

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
 import pytest
 
 import hil
@@ -208,9 +209,9 @@ def test_a_run(bench, config, tmp_path, step, way):
         assert found.error is not None
     else:
         with_rows = step in LEAVING or (step in TICK and way not in DEFECTS)
-        run = hil.open_run(out)
-        assert run.attrs["outcome"] != "running"
-        assert bool(run.sizes["tick"]) == with_rows
+        with h5py.File(out) as run:
+            assert run.attrs["outcome"] != "running"
+            assert bool(len(run["ticks/t_s"])) == with_rows
         assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
 
 

@@ -76,13 +76,13 @@ def test_no_intact_wire_within_its_tolerances_ends_a_run(rig, seed, rigs):
 def test_a_current_that_reads_low_is_noticed_at_arming_and_while_running(rig, gain, configs):
     """At most a quarter of a second after: two readings of resistance, or two scans."""
     experiment = configs / rig / f"{RIGS[rig]}.toml"
-    sets = ["experiment.duration_s=1.3", "controller.kind='schedule'",
+    sets = ["experiment.duration_s=0.9", "controller.kind='schedule'",
             f"controller.steps=[{{t_s={ON_S}, on='all'}}]"]  # fmt: skip
     fault = {"kind": "current_gain", "value": gain}
     with pytest.raises(DeviceError, match="current_low") as refused:
         ran(experiment, sets, [{**fault, "at_s": 0.0}])
     assert len(str(refused.value).splitlines()) == 1
-    at_s = 1.0
+    at_s = 0.6
     outcome, when_s, texts = ran(experiment, sets, [{**fault, "at_s": at_s}])
     assert outcome == "tripped"
     assert at_s <= when_s <= at_s + 0.25

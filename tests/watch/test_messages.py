@@ -302,7 +302,7 @@ def test_what_did_not_arrive_after_a_restart_is_sent_by_the_next_command_where_i
         ("[notify]\nurls = ['json://x']\nurl = 1\n", "notify.url: unknown key"),
     ],
 )
-def test_a_file_of_this_machine_that_is_wrong_is_one_line(text, words, machine, configs, capsys):
+def test_a_file_of_this_machine_that_is_wrong_is_one_line(text, words, machine):
     path = machine(text)
     with pytest.raises(ConfigError) as refused:
         notify_table()
@@ -311,8 +311,14 @@ def test_a_file_of_this_machine_that_is_wrong_is_one_line(text, words, machine, 
     assert words in line
     assert "secret" not in line
     assert "\n" not in line
+
+
+def test_a_run_is_refused_with_the_line_of_a_wrong_file(machine, configs, capsys):
+    machine("[notify]\nurls = ['zzz://user:secret@x']\n")
+    with pytest.raises(ConfigError) as refused:
+        notify_table()
     assert main(["run", str(configs / "miga6/all_on.toml")]) == 2
-    assert capsys.readouterr().err.strip() == line
+    assert capsys.readouterr().err.strip() == str(refused.value)
 
 
 def test_a_file_that_others_may_write_is_refused(machine, receiver):

@@ -17,25 +17,25 @@ def one_run(tmp_path_factory, configs):
     return hil.run(config, out=path)
 
 
+def made_of(run, path, figures=None, **attributes):
+    """A copy of the run with other root attributes, and `figures` of the force."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(run, path)
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        for key, value in attributes.items():
+            file.attrs[key] = value
+        if figures:
+            summary = json.loads(file.attrs["summary"])
+            summary["force"] |= figures
+            file.attrs["summary"] = json.dumps(summary)
+    return path
+
+
 @pytest.fixture
 def make(one_run, tmp_path, monkeypatch):
-    """Writes `runs/NAME`: the run with other root attributes, and `figures` of the force."""
+    """Writes `runs/NAME`, of one run."""
     monkeypatch.chdir(tmp_path)
-
-    def made(name, *, figures=None, **attributes):
-        path = tmp_path / "runs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(one_run, path)
-        with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-            for key, value in attributes.items():
-                file.attrs[key] = value
-            if figures:
-                summary = json.loads(file.attrs["summary"])
-                summary["force"] |= figures
-                file.attrs["summary"] = json.dumps(summary)
-        return path
-
-    return made
+    return lambda name, **changes: made_of(one_run, tmp_path / "runs" / name, **changes)
 
 
 def later(path, by_ns=1_000_000_000):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,20 +14,39 @@ import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
 from hil.runs.catalogue.query import Catalogue, Filter
-from runs.catalogue.conftest import later
+from runs.catalogue.conftest import later, made_of
 
 RUNS = Path("runs")
+THREE = {
+    "a.h5": {"created_utc": "2026-09-30T10:00:00+00:00", "experiment_file": "miga6/pid.toml",
+             "operator": "Ada", "figures": {"residual_rms_N": 0.010}},
+    "b.h5": {"created_utc": "2026-10-01T10:00:00+00:00", "experiment_file": "wires4/pid.toml",
+             "operator": "Bo", "article": "wire 3", "figures": {"residual_rms_N": 0.019}},
+    "c.h5": {"created_utc": "2026-10-31T23:59:00+00:00", "experiment_file": "wires4/step.toml",
+             "operator": "Ada", "article": "wire 3", "figures": {"residual_rms_N": 0.030}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder_of_three(one_run, tmp_path_factory):
+    """Three runs: of two rigs, two months, two operators; with their index."""
+    folder = tmp_path_factory.mktemp("three")
+    for name, changes in THREE.items():
+        made_of(one_run, folder / RUNS / name, **changes)
+    Catalogue(folder / RUNS)
+    return folder
 
 
 @pytest.fixture
-def three(make):
-    """Three runs: of two rigs, two months, two operators."""
-    make("a.h5", created_utc="2026-09-30T10:00:00+00:00", experiment_file="miga6/pid.toml",
-         operator="Ada", figures={"residual_rms_N": 0.010})  # fmt: skip
-    make("b.h5", created_utc="2026-10-01T10:00:00+00:00", experiment_file="wires4/pid.toml",
-         operator="Bo", article="wire 3", figures={"residual_rms_N": 0.019})  # fmt: skip
-    make("c.h5", created_utc="2026-10-31T23:59:00+00:00", experiment_file="wires4/step.toml",
-         operator="Ada", article="wire 3", figures={"residual_rms_N": 0.030})  # fmt: skip
+def three(folder_of_three, monkeypatch):
+    """Them, which the test does not change."""
+    monkeypatch.chdir(folder_of_three)
+
+
+@pytest.fixture
+def three_of_its_own(folder_of_three, tmp_path, monkeypatch):
+    shutil.copytree(folder_of_three, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
 
 
 def found(**wanted):
@@ -163,7 +183,7 @@ def test_a_question_changes_no_setting(three):
     assert catalogue.sql("select count(*) from runs").rows == [(3,)]
 
 
-def test_output_for_programs_has_the_same_rows(three, capsys):
+def test_output_for_programs_has_the_same_rows(three_of_its_own, capsys):
     columns = ["--columns", "path,rms_N,specimen", "--rig", "wires4"]
     expected = [("c.h5", 0.030, "wire 3"), ("b.h5", 0.019, "wire 3")]
     assert main(["runs", *columns, "--json"]) == 0
@@ -212,7 +232,7 @@ def test_a_note_on_a_file_that_cannot_be_read_stays_when_it_is_repaired(make, ca
     assert "note" not in row
 
 
-def test_notes_stars_and_tags_stay_with_the_run_and_change_no_recording(three, capsys):
+def test_notes_stars_and_tags_stay_with_the_run_and_change_no_recording(three_of_its_own, capsys):
     before = (RUNS / "a.h5").read_bytes()
     run = Catalogue(RUNS).one("a.h5")["identity"]
     for words in ("note a.h5 wire replaced", f"note {run[:8]} again", "star runs/a.h5",

@@ -49,17 +49,21 @@ def run(tmp_path_factory):
     return hil.open_run(hil.run(config, out=path, seed=3))
 
 
-@pytest.fixture
-def lab(run, tmp_path):
+@pytest.fixture(scope="module")
+def spreadsheet(run):
     """The same run as a spreadsheet of a German laboratory would have it."""
+    columns = run.t_s.values, run.force_measured_N.values, run.cells_commanded.values
+    lines = [
+        ";".join([f"{1e3 * t_s!r}", f"{1e3 * force_N!r}", *map(str, cells)]).replace(".", ",")
+        for t_s, force_N, cells in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    return "\n".join([";".join(["Zeit [ms]", "Kraft [mN]", *CELLS]), *lines])
+
+
+@pytest.fixture
+def lab(spreadsheet, tmp_path):
     path = tmp_path / "lab.csv"
-    lines = [";".join(["Zeit [ms]", "Kraft [mN]", *CELLS])]
-    for k in range(run.sizes["tick"]):
-        t_ms, force_mN = 1e3 * float(run.t_s[k]), 1e3 * float(run.force_measured_N[k])
-        cells = run.cells_commanded.values[k].tolist()
-        lines.append(";".join([f"{t_ms!r}", f"{force_mN!r}", *map(str, cells)]).replace(".", ","))
-    lines[0] = lines[0].replace(",", ".")
-    path.write_text("\n".join(lines), encoding="cp1252")
+    path.write_text(spreadsheet, encoding="cp1252")
     return path
 
 
