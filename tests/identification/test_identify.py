@@ -93,6 +93,7 @@ def test_a_wrong_slope_is_taken_up_by_the_force_and_its_residual_stays_noise():
     assert UNSEEN in as_text(found)
 
 
+@pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("ar", [0.8, -0.5])
 def test_a_force_is_as_uncertain_as_the_slope_whatever_the_noise(ar):
     """The model's force is proportional to force_on_N: a slope off by 1e-3 moves it by 1e-3."""

@@ -19,7 +19,7 @@ from hil.errors import DeviceError, PluginError
 from hil.experiment.load import load
 from hil.plugins import code
 from hil.record.read import plugins_of
-from hil.runs import session
+from hil.runs import rehearsal, session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 
@@ -48,11 +48,8 @@ def mine(tmp_path, configs):
     def write(source, extra="", duration_s=0.2, rig="miga6"):
         (tmp_path / "mine.py").write_text(source)
         path = tmp_path / "mine.toml"
-        head = EXPERIMENT.format(rig=f"{rig}.toml", duration_s=duration_s)
-        if not (tmp_path / "configs").exists():
-            shutil.copytree(configs, tmp_path / "configs")
-            shutil.copytree(configs.parent / "calibration", tmp_path / "calibration")
-        path.write_text(head.replace(f"{rig}.toml", f"configs/{rig}/rig.toml") + extra)
+        rig_path = (configs / rig / "rig.toml").as_posix()
+        path.write_text(EXPERIMENT.format(rig=rig_path, duration_s=duration_s) + extra)
         return path
 
     return write
@@ -67,7 +64,8 @@ def _said(capsys):
 @pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_of_each_kind_runs_and_replays(kind, tmp_path):
-    path = hil.run(EXAMPLES / f"{kind}.toml", out=tmp_path / "run.h5")
+    config = hil.load(EXAMPLES / f"{kind}.toml", ["experiment.duration_s=1.0"])
+    path = hil.run(config, out=tmp_path / "run.h5")
     assert hil.open_run(path).attrs["outcome"] == "complete"
     assert main(["replay", str(path)]) == 0
 
@@ -255,47 +253,53 @@ def test_a_controller_over_its_budget_is_refused_with_what_it_took(mine, tmp_pat
     assert main(["run", str(path), *words]) == 0
 
 
+@pytest.fixture
+def short_rehearsal(monkeypatch):
+    """What fails after the rehearsal fails early."""
+    monkeypatch.setattr(rehearsal, "TIMED_TICKS", 200)
+
+
 @pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("        if self.k > 2500: 1 / 0\n", "line 7, class C, in step(): ZeroDivisionError"),
-        ("        if self.k > 2500: return [np.nan] * 6\n", "line 5, class C: step() gives nan"),
-        ("        while self.k > 2500: pass\n", "line 7, class C, in step(): has not returned"),
-        ("        if self.k > 2500: raise GeneratorExit\n", "in step(): GeneratorExit"),
-        ("        if self.k > 2500: __import__('os')._exit(0)\n", "ExitError: os._exit(0)"),
+        ("        if self.k > 250: 1 / 0\n", "line 7, class C, in step(): ZeroDivisionError"),
+        ("        if self.k > 250: return [np.nan] * 6\n", "line 5, class C: step() gives nan"),
+        ("        while self.k > 250: pass\n", "line 7, class C, in step(): has not returned"),
+        ("        if self.k > 250: raise GeneratorExit\n", "in step(): GeneratorExit"),
+        ("        if self.k > 250: __import__('os')._exit(0)\n", "ExitError: os._exit(0)"),
     ],
 )  # fmt: skip
 def test_one_that_fails_in_the_run_trips_with_all_cells_off_and_the_recording_whole(
-    body, said, mine, tmp_path, capsys
+    body, said, short_rehearsal, mine, tmp_path, capsys
 ):
-    path = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=3.0)
+    path = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=0.4)
     out = tmp_path / "run.h5"
     assert main(["run", str(path), "--out", str(out)]) == 3
     printed = capsys.readouterr().out
     assert "tripped by own_code_failed; everything is off" in printed
     assert said in printed
     run = hil.open_run(out)
-    assert run.cells_commanded.values[2400].all()
-    assert not run.cells_commanded.values[2500:].any()
+    assert run.cells_commanded.values[240].all()
+    assert not run.cells_commanded.values[250:].any()
     assert main(["verify", str(out)]) == 0
     assert main(["replay", str(out)]) == 0
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_of_ones_own_that_ends_the_program_ends_the_run_with_all_cells_off(
-    mine, tmp_path, capsys
+    short_rehearsal, mine, tmp_path, capsys
 ):
     body = (
         "        import os, threading\n"
         "        thread = threading.Thread(target=os._exit, args=(0,))\n"
-        "        if self.k == 2500: thread.start(), thread.join()\n"
+        "        if self.k == 250: thread.start(), thread.join()\n"
     )
-    path, out = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=3.0), "run.h5"
+    path, out = mine(HEAD + body + "        return np.ones(self.n)\n", duration_s=0.4), "run.h5"
     assert main(["run", str(path), "--out", str(tmp_path / out)]) == 130
     assert "plug-in: os._exit(0) would end the program" in capsys.readouterr().err
     run = hil.open_run(tmp_path / out)
-    assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 2500)
+    assert (run.attrs["outcome"], run.sizes["tick"]) == ("aborted", 250)
 
 
 def test_a_fork_ends_by_os_exit_as_ever():
@@ -321,15 +325,15 @@ def test_a_fork_may_end_a_block_that_began_before_it():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_a_model_that_fails_in_the_run_trips_too(tmp_path):
+def test_a_model_that_fails_in_the_run_trips_too(short_rehearsal, tmp_path):
     text = (EXAMPLES / "model.py").read_text()
     assert "        h, u, x" in text
     fails = (
-        "        self.k = getattr(self, 'k', 0) + 1\n        assert self.k < 2100\n        h, u, x"
+        "        self.k = getattr(self, 'k', 0) + 1\n        assert self.k < 210\n        h, u, x"
     )
     (tmp_path / "model.py").write_text(text.replace("        h, u, x", fails))
     shutil.copy(EXAMPLES / "model.toml", tmp_path)
-    config = load(tmp_path / "model.toml", ("experiment.duration_s=6.0",))
+    config = load(tmp_path / "model.toml", ("experiment.duration_s=0.6",))
     found = session.run(Plan(config), Output(out=tmp_path / "run.h5"))
     assert found.outcome == "tripped"
     assert found.summary["first_fault"] == ["own_code_failed"]

@@ -15,6 +15,7 @@ import h5py
 import pytest
 import tomli_w
 
+import hil
 from hil.__main__ import main
 from hil.record.read import open_run
 
@@ -181,9 +182,10 @@ def test_every_column_is_a_quantity_with_its_unit(crate):
     assert units["late_s"] == "s"
 
 
-def test_a_recording_may_have_another_ending(all_on, tmp_path):
+def test_a_recording_may_have_another_ending(configs, tmp_path):
     run, out = tmp_path / "run.hdf5", tmp_path / "run.zip"
-    shutil.copy(all_on, run)
+    config = hil.load(configs / "miga6/all_on.toml", ["experiment.duration_s=0.02"])
+    shutil.copy(hil.run(config, out=tmp_path / "run.h5"), run)
     assert main(["export", str(run), "--to", "crate", "--out", str(out)]) == 0
     assert Read(out).entities["run.hdf5"]["encodingFormat"] == "application/x-hdf5"
 

@@ -14,8 +14,12 @@ from hil.runs.replay import replay
 # Runs on the real clock want the machine one at a time.
 pytestmark = pytest.mark.xdist_group("real time")
 
+SHORT = ("experiment.duration_s=0.8",)
 RUNS = {
-    "a schedule": ("miga6/all_on.toml", ()),
+    "a schedule": (
+        "miga6/all_on.toml",
+        (*SHORT, "controller.steps=[{t_s=0.0, on='all'}, {t_s=0.5, off='all'}]"),
+    ),
     "a pid": ("miga6/pid.toml", ()),
     "two boards": ("array14/pid.toml", ("experiment.duration_s=2.0",)),
     "a trip": ("miga6/all_on.toml", ("guard.force_max_N=1.0",)),
@@ -48,6 +52,13 @@ def test_a_run_on_the_real_clock_replays_too(configs, tmp_path):
     assert rows == hil.open_run(path).sizes["tick"]
 
 
+@pytest.fixture(scope="module")
+def short(configs, tmp_path_factory):
+    """A recording of 800 ticks; not to be changed."""
+    config = hil.load(configs / "miga6/all_on.toml", SHORT)
+    return hil.run(config, seed=1, out=tmp_path_factory.mktemp("short") / "run.h5")
+
+
 @pytest.mark.parametrize(
     ("column", "row", "change", "named"),
     [
@@ -59,10 +70,10 @@ def test_a_run_on_the_real_clock_replays_too(configs, tmp_path):
     ],
 )
 def test_the_first_tick_and_column_that_differ_are_named(
-    all_on, tmp_path, capsys, column, row, change, named
+    short, tmp_path, capsys, column, row, change, named
 ):
     path = tmp_path / "changed.h5"
-    shutil.copyfile(all_on, path)
+    shutil.copyfile(short, path)
     with h5py.File(path, "r+") as file:
         values = file["ticks"][column]
         old = values[row]
@@ -85,10 +96,10 @@ def test_the_first_tick_and_column_that_differ_are_named(
     ],
 )
 def test_a_recording_of_another_processor_has_the_same_decisions_and_rounded_numbers(
-    all_on, tmp_path, capsys, column, change, same
+    short, tmp_path, capsys, column, change, same
 ):
     path = tmp_path / "elsewhere.h5"
-    shutil.copyfile(all_on, path)
+    shutil.copyfile(short, path)
     with h5py.File(path, "r+") as file:
         software = json.loads(file.attrs["software"])
         file.attrs["software"] = json.dumps({**software, "processor": "z80"})
@@ -97,16 +108,16 @@ def test_a_recording_of_another_processor_has_the_same_decisions_and_rounded_num
         values[700] = old ^ 1 if values.dtype.kind == "u" else np.float64(old) + change
     assert main(["replay", str(path)]) == (0 if same else 5)
     said = capsys.readouterr().out
-    assert ("identical in 5000 rows but for rounding" in said) is same
+    assert ("identical in 800 rows but for rounding" in said) is same
 
 
-def test_a_recording_that_does_not_say_how_it_began_was_armed(all_on, tmp_path):
+def test_a_recording_that_does_not_say_how_it_began_was_armed(short, tmp_path):
     """Its cells are on; a run that began disarmed would differ in the first tick."""
     path = tmp_path / "older.h5"
-    shutil.copyfile(all_on, path)
+    shutil.copyfile(short, path)
     with h5py.File(path, "r+") as file:
         file["inputs"].resize(0, axis=0)
-    assert replay(path) == (5000, None)
+    assert replay(path) == (800, None)
 
 
 def test_what_cannot_be_replayed_says_why(tmp_path, capsys):

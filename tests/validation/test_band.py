@@ -52,7 +52,7 @@ def test_the_window_has_its_band_in_the_measured_air_as_the_report_has(configs, 
     room = "{kind='voltage', terminal='ai1', signal='ambient_C', units_per_V=10.0}"
     sets = (f"devices.daq.channels.room={room}", "ambient.ambient_channel='room'",
             "ambient.ambient_uncertainty_C=0.3", "plant.arrays.muscle.activation.ambient_C=5.0",
-            "devices.board.ambient_range_C=[0.0, 27.0]", "experiment.duration_s=1.2")  # fmt: skip
+            "devices.board.ambient_range_C=[0.0, 27.0]", "experiment.duration_s=0.6")  # fmt: skip
     path = hil.run(hil.load(configs / "wires4/pulse.toml", sets), out=tmp_path / "r.h5", seed=1)
     run = hil.open_run(path)
     assert run.room_measured_C.values.mean() == pytest.approx(5.0, abs=0.1)

@@ -234,19 +234,19 @@ def test_the_band_holds_rigs_as_uncertain_as_their_records():
 @pytest.mark.parametrize("set_apart", [0, 1])
 def test_cells_drawn_again_have_the_variance_of_their_probabilities(set_apart):
     """Two messages: pi = p1, then p1 (1 - q2) + (1 - p1) p2; cells are independent."""
-    n = 9000
+    n = 2250
     p1, p2, q2 = 0.3, 0.5, 0.2
-    data = RunData("run", 0.001, np.zeros((n, 6), dtype=np.uint8), np.arange(n + 1),
+    data = RunData("run", 0.004, np.zeros((n, 6), dtype=np.uint8), np.arange(n + 1),
                    np.zeros(n + 1), "muscle.right_N", Reading())  # fmt: skip
     box = GreyBox(TABLES, (), (data,))
     apart = np.zeros((n, 6), dtype=np.uint8)
     apart[:, 2] = set_apart
-    found = draw_again(box, data, [(0, p1, 0.0), (4500, p2, q2)], cells_open=apart)
+    found = draw_again(box, data, [(0, p1, 0.0), (1125, p2, q2)], cells_open=apart)
     model = build_model(ModelTable.model_validate(parameters.expanded(TABLES, ())))
     s = static_gains_N(model, np.full(6, 4.0), "muscle.right_N")
     s[2] *= 1 - set_apart
     # 4.5 s are twelve time constants: statics hold to 1e-5; ripple is a per cent of a step.
-    for at, pi in ((4400, p1), (8900, p1 * (1 - q2) + (1 - p1) * p2)):
+    for at, pi in ((1100, p1), (2225, p1 * (1 - q2) + (1 - p1) * p2)):
         mean, sd = pi * s.sum(), np.sqrt(pi * (1 - pi) * np.sum(s**2))
         assert found.mean_N[at] == pytest.approx(mean, abs=4 * sd / np.sqrt(draws.DRAWS))
         assert found.sd_N[at] == pytest.approx(sd, rel=4 / np.sqrt(2 * draws.DRAWS))
