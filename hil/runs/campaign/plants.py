@@ -108,7 +108,7 @@ def failing_cells(
     key : of FAILING
     plant : seed of the campaign and number of the plant
     """
-    rng = np.random.default_rng([*plant, *key.encode()])
+    rng = _generator(*plant, key=key)
     kind, left = FAILING[key], getattr(table, "left", 0.0)
     failing = []
     for name, board in boards_of(devices).items():
@@ -183,7 +183,7 @@ def _as_list(value: Any) -> list[Any]:
 def _draw(tables: CampaignTables, number: int, key: str, middles: Figures) -> Any:
     table, middle = tables.spread[key], middles[key]
     if table.distribution == "choice":
-        rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
+        rng = _generator(tables.campaign.seed, number, key=key)
         return table.choices[int(rng.integers(len(table.choices)))]
     several = _as_list(middle)
     units = _units(tables, number, key, len(several))
@@ -197,9 +197,15 @@ def _draw(tables: CampaignTables, number: int, key: str, middles: Figures) -> An
     return values if isinstance(middle, list) else values[0]
 
 
+def _generator(*numbers: int, key: str) -> np.random.Generator:
+    """As `default_rng([*numbers, *key.encode()])`, which converts the bytes one by one."""
+    words: list[Any] = [*numbers, np.array([*key.encode()], np.uint32)]
+    return np.random.default_rng(words)
+
+
 def _units(tables: CampaignTables, number: int, key: str, n: int) -> NDArray[np.float64]:
     """N draws of the key: of a normal variable, or between -1 and 1."""
-    rng = np.random.default_rng([tables.campaign.seed, number, *key.encode()])
+    rng = _generator(tables.campaign.seed, number, key=key)
     if tables.spread[key].distribution == "uniform":
         return rng.uniform(-1.0, 1.0, n)
     return rng.standard_normal(n)
