@@ -106,9 +106,9 @@ def test_without_criteria_nothing_is_accepted(runs, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_file_counts_only_if_it_is_older_than_the_run(runs, tmp_path, capsys):
-    file = tmp_path / "acceptance.toml"
+    run, file = runs["silent"], tmp_path / "acceptance.toml"
     file.write_text(KEPT)
-    words = ["report", runs["silent"], "--validate", file, "--out", tmp_path]
+    words = ["report", run, "--validate", file, "--out", tmp_path]
     code, out, _ = said(words, capsys)
     assert code == 5
     assert "acceptance.toml was written" in out
