@@ -204,7 +204,7 @@ class _Places:
 
 def _inside(table: object, name: str, path: Place) -> Iterator[Entry]:
     if isinstance(table, Table):
-        field = type(table).__pydantic_fields__.get(name)  # not a plug-in's own values
+        field = type(table).model_fields.get(name)  # not a plug-in's own values
         if field is not None:
             yield (*path, name), getattr(table, name), field.default
     elif isinstance(table, Mapping):

@@ -120,7 +120,10 @@ class SoftArraySystem:
         self._look()
 
     def settled(self, F_N: Array) -> Array:
-        """Return the outputs at rest with constant cell forces; does not change the state."""
+        """Return the outputs at rest with constant cell forces; does not change the state.
+
+        They are searched for once for each set of forces, from the state at that time.
+        """
         key = F_N.tobytes()
         if key in self._settled:
             return self._settled[key].copy()

@@ -114,8 +114,20 @@ def test_looking_at_statics_leaves_the_state_as_it_is():
         system.step(on, np.zeros(0))
         alone.step(on, np.zeros(0))
         if k % 7 == 0:
-            system.settled(np.array([2.0, 0.0, 0.0, 1.0]))
+            system.settled(np.array([2.0, 0.0, 0.0, 1.0 + 0.01 * k]))  # searched for anew
     assert np.array_equal(system.y, alone.y)
+
+
+def test_outputs_at_rest_are_those_of_their_forces_and_whoever_asks_may_change_them():
+    system = finger()
+    answers = [system.settled(np.array([2.0, 0.0, 0.0, last_N])) for last_N in (0.0, 1.0)]
+    fresh = finger().settled(np.array([2.0, 0.0, 0.0, 1.0]))
+    assert np.array_equal(answers[1], fresh)
+    assert not np.allclose(answers[0], fresh, rtol=1e-3)
+    for _ in range(2):
+        again = system.settled(np.array([2.0, 0.0, 0.0, 1.0]))
+        assert np.array_equal(again, fresh)
+        again[:] = 0.0
 
 
 def test_without_gravity_the_curvature_is_the_tensions_moment_over_EI():
