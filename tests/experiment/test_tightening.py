@@ -216,6 +216,8 @@ PLACES["model.arrays.*.activation.strength_MPa"] = (
     "wires4", "model.arrays.muscle.activation.strength_MPa", LOWER, ANY, 1000.0
 )  # fmt: skip
 _daq, _lines = "devices.daq.channels", st.sampled_from(["port0/line1", "port0/line2"])
+_patterns = st.sampled_from(["(?P<value>.+) N", "(?P<value>.+) kN"])
+_bridge, _pull = f"{_daq}.force.bridge", "devices.cell.channels.pull"
 for _key, _rig, _place, _values, _default in (
     ("lines.*.terminal", "miga6_lines", "devices.daq.lines.loop.terminal", _lines, "required"),
     (
@@ -260,6 +262,48 @@ for _key, _rig, _place, _values, _default in (
         1,
     ),
     ("channels.*.offset_rad", "leg9", "devices.hips.channels.hip.offset_rad", ANY, 0.0),
+    ("channels.*.record", "miga6", f"{_daq}.force.record", st.sampled_from(["a", "b"]), None),
+    ("channels.*.signal", "miga6", f"{_daq}.force.signal", st.sampled_from(["x", "y"]), None),
+    (
+        "channels.*.wiring",
+        "miga6",
+        f"{_daq}.force.wiring",
+        st.sampled_from(["differential", "single_ended"]),
+        "default",
+    ),
+    ("channels.*.bridge", "miga6", f"{_daq}.force.bridge", st.just({"excitation_V": 2.5}), None),
+    (
+        "channels.*.bridge.excitation_V",
+        "miga6",
+        f"{_daq}.force.bridge.excitation_V",
+        st.floats(1.0, 20.0),
+        "required",
+    ),
+    ("channels.*.bridge.resistance_Ohm", "bridge", f"{_bridge}.resistance_Ohm", ANY, 350.0),
+    (
+        "channels.*.bridge.arms",
+        "bridge",
+        f"{_bridge}.arms",
+        st.sampled_from(["full", "half", "quarter"]),
+        "full",
+    ),
+    ("channels.*.excitation_V", "strain", f"{_pull}.excitation_V", ANY, None),
+    ("channels.*.negative", "labjack", f"{_pull}.negative", st.sampled_from(["GND", "AIN1"]), None),
+    ("channels.*.range_V", "labjack", f"{_pull}.range_V", ANY, None),
+    ("channels.*.input", "phidget", "devices.cell.channels.pull.input", st.integers(0, 3), 0),
+    ("gain", "phidget", "devices.cell.gain", st.sampled_from([1, 8, 128]), 128),
+    ("range_V", "miga6", "devices.daq.range_V", ANY, 10.0),
+    ("input", "futek", "devices.cell.input", st.integers(0, 3), 0),
+    ("unit", "indicator", "devices.cell.unit", st.sampled_from(["N", "kN", "gf"]), "N"),
+    ("template", "indicator", "devices.cell.template", st.sampled_from(["and", "kern"]), "and"),
+    ("pattern", "indicator", "devices.cell.pattern", _patterns, None),
+    (
+        "cells",
+        "miga6",
+        "devices.board.cells",
+        st.permutations([f"muscle.{n}" for n in range(1, 7)]),
+        "required",
+    ),
 ):
     _tighter = KEPT if _key.startswith("switches") else ADDED
     PLACES[f"devices.*.{_key}"] = (_rig, _place, _tighter, _values, _default)
@@ -280,6 +324,21 @@ BOUNDS = {f"guard.hold_s.{name}": 0.1 for name in (
     "devices.*.voltage_tolerance_V": 0.8,
 }  # fmt: skip
 
+INSTRUMENTS = {
+    "labjack": {
+        "kind": "labjack",
+        "channels": {"pull": {"terminal": "AIN0", "newtons_per_V": 1.0}},
+        "lines": {"power": {"kind": "enable", "terminal": "EIO0", "readback": "EIO4"}},
+    },
+    "strain": {
+        "kind": "labjack",
+        "channels": {"pull": {"terminal": "AIN0", "record": "pull.toml"}},
+    },
+    "phidget": {"kind": "phidget_bridge", "channels": {"pull": {"record": "pull.toml"}}},
+    "futek": {"kind": "futek", "port": "COM3", "channels": {"pull": {}}},
+    "indicator": {"kind": "serial_indicator", "port": "COM3", "channels": {"pull": {}}},
+}
+
 
 def rig_of(name):
     if name == "own":
@@ -293,13 +352,13 @@ def rig_of(name):
         table = rig_of("miga6")
         table["devices"]["board"]["wire"] = dict(WIRE)
         return table
-    if name == "labjack":
+    if name == "bridge":
         table = rig_of("miga6")
-        table["devices"]["cell"] = {
-            "kind": "labjack",
-            "channels": {"pull": {"terminal": "AIN0", "newtons_per_V": 1.0}},
-            "lines": {"power": {"kind": "enable", "terminal": "EIO0", "readback": "EIO4"}},
-        }
+        table["devices"]["daq"]["channels"]["force"]["bridge"] = {"excitation_V": 2.5}
+        return table
+    if name in INSTRUMENTS:
+        table = rig_of("miga6")
+        table["devices"]["cell"] = INSTRUMENTS[name]
         return table
     if name == "relays":  # a name without a dot, for dotted keys
         table = rig_of("miga6_lines")
