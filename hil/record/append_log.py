@@ -9,8 +9,9 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from hil.config.values import Figures
 from hil.errors import ConfigError, one_line, writing
@@ -70,7 +71,8 @@ class AppendLog:
         self.path = path
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = path.open("a+b")
+            # Without a buffer, which would keep a line that did not fit and try it again.
+            self._file: FileIO = path.open("a+b", buffering=0)
         try:
             locks.acquire(self._file, wait=wait)
         except OSError:
@@ -113,8 +115,9 @@ class AppendLog:
         before_B = self.place.size_B
         try:
             self._file.truncate(before_B)  # removes a line that an exception left there
-            self._file.write(line)
-            self._file.flush()
+            left = memoryview(line)
+            while left:  # a disk that fills up takes a part
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(before_B)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 
 import pytest
 
@@ -115,6 +116,22 @@ def test_after_a_line_that_did_not_fit_the_next_one_is_read_again(written, monke
                 log.add({"lost": 1})
         log.add({"more": 1})
         assert log.entries == [*LINES, {"more": 1}]
+    assert read_log(written) == [*LINES, {"more": 1}]
+
+
+@pytest.mark.parametrize("room_B", [0, 1, 20])
+def test_a_line_for_which_there_is_no_room_is_one_line_and_leaves_nothing(written, room_B):
+    size_B, before = written.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    with AppendLog(written) as log:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_B + room_B, before[1]))
+        try:
+            for _ in range(2):
+                with pytest.raises(ConfigError, match=r"journal\.jsonl: cannot be written \(File"):
+                    log.add({"lost": 1})
+                assert written.stat().st_size == size_B
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        log.add({"more": 1})
     assert read_log(written) == [*LINES, {"more": 1}]
 
 

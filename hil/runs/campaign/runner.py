@@ -38,6 +38,7 @@ from hil.runs.session import View
 Say = Callable[[str], None]
 DONE, TRIPPED, ANSWER_NO, INTERRUPTED = 0, 3, 5, 130
 CUTS_SHOWN = 3
+NO_RECORDER = {"disk_low", "recorder_dead"}  # trips that say nothing of their trial
 
 
 @dataclass(frozen=True)
@@ -343,7 +344,7 @@ class Runner:
                     self._skip(trial, f"refused: {result['error']}")
                 elif result["outcome"] == "tripped":
                     why = f"tripped by {', '.join(result['faults'])}"
-                    if then == "stop":
+                    if then == "stop" or not NO_RECORDER.isdisjoint(result["faults"]):
                         raise Stopped(f"trial {trial.number} {why}", TRIPPED)
                     self._skip(trial, why)
 
@@ -376,6 +377,8 @@ class Runner:
                 text = f"trial {trial.number} tripped by {why}: what now?"
                 with self._asking(text):
                     then = self._operator.decide(text, ("retry", "skip", "stop"))
+            elif not NO_RECORDER.isdisjoint(why.split(", ")):
+                then = "stop"
             elif then == "retry" and failures > rule.retries:
                 then = rule.then
             if then == "stop":

@@ -8,7 +8,7 @@ from hil.errors import ConfigError
 from hil.record.append_log import AppendLog
 from hil.runs import session
 from hil.runs.campaign.plan import Trial
-from hil.runs.campaign.runner import ANSWER_NO, DONE, TRIPPED, Bench, Options, Runner
+from hil.runs.campaign.runner import ANSWER_NO, DONE, TRIPPED, Bench, Options, Runner, Stopped
 
 TRIALS = [Trial(n, "a.toml", {}, 1, 1, n) for n in (1, 2, 3)]
 
@@ -45,6 +45,22 @@ def test_a_trial_that_trips_again_and_again_is_tried_once_and_its_retries_and_no
     runner._trial(TRIALS[1])
     assert attempts == [2, 2, 2]
     assert runner.progress.settled == {2: "tripped by force_high"}
+
+
+def test_a_full_disk_stops_it_and_leaves_no_trial_out(runner):
+    """It would trip every other trial too: after a night none would be left to run."""
+    runner._attempt = lambda trial: ("tripped", "disk_low, force_high")
+    with pytest.raises(Stopped, match="trial 2 tripped by disk_low") as stopped:
+        runner._trial(TRIALS[1])
+    assert stopped.value.code == TRIPPED
+    runner.campaign.path, runner.campaign.sets = runner.folder / "a.toml", lambda trial: []
+    runner.campaign.faults = lambda trial: []
+    runner._stream = SimpleNamespace(append=lambda: None)
+    full = {"outcome": "tripped", "faults": ["disk_low"], "duration_s": 1.0, "took_s": 1.0}
+    workers = SimpleNamespace(run=lambda works: ((work, dict(full)) for work in works))
+    with pytest.raises(Stopped, match="trial 1 tripped by disk_low"):
+        runner._record("all", [1, 2, 3], workers)
+    assert runner.progress.left == [1, 2, 3]
 
 
 def test_every_attempt_that_was_cut_off_is_settled_and_repeated(runner):
