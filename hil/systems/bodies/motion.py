@@ -12,17 +12,18 @@ beta only prevents the accumulation of rounding errors: its term is zero for a p
 Several points of one link can stand. Their distances are fixed, so L is singular and the forces
 along the lines between them are not determined; of all solutions the one of least norm is taken.
 
-If a point reaches the ground with a speed towards it, an impact occurs: the inert-constraint kernel
-(`hil.mechanics.impact`) with the mass matrix of the projected form and the rows of all points that
-then stand. If the ground would have to pull a point, or hold it by more than `friction` times the
-normal impulse, the impact follows unilateral contact with Coulomb friction
-(`hil.mechanics.coulomb`).
+If a point reaches the ground with a speed towards it, an impact occurs at this time within the
+step: the inert-constraint kernel (`hil.mechanics.impact`) with the mass matrix of the projected
+form and the rows of all points that then stand. If the ground would have to pull a point, or hold
+it by more than `friction` times the normal impulse, the impact follows unilateral contact with
+Coulomb friction (`hil.mechanics.coulomb`).
 
 A standing point that the ground would have to pull is released. One whose force leaves the cone of
 friction slides: it is not held. While a point slides, the law of contact and friction is solved at
 the end of every step for all points that touch the ground, with the impulses that held standing
 points during the step as a part of theirs; it decides which of them stand, slide and lift off.
-Such steps are of first order (the others of fourth), and a point begins to slide one step late.
+Such steps are of first order (the others of fourth). A point lifts off or begins to slide one step
+late.
 """
 
 import warnings
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
 from hil.errors import ModelError
@@ -296,17 +298,19 @@ class BodyMotion:
     # Steps.
 
     def step(self, h_s: float) -> None:
-        """Take one step; release points that the ground would pull or cannot hold, land others."""
-        try:
-            whole = runge_kutta(h_s, self._x, *self._acting())
-        except np.linalg.LinAlgError:  # the supports' equations are not finite
-            whole = False
-        self.t_s += h_s
-        if not whole:
-            raise ModelError(
-                f"the body's motion has no finite state at t = {self.t_s:.4g} s: lower the step, "
-                "the stiffness or the viscosity of its joints"
-            )
+        """Take one step; release points that the ground would pull or cannot hold, land others.
+
+        A point that reaches the ground lands when it does, and the step continues from there.
+        """
+        before = self._x.copy()
+        above = ~(self.stands | self.slides.any())
+        if above.any():
+            above &= self.feet_m()[:, 2] > TOUCH_M
+        self._integrate(h_s)
+        part_s = h_s
+        if above.any() and self.feet_m()[above, 2].min() < 0.0:
+            part_s = self._landing_s(before, above, h_s)
+        self.t_s += part_s
         if self.slides.any():
             self._touch(np.zeros_like(self.stands), h_s)
             return
@@ -318,7 +322,32 @@ class BodyMotion:
         self._slide(slipping)
         released = pulled | slipping
         if not (self.stands | released).all():
-            self._touch(released, h_s)
+            self._touch(released, part_s)
+        if part_s < (1.0 - 1e-9) * h_s:
+            self.step(h_s - part_s)
+
+    def _integrate(self, h_s: float) -> None:
+        try:
+            whole = runge_kutta(h_s, self._x, *self._acting())
+        except np.linalg.LinAlgError:  # the supports' equations are not finite
+            whole = False
+        if not whole:
+            raise ModelError(
+                f"the body's motion has no finite state at t = {self.t_s + h_s:.4g} s: lower the "
+                "step, the stiffness or the viscosity of its joints"
+            )
+
+    def _landing_s(self, before: Array, above: NDArray[np.bool_], h_s: float) -> float:
+        """Move on from `before` until the first of these points is on the ground; return when."""
+
+        def lowest_m(part_s: float) -> float:
+            self._x[:] = before
+            self._integrate(part_s)
+            return float(self.feet_m()[above, 2].min())
+
+        part_s = float(scipy.optimize.brentq(lowest_m, 0.0, h_s, xtol=1e-12 * h_s))
+        lowest_m(part_s)
+        return part_s
 
     def _leaving(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which standing points lift off and which slide; `support_N` becomes admissible.
@@ -391,7 +420,7 @@ class BodyMotion:
         """Land points that reach the ground; solve for all that touch it if one slides."""
         sliding = self.slides & ~released
         height = self.feet_m()[:, 2]
-        at = ~self.stands & ~released & (height <= np.where(sliding, TOUCH_M, 0.0))
+        at = ~self.stands & ~released & (height <= TOUCH_M)
         if at.any():
             rows = support_rows(self.skeleton, self.A, [s.name for s in self.skeleton.supports])
             at &= rows[2::3] @ self.velocity() < 0.0

@@ -58,13 +58,14 @@ def dropped(table: BodiesTable, duration_s: float) -> dict[str, Any]:
     motion.X_a[2] += DROP_M - motion.feet_m()[:, 2].min()
     motion.stand([])
     motion.c[:] = table.coactivation
+    least_m = FALLEN * motion.centre_of_mass_m()[2]
     h_s, n = STEP_S / system.n_steps, round(duration_s / STEP_S)
     forces, feet = np.empty((2, n, len(motion.stands)))
     for i in range(n):
         for _ in range(system.n_steps):
             motion.step(h_s)
         forces[i], feet[i] = motion.support_N[:, 2], motion.feet_m()[:, 2]
-        if motion.centre_of_mass_m()[2] < FALLEN * DROP_M:
+        if motion.centre_of_mass_m()[2] < least_m:
             forces, feet = forces[: i + 1], feet[: i + 1]
             break
     events = [

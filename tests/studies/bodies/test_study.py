@@ -5,8 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from hil.bundled_configs import root
 from hil.errors import ConfigError
 from hil.runs.study import as_text, run_study
+from hil.systems.bodies.build import load_skeleton
+from hil.systems.bodies.motion import BodyMotion
+from hil_studies.bodies.moving import dropped
 
 SHORT = ("states=3", "duration_s=0.4")
 
@@ -65,6 +69,19 @@ def test_a_hand_is_compared_as_a_body_is(tmp_path):
     found = run_study("body", ["states=1", "duration_s=0.3", "rig=configs/hand/rig.toml"], tmp_path)
     assert found["dimensions"] == [108, 72, 57]
     assert all(check["agrees"] for check in found["checks"])
+
+
+def test_a_dropped_body_is_followed_until_it_has_lost_four_tenths_of_its_height(monkeypatch):
+    _, table = load_skeleton(root() / "configs/body/rig.toml")
+    heights, centre_of = [], BodyMotion.centre_of_mass_m
+
+    def seen(motion):
+        heights.append(centre_of(motion)[2])
+        return centre_of(motion)
+
+    monkeypatch.setattr(BodyMotion, "centre_of_mass_m", seen)
+    dropped(table.model_copy(update={"coactivation": 0.0}), 1.0)
+    assert heights[-1] < 0.6 * max(heights) <= heights[-2]
 
 
 @pytest.mark.parametrize(

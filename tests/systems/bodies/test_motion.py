@@ -116,7 +116,7 @@ def test_a_body_that_lands_on_one_foot_then_the_other_obeys_the_kernel():
     theta[3:6, 1] = 0.15  # right leg a little forward: its toe is higher
     motion = BodyMotion(BODY, HOLDS, theta=theta)
     motion.c[:] = 1.0
-    motion.X_a[2] += 0.05
+    motion.X_a[2] += 0.5 * 9.81 * 0.1**2  # lands at the end of a step, after 0.1 s
     motion.stand([])
     motion.V_a[0] = 0.2
     kinetic_before = None
@@ -129,8 +129,7 @@ def test_a_body_that_lands_on_one_foot_then_the_other_obeys_the_kernel():
             break
     t_s, landing = motion.landings[0]
     assert landing.stands == ("left_toe",)
-    # Fell 0.05 m: v^2 = 2 g h.
-    assert t_s == pytest.approx(np.sqrt(2 * 0.05 / 9.81), abs=4e-4)
+    assert t_s == pytest.approx(0.1, abs=1e-12)
     rows = support_rows(BODY, motion.A, landing.stands)
     assert np.abs(rows @ motion.velocity()).max() < 1e-12
     M = mass_matrix(BODY, motion.A)
@@ -147,6 +146,29 @@ def test_a_body_that_lands_on_one_foot_then_the_other_obeys_the_kernel():
             break
     assert motion.stands.all()
     assert motion.landings[-1][1].stands == BOTH
+
+
+def test_a_point_lands_when_it_reaches_the_ground_and_steps_stay_of_fourth_order():
+    def fallen(h):
+        motion = BodyMotion(BODY)
+        theta = np.zeros((18, 3))
+        theta[:, 0] = 0.05  # to a side: one toe is lower
+        motion.set_attitudes(theta)
+        motion.X_a[2] += 0.02 - motion.feet_m()[:, 2].min()
+        motion.stand([])
+        for _ in range(round(0.12 / h)):
+            motion.step(h)
+        # Falls from rest without turning: z = g t^2 / 2.
+        assert motion.landings[0][0] == pytest.approx(np.sqrt(2 * 0.02 / 9.81), abs=1e-12)
+        assert motion.t_s == pytest.approx(0.12, abs=1e-12)
+        return np.concatenate((motion.X_a, motion.V_a, motion.omega.ravel()))
+
+    coarse, middle, fine, finest = (fallen(h) for h in (2e-3, 1e-3, 5e-4, 2.5e-4))
+    first, second, third = (
+        np.abs(a - b).max() for a, b in ((coarse, middle), (middle, fine), (fine, finest))
+    )
+    assert first / second > 12.0  # 2^4 = 16
+    assert second / third > 12.0
 
 
 def test_a_foot_that_the_ground_would_have_to_pull_lets_go():
