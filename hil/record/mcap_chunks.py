@@ -70,12 +70,14 @@ class ChunkedFile:
 
     def add_metadata(self, name: str, data: Mapping[str, str]) -> None:
         """Add text by name."""
+        self._wait()
         at = self._file.tell()
         length = self._write(Metadata(name=name, metadata=dict(data)))
         self._metadata.append(MetadataIndex(offset=at, length=length, name=name))
 
     def add_channel(self, topic: str, encoding: str, name: str, schema: bytes) -> int:
         """Add a topic, whose messages have this encoding, type and schema; returns its number."""
+        self._wait()
         number = len(self._channels) + 1
         channel = Channel(
             id=number, topic=topic, message_encoding=encoding, metadata={}, schema_id=number
@@ -126,6 +128,7 @@ class ChunkedFile:
             self._messages, self._size_B = {}, 0
 
     def _wait(self) -> None:
+        """Wait until the last chunk is in the file: only its thread may write until then."""
         if self._writing is not None:
             self._writing.result()
 
