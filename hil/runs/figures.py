@@ -21,6 +21,7 @@ TAKES: dict[str, Callable[[Array], float]] = {
 }  # fmt: skip
 OF_FORCE = ("vaf", "residual_rms_N", "tracking_rms_N", "measured_max_N")
 WEAR = "wear_per_h"
+OF_RUNS = ("ambient_C", "missed_periods")
 OF_SIGNALS = ("vaf", "residual_rms", "tracking_rms", "measured_max")
 
 

@@ -19,7 +19,7 @@ from hil.runs.campaign.runner import Options, Runner, Say
 from hil.runs.campaign.tuning import Objective
 from hil.runs.campaign.waits import check_columns
 from hil.runs.campaign.worst import ranking_of
-from hil.runs.figures import names_of
+from hil.runs.figures import OF_RUNS, names_of
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
 
@@ -118,20 +118,34 @@ def _check_rows(campaign: Campaign) -> tuple[int, int]:
         frame = build(Plan(config)).frame
         row_B = max(row_B, frame.dtype.itemsize)
         wrong += check_columns(where, campaign.tables, config, frame.columns)
-        names = names_of((c.name for c in frame.columns), campaign.tables.measures)
+        columns = [column.name for column in frame.columns]
+        wrong += _taken_names(campaign, {*names_of(columns, ()), *OF_RUNS})
+        names = names_of(columns, campaign.tables.measures)
         names = [*names, *campaign.tables.weights(trial.levels)]
         if objective is not None:
             objective.check(names)
         if ranking is not None:
             ranking.check(names, answers=False)
     if wrong:
-        raise ConfigError("\n".join(wrong[:ERRORS_SHOWN]))
+        raise ConfigError("\n".join([*dict.fromkeys(wrong)][:ERRORS_SHOWN]))
     head, n_rows = campaign.tables.campaign, 0
     if head.keep == "all":
         n_rows = sum(campaign.configs[t.combination].n_ticks for t in campaign.trials)
     elif head.n_worst:
         n_rows = head.n_worst * sum(config.n_ticks for config in campaign.configs.values())
     return n_rows, row_B
+
+
+def _taken_names(campaign: Campaign, figures: set[str]) -> list[str]:
+    """Errors of names whose column in the table of all trials would be that of a figure."""
+    tables = campaign.tables
+    names = [f"factors.{name}" for name in tables.factors]
+    names += [f"questions.{name}" for name, one in tables.questions.items() if one.when == "trial"]
+    return [
+        f"{campaign.path}: {name}: a figure of every trial has this name: change it"
+        for name in names
+        if name.partition(".")[2] in figures
+    ]
 
 
 def _rehearse_all(campaign: Campaign, on_bench: bool) -> None:

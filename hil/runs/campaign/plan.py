@@ -301,7 +301,7 @@ def _try_ranges(campaign: Campaign) -> None:
 
 
 def _refuse_taken_names(path: Path, tables: CampaignTables) -> None:
-    seen = {*TAKEN, "plant"} if tables.spread else set(TAKEN)
+    seen = {*TAKEN, *["plant"] * bool(tables.spread), *["tuning"] * bool(tables.tune)}
     for key in ("factors", "questions", "measures"):
         for name in getattr(tables, key):
             if name in seen:
@@ -485,9 +485,14 @@ def as_sets(values: Mapping[str, object]) -> list[str]:
 def _inline(value: object) -> str:
     """A value as one line of TOML."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_as_json(k)} = {_inline(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_inline, value)) + "]"
     if isinstance(value, float):
         return float.__repr__(value)  # inf and nan as TOML has them
-    return json.dumps(value) if isinstance(value, str | bool | int) else str(value)
+    return _as_json(value) if isinstance(value, str | bool | int) else str(value)
+
+
+def _as_json(value: str | bool | int) -> str:
+    """A value as JSON that is TOML too, which has no pairs of escapes for one character."""
+    return json.dumps(value, ensure_ascii=False)

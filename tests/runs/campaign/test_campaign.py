@@ -365,6 +365,9 @@ def test_the_plant_goes_from_trial_to_trial_where_there_is_a_wait(write, hil):
         ({"measures": {"a": {"column": "cells_on", "take": "max"}}}, "measures.a.column"),
         ({"measures": {"a": {"column": "t_s", "take": "max", "from_s": 0.5}}},
          "looks beyond the experiment's 0.02 s"),
+        ({"factors": {"missed_periods": GAIN}}, "factors.missed_periods: a figure of every trial"),
+        ({"factors": {"slide_vaf": GAIN}}, "gains.toml: factors.slide_vaf: a figure of every"),
+        ({"questions": {"slide_vaf": {"ask": "How?", "when": "trial"}}}, "questions.slide_vaf: a"),
     ],
 )  # fmt: skip
 def test_what_its_rows_do_not_have_is_refused_before_anything_is_made(write, hil, tables, said):

@@ -105,6 +105,13 @@ def test_levels_reach_the_configuration_of_their_trials(write):
     assert campaign.duration_s == pytest.approx(3 * (0.02 + 0.03))
 
 
+def test_a_level_may_be_any_line_of_text(write):
+    names = ["wires 😀", "ünï", 'a"b\\c', "%s {0} #"]
+    factor = {"key": "experiment.name", "levels": names}
+    campaign = load_campaign(write({"factors": {"name": factor}}))
+    assert [config.tables.experiment.name for config in campaign.configs.values()] == names
+
+
 def test_a_level_may_set_several_keys_lists_and_tables(write):
     factor = {
         "levels": {
