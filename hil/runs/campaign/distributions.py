@@ -13,7 +13,7 @@ from hil.config.values import Figures
 from hil.pages.style import mark_simulated, styled_figure
 from hil.runs.campaign.expression import Expression
 from hil.runs.campaign.journal import Progress
-from hil.runs.campaign.plants import of_plants
+from hil.runs.campaign.plants import has_figure, of_plants
 from hil.runs.campaign.table import drawn_columns
 
 LEAST = 3  # plants of which a distribution is drawn
@@ -24,7 +24,7 @@ Rows = Sequence[Figures]
 def draw_distributions(rows: Rows, measures: Sequence[str]) -> Figure | None:
     """For each figure the share of plants below a value, a line for each combination.
 
-    A plant counts once, with the mean over its repeats.
+    A plant counts once, with the mean over its repeats. Trials that tripped do not count.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def draw_distributions(rows: Rows, measures: Sequence[str]) -> Figure | None:
     values = {
         (name, key): np.sort(list(of_plants({
             (row["plant"], row["repeat"]): row[key]
-            for row in rows if row[""] == name and _known(row, key)
+            for row in rows if row[""] == name and has_figure(row, key)
         }).values()))
         for name in names
         for key in measures
@@ -92,15 +92,12 @@ def worst_rows(
         ]
         plants.sort(key=lambda one: -one[0])
         for badness, row in plants[:SHOWN]:
-            value_text = row["outcome"] if badness == inf else f"{badness:.4g}"
+            unknown = "tripped" if row["outcome"] == "tripped" else "unknown"
+            value_text = unknown if badness == inf else f"{badness:.4g}"
             cells = [row[""], row["plant"], row["trial"], value_text, *(row[key] for key in drawn)]
             shown.append(([_text(cell) for cell in cells], row["file"]))
     short = [key.removeprefix("plant.").removeprefix("arrays.") for key in drawn]
     return by, ["", "plant", "trial", "value", *short], shown
-
-
-def _known(row: Figures, key: str) -> bool:
-    return isinstance(row.get(key), int | float)
 
 
 def _text(cell: object) -> str:

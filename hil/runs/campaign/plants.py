@@ -64,6 +64,11 @@ def _middle(where: str, key: str, table: SpreadTable, base: Experiment) -> Any:
     several = _as_list(value)
     if not several or any(isinstance(v, bool) or not isinstance(v, int | float) for v in several):
         raise ConfigError(f"{name}: the rig has no number there: {value!r}: check the key")
+    if table.relative is not None and not any(several):
+        raise ConfigError(
+            f"{name}.relative = {table.relative:g}: the rig has {value!r} there, and any part of 0 "
+            "is 0: give absolute, with distribution = 'normal' or 'uniform'"
+        )
     if table.each:
         return _for_each(name, key, several, base)
     return several[0] if of_table(key) and len(several) == 1 else value
@@ -247,13 +252,14 @@ def compared(
 
     Parameters
     ----------
-    rows : of the table of all trials; those without the measure do not count
+    rows : of the table of all trials; those that tripped, or without the measure, do not count
     label : column that names the combination
     """
     by: dict[str, dict[tuple[int, int], float]] = {}
     for row in rows:
-        if isinstance(row.get(measure), int | float):
-            by.setdefault(str(row[label]), {})[row["plant"], row["repeat"]] = row[measure]
+        values = by.setdefault(str(row[label]), {})
+        if has_figure(row, measure):
+            values[row["plant"], row["repeat"]] = row[measure]
     first = next(iter(by.values()), {})
     made = []
     for name, values in by.items():
@@ -268,6 +274,11 @@ def compared(
             ]
         )  # fmt: skip
     return ["", "plants", "mean", "less the first", "largest, by plant"], made
+
+
+def has_figure(row: Figures, measure: str) -> bool:
+    """Whether a trial counts for this measure; one that tripped saw a part of its experiment."""
+    return row["outcome"] == "complete" and isinstance(row.get(measure), int | float)
 
 
 def of_plants(values: Mapping[tuple[int, int], float]) -> dict[int, float]:

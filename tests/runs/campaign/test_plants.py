@@ -19,6 +19,7 @@ from hil.runs.campaign.plants import compared
 
 FORCE, NOISE = "plant.arrays.muscle.force_on_N", "devices.daq.channels.force.sim.noise_rms_V"
 MASS = "plant.arrays.muscle.mass_kg"
+OFFSET = "devices.daq.channels.force.sim.offset_V"
 DEAD = "plant.arrays.muscle.dead_cells"
 
 
@@ -101,18 +102,17 @@ def test_another_key_or_more_plants_change_no_draw(write):
 @pytest.mark.slow
 def test_draws_are_correlated_as_asked_and_each_keeps_its_distribution(write):
     """Of n pairs a correlation r is found within (1 - r^2) / sqrt(n); here five of that."""
-    offset = "devices.daq.channels.force.sim.offset_V"
     with_noise = f'\ncorrelated_with = "{NOISE}"\ncorrelation = '
     path = write(
         of(NOISE, 'distribution = "lognormal"\nrelative = 0.3')
         + of(FORCE, f"relative = 0.05{with_noise}0.8")
         + of(MASS, f'distribution = "uniform"\nabsolute = 0.002{with_noise}-0.6')
-        + of(offset, f"absolute = 0.001{with_noise}1.0"),
+        + of(OFFSET, f"absolute = 0.001{with_noise}1.0"),
         plants=4000,
     )
     [plants] = load_campaign(path).plants.values()
     noise = np.log(np.array([plant[NOISE] for plant in plants]))
-    force, masses, zero_V = (np.array([p[key] for p in plants]) for key in (FORCE, MASS, offset))
+    force, masses, zero_V = (np.array([p[key] for p in plants]) for key in (FORCE, MASS, OFFSET))
     assert np.corrcoef(noise, force[:, 0])[0, 1] == pytest.approx(0.8, abs=0.028)
     # of uniform variables of a normal copula: 6 / pi asin(r / 2)
     for mass in masses.T:
@@ -255,13 +255,12 @@ def test_in_parallel_every_figure_is_that_of_the_series(write, tmp_path, monkeyp
 def test_the_page_compares_each_plant_with_itself():
     """By hand: differences 1, 2, 3, so 2 with s / sqrt(3) = 0.577 and t = 4.303: 2.5."""
     rows = [
-        {"at": name, "plant": plant, "repeat": 1, "error": plant * 10.0 + more * plant}
+        {"at": name, "plant": plant, "repeat": 1, "error": plant * 10.0 + more * plant,
+         "outcome": "complete"}
         for plant in (1, 2, 3)
         for name, more in (("a", 0.0), ("b", 1.0))
-    ]
-    columns, table = compared(
-        [*rows, {"at": "a", "plant": 4, "repeat": 1, "error": None}], "error", "at"
-    )
+    ]  # fmt: skip
+    columns, table = compared([*rows, rows[0] | {"plant": 4, "error": None}], "error", "at")
     assert columns[2:4] == ["mean", "less the first"]
     assert table[0][:4] == ["a", "3", "20 ± 25", "-"]
     assert table[1][:4] == ["b", "3", "22 ± 27", "2 ± 2.5"]
@@ -288,6 +287,34 @@ def test_a_plant_counts_once_whatever_its_repeats():
     assert list(axis.lines[0].get_xdata()) == [10.0, 10.0, 20.0, 30.0]
 
 
+def test_trials_that_tripped_are_in_no_mean_and_no_difference():
+    """What tripped at once has a small error: it saw nothing of its experiment."""
+    rows = [
+        {"": name, "plant": plant, "repeat": 1, "trial": plant, "file": "", "error": error,
+         "outcome": "tripped" if name == "trips" or (name, plant) == ("b", 4) else "complete"}
+        for plant in (1, 2, 3, 4)
+        for name, error in (("trips", 0.0), ("a", 10.0 * plant), ("b", 11.0 * plant))
+    ]  # fmt: skip
+    _, table = compared(rows, "error", "")
+    assert table[0] == ["trips", "0", "-", "-", ""]
+    assert [row[1:4] for row in table[1:]] == [["4", "25 ± 21", "-"], ["3", "22 ± 27", "-"]]
+    _, table = compared(rows[1:], "error", "")
+    assert table[1][:4] == ["b", "3", "22 ± 27", "2 ± 2.5"]
+    [axis] = draw_distributions(rows, ["error"]).axes
+    assert [len(line.get_xdata()) for line in axis.lines] == [0, 5, 4]
+
+
+def test_of_the_worst_a_figure_that_is_unknown_is_no_outcome():
+    rows = [
+        {"": "a", "plant": plant, "repeat": 1, "trial": plant, "file": "", "error": error,
+         "outcome": outcome}
+        for plant, error, outcome in ((1, 1.0, "complete"), (2, None, "complete"),
+                                      (3, 0.0, "tripped"))
+    ]  # fmt: skip
+    _, _, worst = worst_rows(Progress(head={"plan": []}), rows, ["error"])
+    assert [cells[3] for cells, _ in worst] == ["unknown", "tripped", "1"]
+
+
 @pytest.mark.parametrize(
     ("spread", "said"),
     [
@@ -308,6 +335,8 @@ def test_a_plant_counts_once_whatever_its_repeats():
         (of(MASS, "relative = 0.1\nabsolute = 0.1"), "give relative or absolute"),
         (of(MASS, "relative = -0.1"), "greater than 0"),
         (of(MASS, 'distribution = "choice"'), "takes choices alone"),
+        (of(OFFSET, "relative = 0.1"), "relative = 0.1: the rig has 0.0 there.* give absolute"),
+        (of(OFFSET, 'distribution = "lognormal"\nrelative = 0.1'), "'normal' or 'uniform'"),
         (of(MASS, 'distribution = "lognormal"\nabsolute = 0.1'), "lognormal' takes relative"),
         (of(MASS, 'distribution = "lognormal"\nrelative = 1e3'), "relative = 1000: at most 10"),
         (of(MASS, 'distribution = "choice"\nchoices = [inf]'), "mass_kg=inf: .*a finite number"),
