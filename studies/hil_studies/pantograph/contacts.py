@@ -69,10 +69,13 @@ def _simulate(
     trace = np.array(rows)
     onset, end = int(np.argmax(trace[:, 2] > 0.0)), int(np.argmax(np.array(v_y) < 0.0))
     t_s: Array = STEP_S * (np.arange(len(trace), dtype=np.float64) - onset)
+    force_N = trace[:, 2:4]
+    impulse = np.trapezoid(force_N[onset - 1 : end], dx=STEP_S, axis=0)
+    share = v_y[end - 1] / (v_y[end - 1] - v_y[end])  # of the step in which compression ends
+    impulse += share * STEP_S * force_N[end - 1]
     return Contact(
         gamma_deg, t_s, trace[:, 0], trace[:, 1],
-        trace[:, 2:4], trace[:, 4:] - trace[onset, 4:], end,
-        np.asarray(np.trapezoid(trace[onset - 1 : end, 2:4], dx=STEP_S, axis=0), dtype=np.float64),
+        force_N, trace[:, 4:] - trace[onset, 4:], end, np.asarray(impulse, dtype=np.float64),
     )  # fmt: skip
 
 

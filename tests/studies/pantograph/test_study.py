@@ -89,6 +89,15 @@ def test_simulated_contacts_have_the_impulses_of_the_algebraic_law(place, gamma_
     assert contact.T_c_J[contact.end] < 1e-3 * contact.T_c_J[0]
 
 
+@pytest.mark.parametrize(("gamma_deg", "impulse_N_ms"), [(0.0, 101.256), (15.0, 97.851)])
+def test_an_impulse_ends_where_compression_does_between_two_samples(gamma_deg, impulse_N_ms):
+    """v_n / (A M^-1 A^T): in the symmetric pose friction does not change it."""
+    pose = Pantograph().inverse(SYMMETRIC_M)
+    ideal = predict(pose, [gamma_deg], 0.01)
+    (contact,) = simulate(Pantograph(), pose, ideal, "outward")
+    assert 1e3 * contact.impulse_N_s[0] == pytest.approx(impulse_N_ms, rel=1e-4)
+
+
 def test_rows_have_the_published_names_and_fit_together(other):
     names = {"gamma_deg", "speed_m_per_s", "T_c_J", "T_a_J", "xi", "impulse_N_s",
              "tip_velocity_after_m_per_s"}  # fmt: skip
