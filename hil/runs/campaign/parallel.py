@@ -264,12 +264,18 @@ class Workers:
         Parameters
         ----------
         later : number of trials that are sure to be asked for after these
+
+        Raises
+        ------
+        ConfigError
+            A file that they read has changed.
         """
         left = list(works)
         while left and not self._parallel(len(left) + later):
             work = left.pop(0)
             result = self._one(work)
             self._pace.note(result["took_s"])
+            self._campaign.refuse_changed_files()
             yield work, result
         if left:
             yield from self._through_dask(left)
@@ -281,6 +287,7 @@ class Workers:
             self._batch = partial(run_here, run=self._one)
             if self._scheduler is not None:
                 refuse_others(self._client)
+                self._campaign.refuse_changed_files()  # from here on workers have them as they are
                 commission = self._campaign.commission
                 more = () if commission is None else (commission,)
                 bundle = bundle_of([*self._campaign.configs.values(), *more])
@@ -291,6 +298,8 @@ class Workers:
         batches = [(tuple(works[i : i + size]),) for i in range(0, len(works), size)]
         with closing(through_dask(batches, self._batch, self._client)) as finished:
             for (batch,), results in finished:
+                if self._scheduler is None:
+                    self._campaign.refuse_changed_files()
                 for work, result in zip(batch, results, strict=True):
                     if (recording := result.pop("recording", None)) is not None:
                         Path(work.out).parent.mkdir(parents=True, exist_ok=True)

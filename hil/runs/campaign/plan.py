@@ -5,6 +5,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from hil.devices.injection_tables import FaultTable
 from hil.errors import ConfigError, one_line
 from hil.experiment.load import load
 from hil.experiment.loaded import Experiment
+from hil.platform.whole_files import sha256_of
+from hil.runs.campaign.bundle import files_of
 from hil.runs.campaign.commission import load_commission
 from hil.runs.campaign.plants import PLANT, drawn_plants, extremes_of, failing_cells, in_tables
 from hil.runs.campaign.tables import FAILING, PLANTS_MAX, TAKEN, CampaignTables
@@ -74,6 +77,7 @@ class Campaign:
     tuned : the setting of every combination that was tuned, by key
     commission : the experiment that commissions plants; None if they are not
     known : what every commissioned plant changes, by key
+    files : hash of each file that a trial reads
     """
 
     path: Path
@@ -86,6 +90,7 @@ class Campaign:
     tuned: Mapping[Combination, Mapping[str, object]] = field(default_factory=dict)
     commission: Experiment | None = field(default=None, repr=False)
     known: Mapping[int, Mapping[str, object]] = field(default_factory=dict, repr=False)
+    files: Mapping[Path, str] = field(default_factory=dict, repr=False)
 
     def config(self, trial: Trial) -> Experiment:
         """The configuration of a trial; that of a drawn plant is loaded each time."""
@@ -180,6 +185,23 @@ class Campaign:
         configs = [*self.configs.values(), *([self.commission] if self.commission else [])]
         return hashlib.sha256("\n".join(one.sha256 for one in configs).encode()).hexdigest()
 
+    def refuse_changed_files(self) -> None:
+        """Refuse to go on with files that are not as they were when the campaign was loaded.
+
+        Raises
+        ------
+        ConfigError
+            Trials on drawn plants load them anew: they would not be of one campaign.
+        """
+        for path, sha256 in self.files.items():
+            with suppress(OSError):
+                if sha256_of(path) == sha256:
+                    continue
+            raise ConfigError(
+                f"{path}: has changed while the campaign ran: the trials until then are kept: undo "
+                "the change to continue, or start again with another --out"
+            )
+
 
 def load_campaign(path: Path, contents: Mapping[str, object] | None = None) -> Campaign:
     """Read a campaign and validate every trial.
@@ -255,6 +277,9 @@ def load_campaign(path: Path, contents: Mapping[str, object] | None = None) -> C
         named = {name: config for (name, _), config in configs.items()}
         commission = load_commission(str(path), tables.commission, named.items())
         campaign = replace(campaign, commission=commission)
+    loaded = [*configs.values(), *([campaign.commission] if campaign.commission else [])]
+    paths = {file for config in loaded for file in files_of(config)}
+    campaign = replace(campaign, files={file: sha256_of(file) for file in sorted(paths)})
     _try_extremes(campaign)
     _try_ranges(campaign)
     return campaign

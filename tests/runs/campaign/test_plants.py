@@ -1,6 +1,7 @@
 """Campaigns on plants that are drawn: what is drawn, compared, kept and made again."""
 
 import csv
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.loop.requests import Stop
 from hil.runs import session
+from hil.runs.campaign import runner
 from hil.runs.campaign.distributions import draw_distributions, worst_rows
 from hil.runs.campaign.journal import Progress
 from hil.runs.campaign.parallel import run_apart, work_of
@@ -174,6 +176,33 @@ def test_a_trial_is_made_again_bit_for_bit_with_a_recording(write, tmp_path, cap
     run = hil.open_run(folder / "trial-0004.h5")
     assert float(rows[3]["force_N"]) == run.force_model_N.values.mean()
     assert float(rows[3]["force_measured_max_N"]) == np.nanmax(run.force_measured_N)
+
+
+@pytest.mark.parametrize("change", ["\nk_i_per_s = 9.0\n", "\nno TOML [\n"])
+def test_no_trial_runs_with_a_file_that_changed_meanwhile(
+    write, configs, tmp_path, capsys, monkeypatch, change
+):
+    """Trials with the change would be of another campaign, or be left out for good as refused."""
+    for folder in ("configs/miga6", "calibration"):
+        shutil.copytree(configs.parent / folder, tmp_path / folder)
+    path, experiment = write(of(FORCE, "relative = 0.05")), tmp_path / "configs/miga6/pid.toml"
+    path.write_text(path.read_text().replace(str(configs), str(tmp_path / "configs")))
+    before, keep = experiment.read_text(), runner.attempt_of
+
+    def changed(*of):
+        experiment.write_text(before.replace("[controller]", f"[controller]{change}"))
+        return keep(*of)
+
+    words = ["campaign", str(path), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "attempt_of", changed)
+        assert main(words) == 2
+    heard = capsys.readouterr().err.splitlines()
+    assert heard[-1].startswith(f"{experiment}: has changed while the campaign ran: ")
+    assert [row["outcome"] for row in rows_of(tmp_path / "out")] == ["complete", *["to do"] * 5]
+    experiment.write_text(before)
+    assert main(words) == 0
+    assert [row["attempts"] for row in rows_of(tmp_path / "out")] == ["1"] * 6
 
 
 @pytest.mark.slow
