@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Columns = dict[str, NDArray[Any]]  # of a recording, by name: each of its own type
 FORMAT = "hil-run/1"
 LIBVER = ("v110", "v110")
+CACHE_B = 2**20  # of a column that is open; HDF5 takes 8 MiB, and there may be hundreds
 RECORDED = "recorded_rows"
 RINGS = ("ticks", "events", "inputs")  # the order of the counts in RECORDED, raw after them
 RAW = "raw"

@@ -22,7 +22,7 @@ from hil.errors import ConfigError
 from hil.platform.processes import boot
 from hil.record.append_log import AppendLog, read_log
 from hil.record.errno_of import errno_of
-from hil.record.layout import LIBVER, RECORDED, places_of
+from hil.record.layout import CACHE_B, LIBVER, RECORDED, places_of
 
 CHECKSUM_B = 4  # that Fletcher's filter adds to a chunk
 EMPTY_MAX_B = 2**26  # more than any recording has before its first row
@@ -119,7 +119,10 @@ def copy_synced_rows(path: Path, part: Path) -> int:
                 chunks.setdefault(name, []).extend(offsets)
         unpacked = zlib.decompressobj()
         part.write_bytes(unpacked.decompress(base64.b85decode(head["empty"]), EMPTY_MAX_B))
-        with path.open("rb") as source, h5py.File(part, "r+", libver=LIBVER) as file:
+        with (
+            path.open("rb") as source,
+            h5py.File(part, "r+", libver=LIBVER, rdcc_nbytes=CACHE_B) as file,
+        ):
             for ring, n in rows.items():
                 for dataset in datasets_of(file, ring):
                     _copy_chunks(source, dataset, n, chunks.get(dataset.name, []))

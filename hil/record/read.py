@@ -31,7 +31,16 @@ from hil.record.content import (
 )
 from hil.record.global_heap import torn_heap_at
 from hil.record.held import may_be_held
-from hil.record.layout import FORMAT, PLUGINS, RAW, RECORDED, RINGS, Columns, text_of
+from hil.record.layout import (
+    CACHE_B,
+    FORMAT,
+    PLUGINS,
+    RAW,
+    RECORDED,
+    RINGS,
+    Columns,
+    text_of,
+)
 from hil.record.safe_open import (
     OVERRIDE,
     refuse_hostile,
@@ -168,7 +177,7 @@ def _open(path: Path) -> contextlib.AbstractContextManager[h5py.File]:
             # SWMR mode only for a writer: without one HDF5 retries a damaged file for minutes.
             # No lock: a reader must not keep the recorder from the file.
             file: contextlib.AbstractContextManager[h5py.File]
-            file = h5py.File(path, "r", swmr=marked_B > 0, locking=False)
+            file = h5py.File(path, "r", swmr=marked_B > 0, locking=False, rdcc_nbytes=CACHE_B)
             return file
         except OSError as error:
             if TURNING not in str(error) or late:
@@ -179,7 +188,7 @@ def _open(path: Path) -> contextlib.AbstractContextManager[h5py.File]:
 @contextlib.contextmanager
 def _left_open(path: Path) -> Iterator[h5py.File]:
     """A file that its writer left without ending it."""
-    with superblock.Cleared(path) as source, h5py.File(source, "r") as file:
+    with superblock.Cleared(path) as source, h5py.File(source, "r", rdcc_nbytes=CACHE_B) as file:
         yield file
 
 

@@ -198,18 +198,17 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
                 f"{RAW}/{device}": n_whole_samples(source, device)
                 for device in sorted(source.get(RAW, ()))
             }
-            copies = [
-                (name, source[name], _without_rows(target, source[name], name, n[name]))
-                for name in ("events", "inputs")
-            ]
+            names = ["events", "inputs"]
+            for name in names:
+                _create_without_rows(target, source[name], name, n[name])
             for group, rows in {"ticks": n["ticks"], **samples}.items():
-                copies += _columns_without_rows(target, source[group], rows)
+                names += _create_columns(target, source[group], rows)
             create_recorded(target, [*(n[ring] for ring in RINGS), *samples.values()])
             # All texts are before the first row, where a torn one is noticed (`global_heap`).
-            torn = [name for name, column, copy in copies if _copy_rows(column, copy)]
+            torn = [name for name in names if _copy_rows(source[name], target[name])]
             if torn:
                 text = "cut off within a write: last rows taken without their checksum: "
-                text += ", ".join(torn)
+                text += ", ".join(name.removeprefix("ticks/") for name in torn)
                 target[RECORDED][1] = _add_event(target["events"], target["ticks/t_s"], text)
             ended = text_of(attributes_of(source).get("outcome", "running")) != "running"
             for text in _changes(source) if ended else ():
@@ -220,21 +219,17 @@ def _copy_whole_rows(path: Path, partial: Path, all_on_disk: bool) -> int | None
     return n["ticks"]
 
 
-def _columns_without_rows(
-    target: h5py.File, source: h5py.Group, n: int
-) -> list[tuple[str, h5py.Dataset, h5py.Dataset]]:
-    """Create a group with room for n rows; returns short name, column and copy of every one."""
+def _create_columns(target: h5py.Group, source: h5py.Group, n: int) -> list[str]:
+    """Create a group with room for n rows; returns the names of its columns in the file."""
     group = target.create_group(source.name)
     for key, value in source.attrs.items():
         group.attrs[key] = value
-    short = source.name.removeprefix("/ticks").removeprefix("/")
-    return [
-        (f"{short}/{name}".removeprefix("/"), column, _without_rows(group, column, name, n))
-        for name, column in source.items()
-    ]
+    for name, column in source.items():
+        _create_without_rows(group, column, name, n)
+    return [f"{source.name}/{name}".removeprefix("/") for name in source]
 
 
-def _without_rows(target: h5py.Group, source: h5py.Dataset, name: str, n: int) -> h5py.Dataset:
+def _create_without_rows(target: h5py.Group, source: h5py.Dataset, name: str, n: int) -> None:
     """Create a dataset like another one, with room for n rows."""
     copy = target.create_dataset(
         name,
@@ -246,31 +241,42 @@ def _without_rows(target: h5py.Group, source: h5py.Dataset, name: str, n: int) -
     )
     for key, value in source.attrs.items():
         copy.attrs[key] = value
-    return copy
 
 
 def _copy_rows(source: h5py.Dataset, copy: h5py.Dataset) -> bool:
-    """Fill a copy with the first rows; returns whether the last chunk's checksum did not match."""
-    copy[...], torn = _first_rows(source, len(copy))
+    """Fill a copy with the first rows, some chunks at a time.
+
+    Returns whether the last chunk's checksum did not match.
+    """
+    n, torn = len(copy), False
+    length = source.chunks[0] if source.chunks else AT_ONCE
+    step = max(1, AT_ONCE // length) * length
+    for first in range(0, n, step):
+        end = min(first + step, n)
+        copy[first:end], torn = _rows(source, first, end, is_last=end == n)
     return torn
 
 
-def _first_rows(column: h5py.Dataset, n: int) -> tuple[NDArray[np.generic], bool]:
-    """The first n rows, and whether those of the last chunk are read without their checksum.
+def _rows(
+    column: h5py.Dataset, first: int, end: int, *, is_last: bool
+) -> tuple[NDArray[np.generic], bool]:
+    """Rows of whole chunks, and whether those of the last chunk are read without their checksum.
 
     Every flush writes a partly filled chunk again in place. A kill during this write leaves new
     bytes before old ones and a checksum that fits neither. The rows that were complete before are
     the same in both. Any other damaged chunk is an error.
     """
     try:
-        return column[:n], False
+        return column[first:end], False
     except OSError:
-        first = (n - 1) // column.chunks[0] * column.chunks[0]
-        whole = column[:first]
-    _, stored = column.id.read_direct_chunk((first, *(0,) * (column.ndim - 1)))
+        if not is_last:
+            raise
+        last = (end - 1) // column.chunks[0] * column.chunks[0]
+        whole = column[first:last]
+    _, stored = column.id.read_direct_chunk((last, *(0,) * (column.ndim - 1)))
     count = int(np.prod(column.chunks))
     chunk = np.frombuffer(stored, dtype=column.dtype, count=count).reshape(column.chunks)
-    return np.concatenate((whole, chunk[: n - first])), True
+    return np.concatenate((whole, chunk[: end - last])), True
 
 
 def _add_event(events: h5py.Dataset, t_s: h5py.Dataset, text: str) -> int:

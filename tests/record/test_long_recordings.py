@@ -12,7 +12,8 @@ from hil.__main__ import main
 from hil.identification.wire_loops.recorded import is_loop
 from hil.identification.wires import is_simulated
 from hil.procedures.on_rig import simulated
-from hil.record import overview, read, repair
+from hil.record import layout, overview, read, repair
+from hil.record.layout import LIBVER
 from hil.record.read import open_run
 from hil_gui import pyramid
 
@@ -63,6 +64,25 @@ def test_what_looks_at_all_rows_of_a_long_run_has_a_block_of_them_in_memory(
         n = len(h5py.File(all_on)["ticks/t_s"])
         assert f"of {n} rows: first, least and largest of every" in page
         assert "band of the model" in page
+
+
+def test_a_repair_has_a_chunk_of_rows_in_memory(all_on, tmp_path, small_blocks):
+    run = tmp_path / "run.h5"
+    run.write_bytes(all_on.read_bytes())
+    with h5py.File(run, "r+", libver=LIBVER) as file:
+        file.attrs["outcome"] = "running"
+        n, length = len(file["ticks/t_s"]), file["ticks/t_s"].chunks[0]
+    assert repair.recover(run) == n > length
+    assert small_blocks == [length]
+    with h5py.File(run) as copy, h5py.File(all_on) as file:
+        for name, column in file["ticks"].items():
+            np.testing.assert_array_equal(copy["ticks"][name][:], column[:])
+
+
+def test_a_column_that_is_open_takes_little_memory(all_on):
+    """HDF5 keeps the last chunks of each: with 8 MiB, hundreds of columns would take gigabytes."""
+    with read.open_h5(all_on) as file:
+        assert file.id.get_access_plist().get_cache()[2] == layout.CACHE_B == 2**20
 
 
 def test_what_a_recording_is_of_is_known_without_its_rows(all_on, small_blocks):
