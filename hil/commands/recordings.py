@@ -11,6 +11,7 @@ from hil.platform.terminal import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 
 FILES = (".png", ".html", ".pdf", ".svg", ".h5")  # endings that a folder rarely has
@@ -96,6 +97,7 @@ def report(args: argparse.Namespace) -> int:
         raise ConfigError(f"--out {args.out}: give a folder: figure and page have the run's name")
     if args.validate is not None:
         return _validate(args)
+    _refuse_one_page_for_two(args.runs, args.out)
     from hil.reports.run_report import write_report
 
     written = []
@@ -107,6 +109,18 @@ def report(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"reports": written})
     return DONE
+
+
+def _refuse_one_page_for_two(runs: list[Path], out: Path | None) -> None:
+    """Refuse runs in two folders, or with two endings, whose pages would have one name."""
+    first: dict[Path, Path] = {}
+    for run in runs:
+        page = (run.parent if out is None else out) / f"{run.stem}.html"
+        if first.setdefault(page, run) != run:
+            raise ConfigError(
+                f"{run}: its page would replace that of {first[page]}, {page}: report one of them "
+                "with another --out"
+            )
 
 
 def figure(args: argparse.Namespace) -> int:

@@ -12,11 +12,12 @@ from hil.errors import ConfigError, writing
 from hil.platform.whole_files import sha256_of, whole
 from hil.record.mcap_file import write_mcap
 from hil.record.progress import count_progress
-from hil.record.read import open_blocks, open_run
+from hil.record.read import Blocks, open_blocks, open_run
 from hil.record.table_files import write_csv, write_mdf, write_parquet
 
 #: Formats, and the ending of their files.
 KINDS = {"csv": ".csv", "mat": ".mat", "mcap": ".mcap", "mdf": ".mf4", "parquet": ".parquet"}
+MAT_MAX_B = 2**31  # of a variable in a .mat file, such as `ticks`
 FIELD_MAX = 63  # letters of a field in MATLAB; SciPy leaves one out that begins with _ or a digit
 
 
@@ -29,8 +30,9 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
     Raises
     ------
     ConfigError
-        `path` is not a recording, or the new file cannot be written, has the ending of a recording
-        or of another format, or would replace the file that the recording was imported from.
+        `path` is not a recording, or too long for MATLAB; or the new file cannot be written, has
+        the ending of a recording or of another format, or would replace the file that the recording
+        was imported from.
     """
     target = path.with_suffix(KINDS[kind]) if out is None else out
     others = {ending: other for other, ending in KINDS.items() if other != kind}
@@ -39,9 +41,11 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
             f"--out {target}: --to {kind} writes {KINDS[kind]}: add --to {others[target.suffix]}, "
             f"or name it {target.with_suffix(KINDS[kind]).name}"
         )
-    if target.suffix == path.suffix:
+    if target.suffix == path.suffix != KINDS[kind]:
         raise ConfigError(f"--out {target}: a recording: name it {target.stem}{KINDS[kind]}")
     with open_blocks(path) as blocks:
+        if kind == "mat":
+            _refuse_beyond_matlab(blocks, path)
         imported = _imported(blocks.head)
         if imported and target.is_file() and sha256_of(target) in imported:
             raise ConfigError(f"{target}: {path.name} was imported from it: choose another --out")
@@ -64,6 +68,16 @@ def export(path: Path, kind: str, out: Path | None = None, *, progress: bool = F
 def _imported(run: xr.Dataset) -> set[str]:
     """SHA-256 of the files that a recording was imported from."""
     return {file["sha256"] for file in json.loads(run.attrs.get("imported", "{}")).get("files", ())}
+
+
+def _refuse_beyond_matlab(blocks: Blocks, path: Path) -> None:
+    row = blocks.columns_of(0, min(1, blocks.n_rows))
+    size_B = blocks.n_rows * sum(values.nbytes for values in row.values())
+    if size_B > MAT_MAX_B:
+        raise ConfigError(
+            f"{path}: {size_B / 1e9:.3g} GB of rows: a .mat file may have "
+            f"{MAT_MAX_B / 1e9:.3g} GB: use --to parquet, which MATLAB reads by parquetread"
+        )
 
 
 def _to_mat(run: xr.Dataset, part: Path) -> None:

@@ -32,6 +32,24 @@ def test_an_export_takes_the_name_of_no_recording(all_on, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_export_of_a_recording_called_csv_suggests_no_name_that_is_refused(all_on, tmp_path):
+    run = Path(shutil.copy(all_on, tmp_path / "run.csv"))
+    with pytest.raises(ConfigError, match=r"run.csv: a recording, which stays: give another name"):
+        export(run, "csv")
+    assert export(run, "csv", tmp_path / "table.csv").read_text().startswith("t_s,")
+
+
+def test_a_run_that_is_too_long_for_matlab_is_told_of_parquet(all_on, tmp_path, monkeypatch):
+    """SciPy refused it too, with an error of its own after 4 GB were written."""
+    with h5py.File(all_on) as file:
+        size_B = sum(column.size * column.dtype.itemsize for column in file["ticks"].values())
+    monkeypatch.setattr(exporting, "MAT_MAX_B", size_B)
+    assert export(all_on, "mat", tmp_path / "run.mat").is_file()
+    monkeypatch.setattr(exporting, "MAT_MAX_B", size_B - 1)
+    with pytest.raises(ConfigError, match=r"GB of rows: a \.mat file may have .* --to parquet"):
+        export(all_on, "mat", tmp_path / "longer.mat")
+
+
 @pytest.mark.parametrize("kind", ["csv", "mcap", "mdf", "parquet", "mat"])
 def test_rows_that_cannot_be_read_are_the_recordings_damage(all_on, tmp_path, capsys, kind):
     run = Path(shutil.copy(all_on, tmp_path / "run.h5"))

@@ -52,6 +52,16 @@ def test_a_report_has_its_figure_its_events_and_says_simulated(all_on, tmp_path,
     assert 'src="http' not in page
 
 
+def test_two_runs_of_one_name_do_not_share_a_page(all_on, tmp_path, capsys):
+    runs = [tmp_path / "first/run.h5", tmp_path / "second/run.h5"]
+    for run in runs:
+        run.parent.mkdir()
+        shutil.copy(all_on, run)
+    assert main(["report", *map(str, runs), "--out", str(tmp_path / "pages")]) == 2
+    assert f"{runs[1]}: its page would replace that of {runs[0]}" in capsys.readouterr().err
+    assert not (tmp_path / "pages").exists()
+
+
 def test_the_figure_itself_says_simulated(all_on):
     from hil.reports.run_report import draw
 
