@@ -1,6 +1,7 @@
 """Runs a campaign trial by trial and writes its journal; can stop and resume after any line."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,10 @@ from hil.mechanics.system import System
 from hil.platform.parallel import Pace, Scheduler
 from hil.platform.processes import is_alive
 from hil.platform.provenance import software
-from hil.record.append_log import AppendLog
+from hil.record.append_log import AppendLog, Entry
+from hil.record.layout import text_of
 from hil.record.progress import count_progress
+from hil.record.read import open_h5
 from hil.record.repair import describe, recover
 from hil.runs import session
 from hil.runs.campaign import waits
@@ -225,7 +228,11 @@ class Runner:
         cut = list(opened)
         for trial, begun in opened.items():
             path, rows, trouble = self.folder / begun["file"], None, ""
-            if path.is_file():
+            recording = "nothing was recorded"
+            if path.is_file() and self._is_of_another(path, begun):
+                begun, recording = {**begun, "file": ""}, f"{path} is of another run and stays"
+            elif path.is_file():
+                recording = f"its recording is kept in {path}"
                 try:
                     recover(path)
                     rows = describe(path)["rows"]
@@ -237,13 +244,23 @@ class Runner:
                     "outcome": "cut", "file": begun["file"], "rows": rows, "error": trouble,
                 }
             )  # fmt: skip
-            recording = (
-                f"its recording is kept in {path}" if path.is_file() else "nothing was recorded"
-            )
             if trial in cut[:CUTS_SHOWN]:
                 self._say(f"trial {trial} was cut off: {recording}; it is repeated")
         if len(cut) > CUTS_SHOWN:
             self._say(f"{len(cut) - CUTS_SHOWN} more trials were cut off")
+
+    def _is_of_another(self, path: Path, begun: Entry) -> bool:
+        """Whether a file is the recording of another run than this attempt, as far as it says."""
+        facts = {
+            "name": self.campaign.tables.campaign.name,
+            "trial": begun["trial"], "attempt": begun["attempt"],
+        }  # fmt: skip
+        mine = json.dumps(facts).removesuffix("}")  # `lines.attributes_of` begins with it
+        try:
+            with open_h5(path, head=True) as file:
+                return not text_of(file.attrs.get("campaign", "")).startswith(f"{mine},")
+        except ConfigError:  # cut off or damaged, or no recording, which no repair changes
+            return False
 
     def _run_series(self) -> None:
         """Run trial by trial; the remaining ones in parallel where they can and it pays."""

@@ -1,7 +1,10 @@
 """The rules of a campaign's runner, without a run: retries, cut attempts, verdicts, plants."""
 
+import json
+import shutil
 from types import SimpleNamespace
 
+import h5py
 import pytest
 
 from hil.errors import ConfigError
@@ -189,6 +192,35 @@ def test_a_cut_attempt_without_a_recording_has_no_rows_and_one_with_it_is_repair
     cut = [e for e in runner._log.entries if e["kind"] == "cut"]
     assert [(e["trial"], e["rows"], e["error"]) for e in cut] == [(1, None, ""), (3, 7, "")]
     assert repaired == [runner.folder / "trials/3.h5"]
+
+
+@pytest.mark.parametrize(
+    ("of", "stays"),
+    [
+        (None, True),
+        ({"name": "gains", "trial": 2, "attempt": 1, "plant": 1}, True),
+        ({"name": "gains", "trial": 1, "attempt": 2, "plant": 1}, True),
+        ({"name": "other", "trial": 1, "attempt": 1, "plant": 1}, True),
+        ({"name": "gains", "trial": 1, "attempt": 1, "plant": 1}, False),
+    ],
+)
+def test_a_recording_of_another_run_is_neither_repaired_nor_replaced(
+    runner, all_on, monkeypatch, of, stays
+):
+    """It may be one that a program copied there, still without an end."""
+    path, repaired, said = runner.folder / "trials/0001-1.h5", [], []
+    path.parent.mkdir()
+    shutil.copy(all_on, path)
+    with h5py.File(path, "r+") as file:
+        if of is not None:
+            file.attrs["campaign"] = json.dumps(of)
+    monkeypatch.setattr(f"{Runner.__module__}.recover", repaired.append)
+    runner._say = said.append
+    runner._settle()
+    [cut] = [e for e in runner._log.entries if e["kind"] == "cut"]
+    assert (cut["file"], repaired) == (("", []) if stays else ("trials/0001-1.h5", [path]))
+    assert ("is of another run and stays; it is repeated" in said[0]) == stays
+    assert runner.progress.attempts == {1: 1}, "the next attempt has another name"
 
 
 @pytest.mark.parametrize(
