@@ -8,7 +8,8 @@ itself is surface-mounted. Over a period h the array is linear, and its force at
     T+ = T0 + gx x+ + gv x'+,   [gx gv] of C B1 + D   (inputs linear over the period)
 
 with T0 from its state and its cells. In the step of the links this acts as a tendon of stiffness gx
-and damping gv, so links and arrays are solved together, whatever their stiffness.
+and damping gv, so links and arrays are solved together, whatever their stiffness. A tendon only
+pulls: while it is slack, the array's end moves freely, without force.
 """
 
 from collections.abc import Mapping, Sequence
@@ -112,9 +113,9 @@ class SoftArraySystem:
         then[self._motion] = 0.0
         d = self.linear.discrete
         free = d.Ad @ self.linear.x + d.B0 @ now + d.B1 @ then
-        tension_N = d.C @ free + d.D @ then
-        self.soft.step(self.period_s, tension_N[self._pulls])
-        self._moved(then)
+        tension_N = (d.C @ free + d.D @ then)[self._pulls]
+        self.soft.step(self.period_s, tension_N)
+        self._moved(then, tension_N, self._gains)
         self.linear.step(now, then)
         now[:] = then
         self._look()
@@ -251,24 +252,39 @@ class SoftArraySystem:
         u[:] = 0.0
         u[: self._n_cells] = F_N
         self._stiffness(self._static)
-        tension_N = self._at_rest(u)[1] @ u
+        tension_N = (self._at_rest(u)[1] @ u)[self._pulls]
         try:
-            self.soft.relax(tension_N[self._pulls])
+            self.soft.relax(tension_N)
         except ModelError as error:
             raise ModelError(f"links: {error}") from None
-        self._moved(u)
+        self._moved(u, tension_N, self._static)
+        motion = u[self._motion].reshape(-1, 3)
+        motion[:, 1] = 0.0
         self.linear.x[:] = self._at_rest(u)[0]
-        self._stiffness(self._gains)
-        self.soft.settle()
         d = self.linear.discrete
         self.linear.y[:] = d.C @ self.linear.x + d.D @ u
+        # The same tension by the gains of a period: otherwise the links would start with a jerk.
+        self._stiffness(self._gains)
+        gx = np.transpose(self._gains)[0]
+        self.soft.parts.u_last[:] = self.linear.y[self._pulls] - gx * motion[:, 0]
+        self.soft.settle()
         self._look()
 
-    def _moved(self, u: Array) -> None:
-        """Write the tendons' motion to the inputs of their driven points."""
-        motion = u[self._motion].reshape(-1, 3)
-        motion[:, 0] = self._lines[:, outside.LENGTH] - self._l0
-        motion[:, 1] = self._lines[:, outside.RATE]
+    def _moved(self, u: Array, tension_N: Array, gains: Sequence[tuple[float, float]]) -> None:
+        """Write the tendons' motion to the inputs of their driven points.
+
+        Where T0 + gx x + gv x' would push, the tendon is slack and the point moves to where this
+        is zero.
+        """
+        x_m = self._lines[:, outside.LENGTH] - self._l0
+        rate = self._lines[:, outside.RATE].copy()
+        gx, gv = np.transpose(gains)
+        motion, before = (v[self._motion].reshape(-1, 3) for v in (u, self._u))
+        for i in np.flatnonzero(tension_N + gx * x_m + gv * rate < 0.0):
+            was_m, lag = before[i, 0], gv[i] / self.period_s
+            x_m[i] = (lag * was_m - tension_N[i]) / (gx[i] + lag)
+            rate[i] = (x_m[i] - was_m) / self.period_s
+        motion[:, 0], motion[:, 1] = x_m, rate
 
     def _look(self) -> None:
         """Compute the outputs of the current state."""

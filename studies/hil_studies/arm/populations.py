@@ -11,7 +11,8 @@ The circuit needs no inverse. Near a solution every singular value s of J has th
 
     lambda = (-1 +- sqrt(1 - 4 T k s^2)) / (2 T)
 
-so k = 1 / (4 T s_max^2) lets no mode oscillate, and a mode converges at about k s^2.
+so k = 1 / (4 T S^2) with S above every s lets no mode oscillate, and a mode converges at about
+k s^2.
 
 Source: Hemami & Hemami, section 6, eq (15).
 """
@@ -69,7 +70,7 @@ def jacobian(arm: Arm, angles: Array) -> Array:
 
 
 def gain(arm: Arm, lag_s: float) -> float:
-    """Return the largest k at which no mode oscillates, for any pose: s_max = l1 + l2 + l3."""
+    """Return a k at which no mode oscillates in any pose: s is below S = l1 + l2 + l3."""
     return 1.0 / (4.0 * lag_s * float(arm.lengths_m.sum()) ** 2)
 
 

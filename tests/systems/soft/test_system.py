@@ -49,6 +49,19 @@ def test_the_array_and_its_tendon_have_the_same_force_and_length_at_every_step()
         assert named(system, "flexor.right_N") == pytest.approx(pull_N, abs=1e-9)
 
 
+def test_a_tendon_never_pushes_and_its_array_feels_no_force_while_it_is_slack():
+    system = finger()
+    tensions_N = []
+    for k in range(600):  # let go after 0.2 s: the finger swings back beyond its rest
+        system.step(np.full(4, k < 200, dtype=np.uint8), np.zeros(0))
+        tensions_N.append(named(system, "flexor.right_N"))
+        assert tensions_N[-1] == pytest.approx(system.soft.lines[0, outside.TENSION], abs=1e-9)
+    assert min(tensions_N) > -1e-12
+    slack = np.abs(tensions_N) < 1e-12
+    assert slack.sum() > 100
+    assert np.diff(slack.astype(int)).min() == -1  # it pulls again
+
+
 def test_the_array_alone_moved_as_the_tendon_moved_gives_the_same_force():
     # A quarter of a second of the coupled motion, then the array by itself on that motion: its
     # own exact discretisation at a tenth of the period, on inputs splined in between.
@@ -94,6 +107,18 @@ def test_periods_ten_times_shorter_lead_to_the_same_place():
             system.step(np.ones(4, dtype=np.uint8), np.zeros(0))
         ends.append(system.y)
     assert ends[0] == pytest.approx(ends[1], rel=2e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("angle_rad", [0.0, np.pi])
+def test_a_finger_that_hangs_on_its_tendon_or_leaves_it_slack_starts_at_rest_and_stays(angle_rad):
+    system = finger(links={"finger": Link(LINK.beam, 10, angle_rad)})
+    before = system.y.copy()
+    assert np.abs(system.soft.x).max() < 1e-6  # rad/s^2
+    for _ in range(100):
+        system.step(np.zeros(4, dtype=np.uint8), np.zeros(0))
+    assert system.y == pytest.approx(before, abs=1e-9)
+    taut = angle_rad == 0.0
+    assert (named(system, "flexor.right_N") > 0.1) == taut
 
 
 def test_a_pulled_finger_comes_to_the_rest_that_statics_gives():
