@@ -396,10 +396,14 @@ def _run_trial(args: argparse.Namespace) -> int:
     from hil.runs.campaign.journal import JOURNAL
     from hil.runs.campaign.parallel import known_for
     from hil.runs.campaign.plan import load_campaign
+    from hil.runs.campaign.runner import refuse_other
     from hil.runs.campaign.tuned import settings_of
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
 
+    for option in ("rehearse", "answers", "jobs", "scheduler"):
+        if getattr(args, option) not in (None, False):
+            raise ConfigError(f"--trial {args.trial}: runs alone: leave --{option} out")
     campaign = load_campaign(args.campaign)
     if not 1 <= args.trial <= len(campaign.trials):
         raise ConfigError(f"--trial {args.trial}: {args.campaign}: has 1 to {len(campaign.trials)}")
@@ -407,11 +411,16 @@ def _run_trial(args: argparse.Namespace) -> int:
     folder = args.out or path_of("runs") / f"campaign-{args.campaign.stem}"
     out = folder / f"trial-{trial.number:04d}.h5"
     entries = read_log(folder / JOURNAL) if (folder / JOURNAL).exists() else []
+    if entries:
+        refuse_other(campaign, folder, entries[0])
     tuned = settings_of(campaign, entries) if campaign.tables.tune else {}
     campaign = replace(campaign, tuned=tuned, known=known_for(campaign, trial, entries))
     faults = campaign.faults(trial)
     injection = Injection(faults) if faults else None
-    plan = Plan(campaign.config(trial), args.backend, args.clock or "", trial.seed, injection)
+    plan = Plan(
+        campaign.config(trial), args.backend, args.clock or "", trial.seed, injection,
+        strict=args.strict,
+    )  # fmt: skip
     result = session.run(plan, Output(out, force=True), session.View(progress=not args.json))
     facts = {"trial": trial.number, "of": str(trial), "drawn": campaign.listed(trial),
              "outcome": result.outcome, "file": str(result.path)}  # fmt: skip

@@ -167,7 +167,9 @@ def test_a_strict_campaign_on_a_bench_is_refused_before_it_begins(configs, tmp_p
     assert "is assumed: nobody has measured it" in refused(["check", day, "--strict"], capsys)
     folder = tmp_path / "campaign"
     words = ["campaign", day, "--backend", "bench", "--strict", "--out", folder]
-    assert refused(words, capsys).startswith("--strict: force: calibration futek_lbs200_5lb@")
+    line = "--strict: force: calibration futek_lbs200_5lb@"
+    assert refused(words, capsys).startswith(line)
+    assert refused([*words, "--trial", "1"], capsys).startswith(line)
     assert not folder.exists()
 
 

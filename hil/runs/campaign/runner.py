@@ -193,18 +193,7 @@ class Runner:
                 }
             )  # fmt: skip
         head = self._log.entries[0]
-        if head["fingerprint"] != campaign.fingerprint():
-            raise ConfigError(
-                f"{self.folder}: holds another campaign, or {campaign.path} or a configuration has "
-                "changed since: undo the change to continue, or start again with another --out"
-            )
-        contents = campaign.contents()
-        if head.get("contents", contents) != contents:
-            raise ConfigError(
-                f"{self.folder}: a calibration, a plug-in, an FMU or the commissioning of "
-                f"{campaign.path} has changed since: undo the change to continue, or start again "
-                "with another --out"
-            )
+        refuse_other(campaign, self.folder, head)
         for key, value in how.items():
             if head[key] != value:
                 raise ConfigError(
@@ -555,6 +544,28 @@ class Runner:
             return TRIPPED
         missed = any(e.get("figures", {}).get(MISSED) for e in progress.ends.values())
         return ANSWER_NO if verdicts or missed else DONE
+
+
+def refuse_other(campaign: Campaign, folder: Path, head: Entry) -> None:
+    """Refuse a folder whose journal begins with another campaign than this one.
+
+    Raises
+    ------
+    ConfigError
+        It is another one, or a file of this one has changed since.
+    """
+    if head["fingerprint"] != campaign.fingerprint():
+        raise ConfigError(
+            f"{folder}: holds another campaign, or {campaign.path} or a configuration has "
+            "changed since: undo the change to continue, or start again with another --out"
+        )
+    contents = campaign.contents()
+    if head.get("contents", contents) != contents:
+        raise ConfigError(
+            f"{folder}: a calibration, a plug-in, an FMU or the commissioning of "
+            f"{campaign.path} has changed since: undo the change to continue, or start again "
+            "with another --out"
+        )
 
 
 def _file_of(trial: Trial, attempt: int) -> Path:

@@ -176,6 +176,11 @@ def test_a_trial_is_made_again_bit_for_bit_with_a_recording(write, tmp_path, cap
     run = hil.open_run(folder / "trial-0004.h5")
     assert float(rows[3]["force_N"]) == run.force_model_N.values.mean()
     assert float(rows[3]["force_measured_max_N"]) == np.nanmax(run.force_measured_N)
+    made = (folder / "trial-0004.h5").read_bytes()
+    write(of(FORCE, "relative = 0.1"), head='keep = "none"')
+    assert main(["campaign", str(path), "--out", str(folder), "--trial", "4"]) == 2
+    assert f"{folder}: holds another campaign, or {path} or" in capsys.readouterr().err
+    assert (folder / "trial-0004.h5").read_bytes() == made, "it would be no trial of this table"
 
 
 @pytest.mark.parametrize("change", ["\nk_i_per_s = 9.0\n", "\nno TOML [\n"])
@@ -422,6 +427,8 @@ def test_worst_trials_that_cannot_be_told_are_one_line(write, tmp_path, capsys, 
         (["--backend", "bench"], "[spread]"),
         (["--trial", "7"], "has 1 to 6"),
         (["--trial", "0"], "has 1 to 6"),
+        (["--trial", "1", "--rehearse"], "--trial 1: runs alone: leave --rehearse out"),
+        (["--trial", "1", "--jobs", "2"], "--trial 1: runs alone: leave --jobs out"),
         (["--jobs", "0"], "--jobs 0: give 1 or more"),
         (["--jobs", "2", "--scheduler", "tcp://a:1"], "has its own number of workers"),
     ],
