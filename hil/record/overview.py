@@ -2,8 +2,9 @@
 
 The rows are divided into stretches of one length. Of each stretch stay the first row, the rows with
 the least and the largest value of every curve that a report draws and of every difference between
-a reading and its model, and the first rows with another state of cells or another fault. They are
-the recording's own rows, as recorded: no value is made up, and no peak of these curves is lost.
+a reading and its model, the first rows with another state of cells or another fault, and the first
+report of every cell. They are the recording's own rows, as recorded: no value is made up, and no
+peak of these curves is lost.
 They are found in one pass and kept beside the recording, as `RUN.h5.overview`.
 """
 
@@ -21,7 +22,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hil.errors import ConfigError
-from hil.loop.channels import signals_in
+from hil.loop.channels import known_before, signals_in
+from hil.loop.frame import CELL_UNKNOWN
 from hil.platform.whole_files import whole
 from hil.record.progress import count_progress
 from hil.record.read import BLOCK_ROWS, Blocks, open_blocks
@@ -29,6 +31,7 @@ from hil.record.read import BLOCK_ROWS, Blocks, open_blocks
 ROWS_MAX = 500_000  # of a recording that is drawn with all its rows
 STRETCHES = 3000
 CHANGES_MAX = 4  # of cells or faults in a stretch
+CELLS = "cells_reported"
 KEY = "overview"  # attribute: how many of how many rows
 PART = "part"  # attribute of a run that is cut
 OF = "of the recording"  # of its file: rows, size, time of change, stretches
@@ -143,14 +146,27 @@ def _made(blocks: Blocks, done: Callable[[int], None]) -> Rows:
     last: Rows = {}
     for first in range(0, blocks.n_rows, step := long * max(1, BLOCK_ROWS // long)):
         rows = blocks.columns_of(first, min(first + step, blocks.n_rows))
-        picked = _picked(rows, last, long)
+        states = _states(rows, last)
+        picked = _picked(rows, states, long)
         parts.append({name: values[picked] for name, values in rows.items()})
-        last = {name: values[-1:] for name, values in rows.items()}
+        last = {name: values[-1:] for name, values in states.items()}
         done(len(rows["t_s"]))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _picked(rows: Rows, last: Rows, long: int) -> NDArray[np.int64]:
+def _states(rows: Rows, last: Rows) -> Rows:
+    """Faults and cells in the row before a block and in its rows; unknown cells as last known."""
+    states = {
+        name: np.concatenate((last.get(name, rows[name][:1]), rows[name]))
+        for name in ("fault_bits", CELLS)
+        if name in rows
+    }
+    if CELLS in rows:
+        states[CELLS] = known_before(states[CELLS])
+    return states
+
+
+def _picked(rows: Rows, states: Rows, long: int) -> NDArray[np.int64]:
     """Numbers of the rows of a block that stay; the last row of all stays too."""
     n = len(rows["t_s"])
     firsts = np.arange(0, n, long)
@@ -160,14 +176,16 @@ def _picked(rows: Rows, last: Rows, long: int) -> NDArray[np.int64]:
             _extremes(curve, long, np.argmin, np.inf),
             _extremes(curve, long, np.argmax, -np.inf),
         ]
-    for name in ("fault_bits", "cells_reported"):
-        if name in rows:
-            values = np.concatenate((last.get(name, rows[name][:1]), rows[name]))
-            changed = np.flatnonzero((np.diff(values.reshape(n + 1, -1), axis=0) != 0).any(axis=1))
-            _, first, counts = np.unique(changed // long, return_index=True, return_counts=True)
-            rank = np.arange(len(changed)) - np.repeat(first, counts)
-            changed = changed[rank < CHANGES_MAX]
-            stay += [changed, np.maximum(changed - 1, 0)]
+    for values in states.values():
+        changed = np.flatnonzero((np.diff(values.reshape(n + 1, -1), axis=0) != 0).any(axis=1))
+        _, first, counts = np.unique(changed // long, return_index=True, return_counts=True)
+        rank = np.arange(len(changed)) - np.repeat(first, counts)
+        changed = changed[rank < CHANGES_MAX]
+        stay += [changed, np.maximum(changed - 1, 0)]
+    if CELLS in rows:
+        known = np.pad(rows[CELLS] != CELL_UNKNOWN, ((0, -n % long), (0, 0)))
+        reported = known.reshape(len(firsts), long, -1).argmax(axis=1)
+        stay.append((firsts[:, None] + reported).ravel())
     return np.unique(np.concatenate(stay)).astype(np.int64)
 
 

@@ -11,6 +11,8 @@ from pyarrow import parquet
 from hil.__main__ import main
 from hil.identification.wire_loops.recorded import is_loop
 from hil.identification.wires import is_simulated
+from hil.loop.channels import known_before
+from hil.loop.frame import CELL_UNKNOWN
 from hil.procedures.on_rig import simulated
 from hil.record import layout, overview, read, repair
 from hil.record.layout import LIBVER
@@ -121,6 +123,26 @@ def test_an_overview_has_every_peak_and_only_recorded_rows(all_on, small_blocks)
             assert (mine.min(), mine.max()) == (part.min(), part.max())
     on = np.diff((run.cells_reported.values == 1).sum(axis=1))
     assert np.abs(np.diff((seen.cells_reported.values == 1).sum(axis=1))).sum() == np.abs(on).sum()
+
+
+@pytest.mark.parametrize("block", [64, 65_536])
+def test_an_overview_has_the_switchings_of_cells_that_are_reported_every_fourth_row(
+    all_on, tmp_path, small_blocks, monkeypatch, block
+):
+    """Reports and the rows without one between them were taken for changes, and filled the room."""
+    monkeypatch.setattr(overview, "BLOCK_ROWS", block)
+    monkeypatch.setattr(overview, "STRETCHES", 25)
+    run = tmp_path / "run.h5"
+    run.write_bytes(all_on.read_bytes())
+    with h5py.File(run, "r+") as file:
+        cells = file["ticks/cells_reported"]
+        row, cell = np.indices(cells.shape)
+        on = row // 130 % 2
+        cells[...] = np.where(row % 4 == 2 * (cell > 2), on, CELL_UNKNOWN)
+    seen, whole = overview.view_of(run), open_run(run)
+    at = np.searchsorted(seen.t_s.values, whole.t_s.values, side="right") - 1
+    shown = known_before(seen.cells_reported.values)[at]
+    np.testing.assert_array_equal(shown == 1, known_before(whole.cells_reported.values) == 1)
 
 
 def test_a_part_of_a_long_run_has_all_its_rows(all_on, small_blocks):
