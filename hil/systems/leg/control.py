@@ -4,10 +4,10 @@
     relative:  u_raise = clip((p_raise + c) e^w - c),  u_lower = clip((p_lower + c) e^-w - c)
     w = Kp e + Ki int(e) dt + Kd de/dt / (1 + T_f s),  e(t) = planned(t - delay) - measured(t)
 
-p are the planned activations; the planned signal is the response of the model to them
-(`hil.systems.leg.plan`). So e contains only model errors and disturbances. The derivative is
-filtered. The integrator stops (anti-windup) while both activations are saturated and the error
-would drive them further. If a reading is missing, the outputs keep their values.
+p are the planned activations; the planned signal is the response of the model's joint to them
+(`hil.systems.leg.plan`). So e contains only model errors, disturbances and motion of other joints.
+The derivative is filtered. The integrator stops (anti-windup) while both activations are saturated
+and the error would drive them further. If a reading is missing, the outputs keep their values.
 
 A muscle that is short needs more activation for the same force, F = q F_max F_isom(l_CE). Equal
 relative changes of q, not equal changes, therefore change the joint's moment by about as much in

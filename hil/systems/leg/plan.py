@@ -53,7 +53,10 @@ class Plan:
 
     Attributes
     ----------
-    height_m : (N,) array, height of the point at the start of each period
+    height_m : (N,) array
+        Height of the point at the start of each period, by the moved joint's angle alone: what the
+        other joints give way is for the correction. With thigh and shin 1e4 (1000) times as heavy
+        this is up to 5 um (47 um).
     activation : (N, M) array, held during the period
     """
 
