@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hil.errors import ConfigError
 from hil.platform.parallel import scheduler_of
 from hil.platform.terminal import say
 from hil.runs.campaign.journal import read_progress
-from hil.runs.campaign.launch import launch
+from hil.runs.campaign.launch import PROGRAM, launch
 from hil.runs.campaign.runner import INTERRUPTED, Options
 from hil.runs.campaign.table import as_dataset
 
@@ -42,14 +43,25 @@ def table_of(
     return table.assign_attrs(folder=str(started.folder))
 
 
-def as_in_file(value: Any) -> Any:
-    """A value as a file has it: NumPy's numbers and arrays, tuples and paths become plain ones."""
+def as_in_file(value: Any, key: str = "") -> Any:
+    """A value as a file has it: NumPy's numbers and arrays, tuples and paths become plain ones.
+
+    Raises
+    ------
+    ConfigError
+        It has a class, which no other process could load; `key` is where it stands.
+    """
     if isinstance(value, Mapping):
-        return {key: as_in_file(of) for key, of in value.items()}
+        return {name: as_in_file(of, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
     if isinstance(value, list | tuple):
-        return [as_in_file(one) for one in value]
+        return [as_in_file(one, f"{key}.{i}") for i, one in enumerate(value)]
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, type):
+        raise ConfigError(
+            f"{PROGRAM}: {key} = {value.__name__}: a campaign loads classes from files: write it "
+            f"to one, and name it 'FILE.py:{value.__name__}'"
+        )
     return str(value) if isinstance(value, PurePath) else value
 
 

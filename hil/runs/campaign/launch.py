@@ -16,6 +16,7 @@ from hil.runs.campaign.operator import operator_for
 from hil.runs.campaign.parallel import check_apart
 from hil.runs.campaign.plan import ERRORS_SHOWN, Campaign, Combination, Trial, load_campaign
 from hil.runs.campaign.runner import Options, Runner, Say
+from hil.runs.campaign.stream import PARQUET
 from hil.runs.campaign.tuning import Objective
 from hil.runs.campaign.waits import check_columns
 from hil.runs.campaign.worst import ranking_of
@@ -179,8 +180,9 @@ def _may_run_parallel(campaign: Campaign, options: Options) -> bool:
 
 
 def _make_folder(folder: Path) -> Path:
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: not a folder: choose another --out")
+    for path in (folder, folder / "trials", folder / PARQUET):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path}: not a folder: choose another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -71,6 +71,11 @@ def settings_of(campaign: Campaign, entries: Sequence[Entry]) -> dict[Combinatio
                 "its --out"
             )
         best = best_of(tried)
+        if best is None and any(one.broken == 0.0 for one in tried):
+            raise ConfigError(
+                f"{campaign.path}: tune.cost = '{table.cost}': no finite number on all plants for "
+                f"any of {len(tried)} settings of {controller}: change it, and give another --out"
+            )
         if best is None:
             raise ConfigError(
                 f"{campaign.path}: tune: none of {len(tried)} settings of {controller} keeps the "

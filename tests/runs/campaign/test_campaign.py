@@ -333,6 +333,16 @@ def test_a_folder_in_the_place_of_a_table_or_the_page_is_named(write, hil, name)
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["trials", "trials.parquet"])
+def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_runs(write, hil, name):
+    path, taken = write(), Path(FOLDER, name)
+    taken.parent.mkdir(parents=True)
+    taken.touch()
+    code, _, err = hil("campaign", path)
+    assert (code, err) == (2, f"{taken}: not a folder: choose another --out\n")
+    assert list(Path(FOLDER).iterdir()) == [taken]
+
+
 def read_log_of(folder):
     return read_log(Path(folder) / "journal.jsonl")
 

@@ -88,6 +88,10 @@ def test_an_interrupt_leaves_a_table_and_the_same_call_goes_on(tables, tmp_path,
     [
         ({"campain": {}}, "the program: campain: unknown key: did you mean 'campaign'"),
         ({"tune": {"cost": "force_N", "budget": 0, "parameters": []}}, "tune.budget = 0"),
+        (
+            {"factors": {"mine": {"key": "controller.kind", "levels": ["pid", Path]}}},
+            r"factors\.mine\.levels\.1 = Path: a campaign loads classes .* 'FILE\.py:Path'",
+        ),
         ({"spread": {"controller.k_p": {"relative": 0.1}}}, "a key that the controller knows"),
     ],
 )

@@ -356,3 +356,12 @@ def test_a_constraint_that_nothing_keeps_is_one_line(write, tmp_path, capsys):
     path = write('constraint = "force_N > 1e6"', budget=1)
     assert main(["campaign", str(path), "--out", str(tmp_path / "out")]) == 2
     assert "none of 1 settings of pid keeps the constraint" in capsys.readouterr().err
+
+
+def test_a_cost_without_a_number_is_named_and_not_the_constraint(write, tmp_path, capsys):
+    path = write(tune="", budget=1, cost="log(-abs(force_N))")
+    assert main(["campaign", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        f"{path}: tune.cost = 'log(-abs(force_N))': no finite number on all plants for any of "
+        "1 settings of pid: change it, and give another --out\n" in capsys.readouterr().err
+    )
