@@ -125,7 +125,8 @@ def fit(box: GreyBox, noise: Noise, done: Callable[[int], None] = lambda n_more:
 def _first_zero_N(box: GreyBox, theta: Array, i: int) -> float:
     run = box.runs[i]
     n = max(1, min(50, int(np.searchsorted(run.rows, run.first_on, side="right"))))
-    model_N = box.readings(theta, [n] * len(box.runs))[i]
+    until = max(1, int(run.rows[n - 1]))  # a later period than the n-th where readings are missing
+    model_N = box.readings(theta, [until] * len(box.runs))[i]
     return float(np.mean(run.measured[:n] - model_N[:n]))
 
 

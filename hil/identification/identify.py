@@ -208,7 +208,7 @@ def identify(
         noise,
         solution.J.shape[1] + FITTED * len(noise.lines_Hz) * len(runs),
         adequacy.Sampling(
-            min(run.period_s for run in runs), max(run.reading.step_N for run in runs)
+            min(run.interval_s for run in runs), max(run.reading.step_N for run in runs)
         ),
         growth,
         _moving(_forces_N(box, solution), runs),
@@ -324,7 +324,7 @@ def _bootstrapped(
 ) -> Array:
     block = round(len(solution.white) ** (1.0 / 3.0))
     if not judged.adequate:
-        block = max(block, round(2.0 * judged.slowest_s / box.runs[0].period_s))
+        block = max(block, round(2.0 * judged.slowest_s / box.runs[0].interval_s))
     resampling = Resampling(options.bootstrap, options.seed, block)
     return bootstrap(box, noise, solution, resampling, done)
 

@@ -105,7 +105,7 @@ def noise_of(runs: Sequence[RunData]) -> Noise:
     at_rest = [rest for rest in rests if len(rest) >= REST_MIN]
     coarse_N = STEPS_MIN * max(run.reading.step_N for run in runs)
     if at_rest and min(float(rest.std()) for rest in at_rest) >= coarse_N:
-        return noise_at_rest(at_rest, min(run.period_s for run in runs))
+        return noise_at_rest(at_rest, min(run.interval_s for run in runs))
     stated = np.array([stated_rms_N(run) for run in runs])
     if np.isfinite(stated).all():
         return Noise(float(np.sqrt(np.mean(stated**2))), source="channel")
@@ -123,11 +123,11 @@ def _rest(run: RunData) -> Array:
     return rest - rest.mean() if n else rest
 
 
-def noise_at_rest(rests_N: Sequence[Array], period_s: float) -> Noise:
+def noise_at_rest(rests_N: Sequence[Array], interval_s: float) -> Noise:
     """Noise of readings at rest: its lines, and the autoregression of what they leave."""
-    lines_Hz = find_lines(rests_N, period_s)
-    resolution_Hz = 1.0 / (period_s * max(len(rest) for rest in rests_N))
-    times_s: list[Array] = [period_s * np.arange(len(rest), dtype=float) for rest in rests_N]
+    lines_Hz = find_lines(rests_N, interval_s)
+    resolution_Hz = 1.0 / (interval_s * max(len(rest) for rest in rests_N))
+    times_s: list[Array] = [interval_s * np.arange(len(rest), dtype=float) for rest in rests_N]
     hum = [
         lines_in(rest, t_s, lines_Hz, resolution_Hz)
         for rest, t_s in zip(rests_N, times_s, strict=True)

@@ -104,6 +104,11 @@ class RunData:
         return np.asarray(self.rows * self.period_s, dtype=float)
 
     @property
+    def interval_s(self) -> float:
+        """Time from one reading to the next, the median: an instrument may be slower than rows."""
+        return self.period_s * float(np.median(np.diff(self.rows)))
+
+    @property
     def switches(self) -> NDArray[np.int64]:
         """Periods that start with the switching of a cell."""
         before = np.vstack((np.zeros((1, self.cells.shape[1])), self.cells[:-1]))

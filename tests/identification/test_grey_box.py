@@ -1,10 +1,13 @@
 """The model as a function of its parameters: held to recordings, exact derivatives, physics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
 
 from hil.identification import identifiability, parameters
+from hil.identification.fit import _first_zero_N
 from hil.identification.grey_box import GreyBox
 from hil.identification.noise import Noise
 from hil.identification.runs import Reading, read_run
@@ -98,6 +101,22 @@ def test_many_parameter_sets_at_once_read_what_each_reads_alone():
         [alone] = made.readings(theta)
         assert together.tolist() == alone.tolist()
     assert made.all_readings([]) == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "n"),
+    [(lambda row: row % 4 == 0, 50), (lambda row: row % 3 != 1, 50), (lambda row: row > 1100, 1)],
+    ids=["a slow instrument", "a third is missing", "none at rest"],
+)
+def test_the_first_zero_compares_each_reading_with_the_model_in_its_own_period(kept, n):
+    """Of 50 readings the model's first 50 periods had been taken, which have fewer."""
+    whole = box()
+    run = whole.runs[0]
+    stay = kept(run.rows)
+    some = replace(run, rows=run.rows[stay], measured=run.measured[stay])
+    zero_N = _first_zero_N(replace(whole, runs=(some,)), whole.start, 0)
+    model_N = whole.readings(whole.start)[0][stay]
+    assert zero_N == pytest.approx(np.mean((some.measured - model_N)[:n]))
 
 
 def test_a_reading_is_late_by_its_delay_and_slow_by_its_low_pass():

@@ -143,6 +143,14 @@ def test_a_rest_tells_white_noise_from_coloured():
     assert found.rms_N == pytest.approx(coloured.noise.rms_N, rel=4 / np.sqrt(2 * 1001))
 
 
+def test_lines_of_an_instrument_that_is_slower_than_rows_have_their_own_frequency():
+    run = make_rig(21, 0).data
+    stay = run.rows % 4 == 0
+    hum_N = 0.05 * np.sin(2.0 * np.pi * 50.0 * run.t_s[stay])
+    slow = replace(run, rows=run.rows[stay], measured=run.measured[stay] + hum_N)
+    assert noise_of([slow]).lines_Hz == pytest.approx([50.0], abs=0.1)
+
+
 def test_a_rest_on_one_code_says_nothing_of_the_noise():
     run = make_rig(21, 0).data
     coarse = type(run)(
