@@ -64,6 +64,15 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether it can be written as UTF-8; names and words in other encodings arrive otherwise."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The nearest known name; empty where none is near."""
     import difflib  # not at start-up

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, is_utf8
 from hil.record.append_log import HeldError
 from hil.record.sink import check_disk
 from hil.runs.assembly import build
@@ -73,6 +73,9 @@ def launch(
         The campaign cannot run to its end. Nothing was energised, and no journal was written.
     """
     path, contents = (source, None) if isinstance(source, Path) else (PROGRAM, source)
+    for name in (path, out or path):
+        if not is_utf8(str(name)):
+            raise ConfigError(f"{name}: not a UTF-8 name, which page and tables need: rename it")
     campaign, clock = load_campaign(path, contents), options.clock
     tables, rehearsal = campaign.tables, options.rehearsal
     if rehearsal and (options.backend != "sim" or clock == "real"):

@@ -60,7 +60,8 @@ class Noticed:
         if self.moved:
             yield f"moved: {_some([f'{old} to {new}' for old, new in self.moved])}"
         for first, second in self.copies[:3]:
-            yield f"the same run twice: {first} and {second}: delete one, or both count"
+            both = one_line(f"{first} and {second}")
+            yield f"the same run twice: {both}: delete one, or both count"
         if len(self.copies) > 3:
             yield f"the same run twice: {len(self.copies) - 3} more"
         if self.unreadable:
@@ -248,7 +249,7 @@ def _insert(connection: DuckDBPyConnection, rows: Iterable[Figures]) -> None:
     names = {key.casefold(): key for key in types}  # SQL does not tell capitals apart
     lines = []
     for row in rows:
-        values = {names.setdefault(k.casefold(), k): _value(v) for k, v in row.items()}
+        values = {names.setdefault(k.casefold(), k): storable(v) for k, v in row.items()}
         for key, value in values.items():
             if value is not None:
                 types.setdefault(key, set()).add(type(value))
@@ -274,7 +275,7 @@ def _insert(connection: DuckDBPyConnection, rows: Iterable[Figures]) -> None:
         connection.execute(f"CREATE OR REPLACE TABLE rows AS {before}{of_file}", [name])
 
 
-def _value(value: object) -> object:
+def storable(value: object) -> object:
     """A value that the table can have: no number too large for it, no broken text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode().replace("\0", "")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hil.errors import ConfigError
+from hil.errors import ConfigError, is_utf8
 from hil.record.append_log import AppendLog, read_log
 
 FILE = "notes.jsonl"
@@ -73,7 +73,8 @@ def remark(folder: Path, identity: str, action: str, texts: Sequence[str], path:
     Raises
     ------
     ConfigError
-        An action without its text, a tag with a comma, or the file cannot be written.
+        An action without its text, a text that is no UTF-8, a tag with a comma, or the file cannot
+        be written.
     """
     from hil.platform.provenance import user
 
@@ -85,6 +86,8 @@ def remark(folder: Path, identity: str, action: str, texts: Sequence[str], path:
         )
     if action in ("tag", "untag") and any("," in text for text in texts):
         raise ConfigError(f"hil runs {action}: a tag has no comma: give several tags as words")
+    if not all(map(is_utf8, texts)):
+        raise ConfigError(f"hil runs {action}: not UTF-8 text: write it with other letters")
     lines = [""] if starred else [" ".join(texts)] if action == "note" else texts
     with AppendLog(folder / FILE, wait=True) as log:
         for text in lines:

@@ -136,8 +136,8 @@ class Catalogue:
         values = [
             value
             for identity, remarks in remarks_in(self.folder, self._runs_at).items()
-            for value in (identity, "; ".join(remarks.notes) or None, remarks.star or None,
-                          ", ".join(remarks.tags) or None)
+            for value in (identity, index.storable("; ".join(remarks.notes)) or None,
+                          remarks.star or None, index.storable(", ".join(remarks.tags)) or None)
         ]  # fmt: skip
         if values:
             run(
@@ -204,7 +204,7 @@ class Catalogue:
             "SELECT identity, path, outcome FROM runs WHERE path IN (?, ?) "
             "OR (length(?) >= 4 AND starts_with(identity, ?)) "
             "OR parse_filename(path) IN (?, ? || '.h5')",
-            [name, with_path, name, name.lower(), name, name],
+            [index.storable(one) for one in (name, with_path, name, name.lower(), name, name)],
         ).fetchall()
         if not rows:
             raise ConfigError(

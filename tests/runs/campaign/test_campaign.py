@@ -343,6 +343,17 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_runs(write, 
     assert list(Path(FOLDER).iterdir()) == [taken]
 
 
+@pytest.mark.parametrize("words", [["gains\udcff.toml"], ["gains.toml", "--out", "g\udcff"]])
+def test_a_name_in_another_encoding_is_refused_before_anything_runs(write, hil, words):
+    write()
+    code, _, err = hil("campaign", *words)
+    name = words[-1].replace("\udcff", "\\udcff")
+    assert (code, err) == (
+        2, f"{name}: not a UTF-8 name, which page and tables need: rename it\n"
+    )  # fmt: skip
+    assert not Path(words[-1]).exists()
+
+
 def read_log_of(folder):
     return read_log(Path(folder) / "journal.jsonl")
 

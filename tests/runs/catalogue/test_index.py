@@ -76,6 +76,14 @@ def test_what_happens_to_recordings_is_noticed_once(make):
     assert Catalogue(RUNS).find(Filter(where='operator = "another"')).dicts()[0]["path"] == "c.h5"
 
 
+def test_a_name_with_a_line_break_is_told_in_one_line(make):
+    make("a.h5")
+    shutil.copyfile(RUNS / "a.h5", RUNS / "b\n.h5")
+    (line,) = paths()[1].lines()
+    assert "b\\n.h5" in line
+    assert "\n" not in line
+
+
 def test_many_rows_become_one_file_and_stay_the_same(make, monkeypatch):
     monkeypatch.setattr(index, "LOOSE_MAX", 5)
     many(make, 4)

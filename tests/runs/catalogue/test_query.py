@@ -13,6 +13,8 @@ import pytest
 import hil
 from hil.__main__ import main
 from hil.errors import ConfigError
+from hil.record.append_log import AppendLog
+from hil.runs.catalogue import notes
 from hil.runs.catalogue.query import Catalogue, Filter
 from runs.catalogue.conftest import later, made_of
 
@@ -154,6 +156,8 @@ def test_an_age_counts_from_now(make):
     (["--page", "none/x.html"], "none/x.html: cannot be written"),
     (["nte", "a.h5"], "hil runs: 'nte' is no action: did you mean 'note'?"),
     (["note", "z.h5", "text"], "z.h5: no such run in runs"),
+    (["note", "z\udce9.h5", "text"], "z\\udce9.h5: no such run in runs"),
+    (["note", "a.h5", "caf\udce9"], "hil runs note: not UTF-8 text: write it with other letters"),
     (["note", "a.h5"], "hil runs note: needs a text"),
     (["star", "a.h5", "text"], "hil runs star: takes no text"),
     (["tag", "a.h5", "x,y"], "hil runs tag: a tag has no comma"),
@@ -261,6 +265,17 @@ def test_texts_of_recordings_are_no_code_no_formula_and_no_escape(make, capsys):
     assert main(["runs", "note", "a.h5", evil]) == 0
     assert len(found()) == 2
     assert found(where="controller___OR_1 = 1") == ["b.h5"]
+
+
+def test_a_note_in_another_encoding_costs_no_run(make):
+    """Hil wrote it as it came from a terminal that is not UTF-8; no question was answered since."""
+    make("a.h5")
+    with AppendLog(RUNS / notes.FILE) as log:
+        for action in ("note", "tag"):
+            identity = Catalogue(RUNS).one("a.h5")["identity"]
+            log.add({"identity": identity, "action": action, "text": "caf\udce9"})
+    (row,) = Catalogue(RUNS).find(Filter()).dicts()
+    assert (row["note"], row["tags"]) == ("caf?", "caf?")
 
 
 def test_numbers_and_texts_that_no_table_can_have_are_kept_out_of_it(make):
