@@ -142,7 +142,8 @@ class Protection:
     def trips_by_s(self) -> dict[str, float]:
         """When the board has tripped at the latest for a cell held on from cold; or infinite.
 
-        With the least current of the described wire, read too low, and the supply at its lowest.
+        With the least current of the described wire behind its leads, read too low, and the supply
+        at its lowest.
         """
         if not self.cells:
             return {}
@@ -150,7 +151,9 @@ class Protection:
         read = 1.0 - self.bench.current_error
         return {
             cell.cell: held_for_s(
-                read * cell.least_A(V) if self.measures else thermal.assumed_A,
+                read * cell.least_A(V * _across(cell, self.resistance))
+                if self.measures
+                else thermal.assumed_A,
                 thermal, self.bench.scan_s, max,
             )
             for cell in self.cells

@@ -1,7 +1,7 @@
 """What is possible but unusual, and plans that meet a limit, are said before anything runs."""
 
 from dataclasses import replace
-from math import pi, sqrt
+from math import log, pi, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -154,6 +154,19 @@ def test_a_board_s_heat_budget_bounds_a_plan_as_it_bounds_a_run(configs):
         assert refused <= (result.attrs["outcome"] == "tripped") <= said
     tripped_s = float(result.t_s[np.asarray(result.fault_bits) != 0][0]) - 0.5
     assert held_s <= tripped_s <= by_s
+
+
+def test_leads_let_a_cell_be_on_for_longer_before_its_board_certainly_trips(configs):
+    """I2 tau (1 - exp(-t/tau)) reaches 0.01 A2 s; 1 Ohm in series with the wire lower I."""
+    for lead_Ohm in (0.0, 1.0):
+        changes = ["devices.board.limits.heat_max_cA2ms=100000",
+                   f"devices.board.resistance.lead_Ohm={lead_Ohm}"]  # fmt: skip
+        (board,) = load_rig(configs / "isotonic/rig.toml", changes).protections
+        (cell,) = board.cells
+        volts, tau_s = 0.97 * board.bench.supply_V, 1e-3 * board.limits["heat_time_constant_ms"]
+        least_A = volts / (1.0 / cell.least_A(1.0) + lead_Ohm) * (1.0 - board.bench.current_error)
+        by_s = -tau_s * log(1.0 - 0.01 / (least_A**2 * tau_s))
+        assert 0.99 * by_s < board.trips_by_s()["wire.1"] < 1.1 * by_s
 
 
 def test_a_bench_refuses_a_plan_that_certainly_trips(configs):
