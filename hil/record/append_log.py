@@ -5,6 +5,7 @@ the previous line. This detects a changed, lost or moved line. `add` returns aft
 disk. An incomplete last line, left by a killed process, is removed when the file is opened again.
 """
 
+import contextlib
 import json
 import os
 import zlib
@@ -120,7 +121,8 @@ class AppendLog:
                 left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._file.truncate(before_B)
+            with contextlib.suppress(OSError):  # of a disk that is gone, or read-only since
+                self._file.truncate(before_B)
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror})") from None
         self.place = place
         self.entries.append(kept)

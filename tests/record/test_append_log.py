@@ -1,8 +1,10 @@
 """A log keeps every whole line, and says when something before its end is not as written."""
 
+import errno
 import json
 import os
 import resource
+from types import SimpleNamespace
 
 import pytest
 
@@ -131,6 +133,21 @@ def test_a_line_for_which_there_is_no_room_is_one_line_and_leaves_nothing(writte
                 assert written.stat().st_size == size_B
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        log.add({"more": 1})
+    assert read_log(written) == [*LINES, {"more": 1}]
+
+
+def test_a_disk_that_is_gone_is_one_line(written):
+    """Then the file cannot be made shorter either."""
+
+    def fails(size_B):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with AppendLog(written) as log:
+        file, log._file = log._file, SimpleNamespace(truncate=fails)
+        with pytest.raises(ConfigError, match=r"journal\.jsonl: cannot be written \(Input/output"):
+            log.add({"lost": 1})
+        log._file = file
         log.add({"more": 1})
     assert read_log(written) == [*LINES, {"more": 1}]
 

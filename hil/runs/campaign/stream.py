@@ -99,10 +99,13 @@ class Stream:
         part = self.path.with_name(f"{PARQUET}.{os.getpid()}.part")
         with writing(self.path):
             self.path.mkdir(exist_ok=True)
-            parquet.write_table(pa.Table.from_pylist(rows, schema=schema), part)
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            part.replace(self.path / f"{number:06d}.parquet")
+            try:
+                parquet.write_table(pa.Table.from_pylist(rows, schema=schema), part)
+                with part.open("rb+") as file:
+                    os.fsync(file.fileno())
+                part.replace(self.path / f"{number:06d}.parquet")
+            finally:
+                part.unlink(missing_ok=True)
 
     def _damaged(self) -> list[Path]:
         from pyarrow import ArrowException, parquet

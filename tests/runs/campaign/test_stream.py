@@ -1,8 +1,11 @@
 """The Parquet table of a campaign: appended a part at a time, whole after a kill."""
 
+import errno
+
 import pandas as pd
 import pytest
 
+from hil.errors import ConfigError
 from hil.runs.campaign import stream as module
 from hil.runs.campaign.journal import progress_of
 from hil.runs.campaign.stream import Stream
@@ -50,6 +53,18 @@ def test_the_folder_is_one_table_after_every_part(stream, entries):
     stream.rewrite()
     assert len(list(stream.path.iterdir())) == 1
     pd.testing.assert_frame_equal(pd.read_parquet(stream.path), table)
+
+
+def test_a_part_for_which_there_is_no_room_leaves_nothing(stream, entries, tmp_path, monkeypatch):
+    def full(table, part):
+        part.write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    entries.append(end(1))
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    with pytest.raises(ConfigError, match=r"trials\.parquet: cannot be written \(No space"):
+        stream.append()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_figure_that_is_new_or_unknown_has_its_column_in_all_rows(stream, entries):
