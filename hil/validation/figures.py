@@ -14,6 +14,7 @@ from hil.mechanics.arrays import Array
 from hil.record import metrics
 
 DRAWS = 1000
+LEAST = 1e-6  # share of the readings' variance that a draw of nearly equal ones counts with
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ def figures_of(measured_N: Array, simulated_N: Array, seed: int = 0) -> Figures:
     rng = np.random.default_rng(seed)
     per = -(-n // block)
     span = float(np.ptp(measured_N))
+    least = max(LEAST * float(np.var(measured_N)), 1e-300)
     drawn = np.empty((DRAWS, 3))
     for i in range(DRAWS):
         starts = rng.integers(0, n - block + 1, per)
         at = (starts[:, None] + np.arange(block)).ravel()[:n]
         r, m = residual[at], measured_N[at]
-        drawn[i] = np.mean(r * r), np.mean(r), np.var(r) / max(float(np.var(m)), 1e-300)
+        drawn[i] = np.mean(r * r), np.mean(r), np.var(r) / max(float(np.var(m)), least)
     rms = _about(metrics.rms(residual), np.sqrt(drawn[:, 0]))
     return Figures(
         rms,
@@ -80,5 +82,7 @@ def figures_of(measured_N: Array, simulated_N: Array, seed: int = 0) -> Figures:
 
 
 def _about(value: float, drawn: Array) -> Figure:
+    if np.isnan(value):  # of readings that are all equal
+        return Figure(value, value, value)
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Figure(value, float(min(low, value)), float(max(high, value)))

@@ -36,6 +36,17 @@ def ar1(n, a, rng):
     return lfilter([1.0], [1.0, -a], rng.standard_normal(n + 500))[500:]
 
 
+@pytest.mark.parametrize("n_moving", [0, 20])
+def test_the_interval_of_a_vaf_of_equal_readings_has_no_hundred_digits(n_moving):
+    measured = np.zeros(1000)
+    measured[1000 - n_moving :] = 1.0
+    vaf = figures_of(measured, measured + 0.1 * np.sin(0.01 * np.arange(1000))).vaf
+    if n_moving:
+        assert -1e7 < vaf.low < vaf.value <= vaf.high <= 1.0
+    else:
+        assert np.isnan([vaf.value, vaf.low, vaf.high]).all()
+
+
 def test_correlated_readings_are_worth_fewer():
     rng = np.random.default_rng(1)
     assert correlated_over(rng.standard_normal(20_000)) == pytest.approx(1.0, abs=0.1)
