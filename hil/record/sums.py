@@ -50,14 +50,16 @@ class SignalSums:
 
     def __init__(self) -> None:
         self.n = self.n_tracked = 0
-        self._sums = np.zeros(4)  # of residual and measured, and their squares
+        self._sums = np.zeros(
+            5
+        )  # of residual and measured less `_zeros`, of both squared, of residual^2
         self._lags = np.zeros(N_LAGS + 1)
         self._tracked = 0.0
         self._least, self._most, self._model, self._worst = np.inf, -np.inf, -np.inf, 0.0
         self._step, self._bends = np.inf, Quantiles()
         self._ends: list[Values] = [np.zeros(0), np.zeros(0)]
         self._heads = np.zeros(0)
-        self._zero = 0.0  # sums are about the first value: differences of large sums cancel
+        self._zeros = 0.0, 0.0  # first residual, first reading: differences of large sums cancel
 
     def add(self, measured: Values, model: Values, reference: Values) -> None:
         known = np.isfinite(measured) & np.isfinite(model)
@@ -65,14 +67,15 @@ class SignalSums:
         if not len(measured):
             return
         if not self.n:
-            self._zero = float(measured[0])
-        r, m = measured - model, measured - self._zero
+            self._zeros = float(measured[0] - model[0]), float(measured[0])
+        residual = measured - model
+        r, m = residual - self._zeros[0], measured - self._zeros[1]
         self.n += len(r)
-        self._sums += (r.sum(), m.sum(), r @ r, m @ m)
+        self._sums += (r.sum(), m.sum(), r @ r, m @ m, residual @ residual)
         self._least = min(self._least, float(measured.min()))
         self._most = max(self._most, float(measured.max()))
         self._model = max(self._model, float(model.max()))
-        self._worst = max(self._worst, float(np.abs(r).max()))
+        self._worst = max(self._worst, float(np.abs(residual).max()))
         error = (measured - reference)[np.isfinite(reference)]
         self._tracked += float(error @ error)
         self.n_tracked += len(error)
@@ -92,16 +95,16 @@ class SignalSums:
         """As `signal_figures` has them."""
         if not self.n:
             return {}
-        sum_r, sum_m, squares_r, squares_m = self._sums
+        sum_r, sum_m, squares_r, squares_m, squares = self._sums
         mean, n = sum_r / self.n, self.n
         power = squares_r - n * mean**2
         variance_m = squares_m / n - (sum_m / n) ** 2
-        rms, span = sqrt(squares_r / n), self._most - self._least
+        rms, span = sqrt(squares / n), self._most - self._least
         k = np.arange(1, N_LAGS + 1)
         ends = np.array([sum_r - self._ends[0][len(self._ends[0]) - i :].sum() for i in k])
         heads = np.array([sum_r - self._heads[:i].sum() for i in k])
         lagged = self._lags[1:] - mean * (ends + heads) + (n - k) * mean**2
-        test = metrics.whiteness_of(n, mean, power, lagged)
+        test = metrics.whiteness_of(n, self._zeros[0] + mean, power, lagged)
         noise = self._bends.at(0.5) / metrics.MEDIAN_OF_NORMAL / sqrt(6.0)
         floor = self._step / sqrt(12.0) if np.isfinite(self._step) else 0.0
         figures: Figures = {

@@ -20,12 +20,14 @@ def by_parts(sums, *columns):
     return sums.figures()
 
 
-@pytest.mark.parametrize("noise", ["white", "brown", "none"])
+@pytest.mark.parametrize("noise", ["white", "brown", "none", "far"])
 def test_a_signals_figures_are_those_of_all_its_rows(noise):
     rng = np.random.default_rng(4)
     e = 0.01 * rng.standard_normal(5000)
     model = 100.0 + np.sin(0.01 * np.arange(5000))
-    measured = model + {"white": e, "brown": np.cumsum(e), "none": 0.0}[noise]
+    measured = (
+        model + {"white": e, "brown": np.cumsum(e), "none": 0.0, "far": 1e4 + 1e-3 * e}[noise]
+    )
     measured[[3, 702, 703, 4999]] = np.nan
     reference = np.where(np.arange(5000) > 900, 100.5, np.nan)
     found = by_parts(SignalSums(), measured, model, reference)
@@ -33,6 +35,12 @@ def test_a_signals_figures_are_those_of_all_its_rows(noise):
     assert found.keys() == expected.keys()
     for key, value in expected.items():
         assert found[key] == pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True), key
+
+
+def test_a_residual_that_never_changes_has_no_correlations():
+    nothing = np.full(5000, np.nan)
+    found = by_parts(SignalSums(), np.full(5000, 0.1), np.full(5000, 0.3), nothing)
+    assert np.isnan([found["p_uncorrelated"], found["p_zero_mean"]]).all()
 
 
 def test_a_clocks_line_is_that_of_all_its_readings_over_the_end_of_its_counter():
