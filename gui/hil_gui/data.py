@@ -177,8 +177,9 @@ class File:
 
     def notes(self) -> list[Note]:
         """Events and inputs since the last call."""
-        with self._open() as (file, _, _):
-            events, inputs = file["events"][self._n_events :], file["inputs"][self._n_inputs :]
+        with self._open() as (file, _, n_whole_rows):
+            events = file["events"][self._n_events : n_whole_rows(file, "events")]
+            inputs = file["inputs"][self._n_inputs : n_whole_rows(file, "inputs")]
         self._n_events += len(events)
         self._n_inputs += len(inputs)
         return as_notes(events, inputs)

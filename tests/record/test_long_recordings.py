@@ -208,6 +208,18 @@ def test_a_window_keeps_the_peaks_of_a_long_run_in_fixed_memory(all_on, monkeypa
     assert np.nanmax(bins.high[data.index("force_measured_N")]) == force_N.max()
 
 
+def test_a_window_shows_no_events_that_a_full_disk_never_took(all_on, tmp_path):
+    """They are extended, but zeros: lines without a word at 0 s."""
+    data = pytest.importorskip("hil_gui.data")
+    run = tmp_path / "run.h5"
+    run.write_bytes(all_on.read_bytes())
+    with h5py.File(run, "r+", libver=LIBVER) as file:
+        n = len(file["events"]) + len(file["inputs"])
+        for ring in ("events", "inputs"):
+            file[ring].resize(len(file[ring]) + 2, axis=0)
+    assert len(data.File(run).notes()) == n
+
+
 def test_without_pyarrow_a_csv_file_has_the_same_values(all_on, tmp_path, monkeypatch):
     both = []
     for missing in (False, True):
