@@ -412,8 +412,15 @@ class NiDaq:
             self._outputs.safe()
 
     def close(self) -> None:
-        """Release the card."""
+        """Release the card; where an output could not be switched off, its watchdog does it first.
+
+        A watchdog that is let go no longer expires.
+        """
         outputs, inputs, lines = self._outputs, self._inputs, self._lines
+        if outputs is not None and outputs.failed and outputs.watchdogs.running:
+            self._fed = False
+            self._sleep_s(EXPIRED_AFTER * self._plan.watchdog_s)
+            self._fed = True
         self._outputs = self._inputs = self._lines = self._tick = None
         if inputs is not None:
             inputs.close()

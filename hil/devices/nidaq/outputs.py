@@ -25,6 +25,7 @@ class Outputs:
     enabled : whether the enable lines are high, or not known to be low
     started : whether the watchdog, if any, is running and the outputs have been switched off
     expired : whether a watchdog was found expired: it holds the outputs in their safe states
+    failed : whether an output could not be switched off since they were started
     """
 
     def __init__(self, name: str, plan: CardPlan) -> None:
@@ -34,7 +35,7 @@ class Outputs:
         self._lines: LineWriter | None = None
         self._cells: LineWriter | None = None
         self._analog: AnalogWriter | None = None
-        self.enabled = self.started = self.expired = False
+        self.enabled = self.started = self.expired = self.failed = False
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -59,6 +60,7 @@ class Outputs:
     def start(self) -> list[Message]:
         """Start the watchdogs, then the outputs at their idle values; returns messages."""
         plan, messages = self._plan, self.watch()
+        self.failed = False
         if plan.cells:  # low before an enable line can be high
             self._cells = LineWriter([plan.physical(line.terminal) for line in plan.cells])
             self._cells.set_all(False)
@@ -143,7 +145,11 @@ class Outputs:
                 failures.append(describe(self._name, error, "cannot be switched off"))
         self.enabled = False
         if failures:
-            raise DeviceError("; ".join(failures))
+            self.failed = True
+            remedy = f"its watchdog does it within {self._plan.watchdog_s:g} s"
+            if not self._watchdogs.running:
+                remedy = "SWITCH THE CELLS' SUPPLY OFF BY HAND"
+            raise DeviceError(f"{'; '.join(failures)}: {remedy}")
         self.close()  # a running watchdog would expire, and its chassis would then need a reset
 
     def close(self) -> None:

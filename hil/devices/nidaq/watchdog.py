@@ -162,6 +162,11 @@ class Watchdogs:
         )
         return [Message("info", text), *messages]
 
+    @property
+    def running(self) -> bool:
+        """Whether there is one, and it has been started."""
+        return bool(self._running)
+
     def reset(self) -> None:
         """Feed them: the program lives."""
         for dog in self._running.values():

@@ -237,3 +237,16 @@ def test_safe_switches_the_cells_off_even_if_the_enable_line_cannot_be_written()
         with pytest.raises(DeviceError, match="cannot be switched off"):
             bench.daq.safe()
         assert bench.levels()[:2] == [0.0, 0.0]
+
+
+def test_lines_that_cannot_be_set_low_are_low_by_the_watchdog_before_the_card_is_let_go():
+    with SwitchBench() as bench:
+        bench.start()
+        bench.cells(1, 1)
+        bench.tick(0)
+        bench.daq._outputs._lines.task.stop()
+        with pytest.raises(DeviceError, match=r"its watchdog does it within 0\.05 s"):
+            bench.daq.safe()
+        assert bench.levels() == [0.0, 0.0, 1.0]
+        bench.daq.close()
+        assert bench.levels() == [0.0, 0.0, 0.0]
