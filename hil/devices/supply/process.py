@@ -289,7 +289,8 @@ def run(path: str, job: TomlTable) -> int:
         post.state(READY, one_line(identity))
         serve(post, supply, float(job["poll_s"]))
     except SupplyError as error:
-        post.state(FAILED, str(error))
+        is_off = supply is None or _off(supply)
+        post.state(FAILED, f"{error}{'' if is_off else ': SWITCH IT OFF BY HAND'}")
         return 1
     finally:
         if supply is not None:
@@ -320,10 +321,16 @@ class Switch:
             self._on, self.new = want_on, True
 
     def answer(self) -> None:
-        """Write an answer to three queries, and obey between them."""
+        """Write an answer to three queries, and obey between them.
+
+        An output that is on though it was switched off, since the command was lost or somebody
+        pressed its button, is switched off again; one that went off by itself stays off.
+        """
         self.new = False
         asked_s = time.perf_counter()
         is_on = self._supply.is_on()
+        if is_on and not self._on:
+            self._supply.switch(False)
         self.obey()
         volts = self._supply.voltage_V()
         self.obey()
@@ -354,12 +361,14 @@ def serve(post: Post, supply: Scpi, poll_s: float) -> None:
         time.sleep(LOOK_S)
 
 
-def _off(supply: Scpi) -> None:
-    """Switch the output off; print the error if that fails."""
+def _off(supply: Scpi) -> bool:
+    """Switch the output off; whether it took the command, else the error is printed."""
     try:
         supply.switch(False)
     except SupplyError as error:
         print(error, file=sys.stderr)
+        return False
+    return True
 
 
 def main() -> int:

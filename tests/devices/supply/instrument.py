@@ -10,7 +10,7 @@ class Instrument:
 
     Attributes
     ----------
-    mute, deaf_to : answers nothing; ignores commands that begin with this
+    mute, deaf_to : answers nothing; ignores commands that begin with this, `deaf_times` times
     range_V : most that it gives
     late_s : how late its next answer is
     drifts : gives two volts more
@@ -18,7 +18,7 @@ class Instrument:
 
     def __init__(self):
         self.on, self.volts, self.amps = False, 0.0, 0.0
-        self.mute, self.deaf_to = False, None
+        self.mute, self.deaf_to, self.deaf_times = False, None, 10**9
         self.range_V = 30.0
         self.drifts = False
         self.late_s = 0.0
@@ -51,7 +51,8 @@ class Instrument:
                 stream.write(f"{self._answer(line)}\n".encode())
                 stream.flush()
             return
-        if self.deaf_to is not None and line.startswith(self.deaf_to):
+        if self.deaf_to is not None and line.startswith(self.deaf_to) and self.deaf_times:
+            self.deaf_times -= 1
             return
         word, _, value = line.partition(" ")
         if word == "VOLT":

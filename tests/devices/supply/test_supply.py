@@ -19,6 +19,7 @@ import hil
 import hil.loop.tap as taps
 from devices.supply.instrument import Instrument
 from hil.__main__ import main
+from hil.devices.supply import process
 from hil.devices.supply.driver import (
     NOT_OFF,
     SHARED,
@@ -308,6 +309,43 @@ def test_one_that_does_not_come_on_or_go_off_is_named(instrument):
         instrument.mute, instrument.deaf_to = False, None
         supply.close()
     _until(lambda: not instrument.on)
+
+
+def test_a_command_to_go_off_that_is_lost_is_repeated_until_it_is_off(instrument):
+    supply = _supply(instrument.resource, patience_s=20.0)
+    supply.open()
+    try:
+        supply.enable()
+        supply.wait()
+        instrument.deaf_to = "OUTP OFF"
+        instrument.deaf_times = 1
+        supply.safe()
+        assert not instrument.on
+        instrument.on = True  # somebody presses its button
+        _until(lambda: not instrument.on)
+    finally:
+        supply.close()
+
+
+class _Gone:
+    """Takes every command until its cable is out."""
+
+    def __init__(self, *connection):
+        self.told = []
+
+    def write(self, text):
+        self.told.append(text)
+        if len(self.told) > 1:
+            raise ConnectionResetError("Connection reset by peer")
+
+
+def test_one_that_cannot_be_told_to_go_off_is_to_be_switched_off_by_hand(monkeypatch):
+    said, scpi = [], Scpi(_Gone(), "scpi", 1)
+    post = SimpleNamespace(state=lambda state, text: said.append(text))
+    monkeypatch.setattr(process, "Post", lambda *_: post)
+    monkeypatch.setattr(process, "connect", lambda job: (scpi, "Bench Works", lambda: None))
+    assert process.run("", {"alive_s": 1.0, "voltage_V": 8.0, "current_A": 1.0}) == 1
+    assert said == ["did not accept VOLT 8: Connection reset by peer: SWITCH IT OFF BY HAND"]
 
 
 def _until(true, within_s=300.0):
