@@ -390,6 +390,7 @@ class Guard:
         self.fault_bits |= bits
         self.states.on("estop" if bits & _ESTOP_OPEN else "fault")
         self._put_to_rest()
+        self._outputs["before"] = self._rest  # the next tick does not lead them there slowly
 
     @property
     def armed(self) -> bool:

@@ -713,3 +713,17 @@ def test_a_push_is_no_rise_of_a_pull():
         row.set(row.models[0], 9.0)
         row.readings.measured[:] = force
         assert names_of(guard.step(0)) == faults
+
+
+def test_a_trip_that_the_guard_did_not_find_itself_leads_no_output_slowly_to_rest():
+    slow = Envelope(-1.0, 1.0, rate_max_per_s=1.0)
+    guard = armed(Limits(1.0, 1.0, 9, signals=(FORCE,), outputs=(slow,)), 1, PERIOD_S)
+    row = BoundGuard(guard, 1, n_cells=1, n_outputs=1)
+    for _ in range(50):
+        row.commands.outputs[:] = 1.0
+        guard.step(0)
+    assert row.commands.outputs[0] == pytest.approx(0.5)
+    guard.trip(1 << FAULTS.index("own_code_failed"))  # as the loop does where a controller fails
+    row.commands.outputs[:] = 1.0
+    guard.step(0)
+    assert row.commands.outputs.tolist() == [0.0]
