@@ -414,6 +414,14 @@ class Guard:
         """Leave the armed state: everything stays off or idle until the next `arm`."""
         self.states.on("end")
 
+    def last_reading(self, channel: int) -> float:
+        """The last reading of a channel; NaN if there has been none."""
+        return float(self._channels["last"][channel])
+
+    def tare(self, channel: int, newtons: float) -> None:
+        """Subtract a tare from the last reading: a tare is no change of the force."""
+        self._channels["last"][channel] -= newtons
+
     @property
     def commands_anything(self) -> bool:
         """Whether the last command had a cell on or an output off its idle value."""

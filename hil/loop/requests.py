@@ -73,7 +73,7 @@ class Inputs:
     ----------
     set_points : lowest and highest allowed value of every set point, by column
     tare_max_N : largest total tare of a force
-    measured : function for the current reading of a set point's quantity, by column
+    measured : function for the last reading of a set point's quantity, by column
     was_armed : whether the run has been armed, or starts armed
     """
 
@@ -133,7 +133,7 @@ class Inputs:
             self.was_armed = True
 
     def _hold_where_it_is(self) -> None:
-        """After re-arming, hold the current reading until the next request for a set point."""
+        """After re-arming, hold the last reading until the next request for a set point."""
         set_points = self.control.set_points if isinstance(self.control, Steered) else {}
         for name, set_point in set_points.items():
             if name in self.measured and isfinite(now := self.measured[name]()):
@@ -151,6 +151,7 @@ class Inputs:
                 "checks tared forces: remove the load, or calibrate"
             )
         self.rig.tare(channel, newtons)
+        self.guard.tare(self.rig.layout.index(name), newtons)
         self._tared_N[name] = total_N
 
     def _set_gain(self, key: str, value: float) -> None:

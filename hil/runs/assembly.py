@@ -110,7 +110,7 @@ class Pipeline:
             for channel, signal in zip(layout.channels, limits.signals, strict=True)
         }
         readings = {
-            channel.column("reference"): partial(measured.measured.item, i)
+            channel.column("reference"): partial(checks.last_reading, i)
             for i, channel in enumerate(layout.channels)
         }
         force_max_N = tables.guard.force_max_N or np.inf

@@ -727,3 +727,19 @@ def test_a_trip_that_the_guard_did_not_find_itself_leads_no_output_slowly_to_res
     row.commands.outputs[:] = 1.0
     guard.step(0)
     assert row.commands.outputs.tolist() == [0.0]
+
+
+def test_a_tare_is_no_jump_and_no_slope_of_a_force():
+    steep = SignalLimits(is_force=True, jump_max=0.1, rate_max_per_s=1.0)
+    limits = Limits(1.0, 1.0, 9, signals=(steep,), hold_s={"force_rate_high": 0.0})
+    for tared, faults in ((True, []), (False, ["force_rate_high", "force_jump"])):
+        guard = armed(limits, 1, PERIOD_S)
+        row = BoundGuard(guard, 1, n_cells=1)
+        assert math.isnan(guard.last_reading(0))
+        row.readings.measured[:] = 2.0
+        assert names_of(guard.step(0)) == []
+        if tared:
+            guard.tare(0, 0.5)
+        row.readings.measured[:] = 1.5
+        assert names_of(guard.step(0)) == faults
+        assert guard.last_reading(0) == 1.5

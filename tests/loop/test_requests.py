@@ -141,6 +141,21 @@ def test_armed_again_the_rig_stays_where_it_is_until_another_set_point_is_given(
     assert (reference_N[500:] == 1.0).all()
 
 
+@pytest.mark.parametrize("at", [340, 341, 342, 343])
+def test_armed_again_the_rig_stays_where_it_was_read_last_though_it_is_read_seldom(at, configs):
+    asked = {300: [("arm", 0.0, "")], at: [("arm", 1.0, "")]}
+    _, sink = run(configs, asked, "devices.daq.every=4", STEPS)
+    read_N = sink["force_measured_N"][:at]
+    assert sink["force_reference_N"][at] == read_N[np.isfinite(read_N)][-1]
+
+
+def test_with_a_tare_in_the_same_tick_an_armed_rig_stays_where_it_is(configs):
+    """The guard permits a tare while all is off; the set point is of the tared force."""
+    asked = {300: [("arm", 0.0, "")], 400: [("tare", 0.1, ""), ("arm", 1.0, "")]}
+    _, sink = run(configs, asked, STEPS)
+    assert sink["force_reference_N"][400] == pytest.approx(sink["force_measured_N"][399] - 0.1)
+
+
 def test_disarming_turns_all_off_at_once_and_arming_lets_commands_through_again(configs):
     asked = {100: [("arm", 0.0, "")], 250: [("arm", 1.0, "")]}
     outcome, sink = run(configs, asked, experiment="miga6/all_on.toml")

@@ -54,7 +54,10 @@ class Unsteered:
 class Guard:
     def __init__(self):
         self.fault_bits, self.armed, self.commands_anything = 0, False, False
-        self.is_ready = True
+        self.is_ready, self.tared = True, []
+
+    def tare(self, channel, newtons):
+        self.tared.append((channel, newtons))
 
     def arm(self):
         self.armed = self.is_ready
@@ -136,6 +139,14 @@ def test_a_tare_up_to_its_limit_in_either_direction_is_granted_and_none_beyond()
         assert desk.ask("tare", sign * TARE_MAX_N) is True
         assert desk.rig.tared == [("", sign * TARE_MAX_N)]
         assert "exceeds 0.5 N" in Desk().ask("tare", sign * (TARE_MAX_N + 1e-9))
+
+
+def test_the_guard_is_told_of_a_tare_and_not_of_one_that_is_refused():
+    desk = Desk()
+    assert desk.ask("tare", 0.25, "other") is True
+    assert desk.ask("tare", 0.125) is True
+    assert "no force channel" in desk.ask("tare", 0.125, "none")
+    assert desk.guard.tared == [(1, 0.25), (0, 0.125)]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
