@@ -1,6 +1,6 @@
 """Builds the parts of a run from a configuration: rig, estimator, controller, guard."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,7 @@ from hil.loop.channels import RigLayout
 from hil.loop.clock import Clock, RealClock, sleep_s
 from hil.loop.context import LoopContext, RowSink
 from hil.loop.frame import Column, Commands, Frame
-from hil.loop.stages import Control, Estimator
+from hil.loop.stages import Control, Estimator, SetPoint, Steered
 from hil.loop.trip_report import TripReport
 from hil.loop.wait_condition import WaitCondition
 from hil.mechanics.sma.loop_budget import HeatBudget
@@ -38,9 +38,6 @@ class FaultyControl:
         self._inner = inner
         self._injection = injection
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
     @property
     def columns(self) -> list[Column]:
         return self._inner.columns
@@ -48,6 +45,17 @@ class FaultyControl:
     def bind(self, frame: Frame, measured: NDArray[np.float64], commands: Commands) -> None:
         self._outputs, self._duty = commands.outputs, commands.duty
         self._inner.bind(frame, measured, commands)
+
+    @property
+    def set_points(self) -> Mapping[str, SetPoint]:
+        """Those of the inner stage; from Python 3.12 on `__getattr__` makes nothing `Steered`."""
+        return self._inner.set_points if isinstance(self._inner, Steered) else {}
+
+    def set_gain(self, key: str, value: float) -> None:
+        """Change a gain of the inner stage; KeyError if it has none."""
+        if not isinstance(self._inner, Steered):
+            raise KeyError(key)
+        self._inner.set_gain(key, value)
 
     def restart(self) -> None:
         self._inner.restart()

@@ -1,6 +1,7 @@
 """What a window asks for takes effect between two ticks, is noted with its tick, and replays."""
 
 import contextlib
+import inspect
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import hil
+from hil.devices.injection import Injection
 from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop import tap as taps
@@ -154,6 +156,17 @@ def test_with_a_tare_in_the_same_tick_an_armed_rig_stays_where_it_is(configs):
     asked = {300: [("arm", 0.0, "")], 400: [("tare", 0.1, ""), ("arm", 1.0, "")]}
     _, sink = run(configs, asked, STEPS)
     assert sink["force_reference_N"][400] == pytest.approx(sink["force_measured_N"][399] - 0.1)
+
+
+def test_a_run_with_faults_is_steered_like_any_other(configs):
+    config = load(configs / "miga6/pid.toml")
+    control = assembly.build(Plan(config, injection=Injection([]))).control
+    for name in ("set_points", "set_gain"):  # as isinstance() looks from Python 3.12 on
+        inspect.getattr_static(control, name)
+    assert list(control.set_points) == ["force_reference_N"]
+    control.set_gain("k_p", 0.5)
+    with pytest.raises(KeyError):
+        control.set_gain("no such gain", 0.5)
 
 
 def test_disarming_turns_all_off_at_once_and_arming_lets_commands_through_again(configs):
