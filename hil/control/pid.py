@@ -5,7 +5,8 @@
 The derivative acts on the measured force, filtered with T_f, so a step of the set point gives no
 derivative kick. Anti-windup: while u is outside the range from no cell to all cells, the integral
 ignores errors that would push it further out. Bumpless start: the first tick sets the integral so
-that u starts at the measured force.
+that u starts at the measured force. dt is the time since the last reading: where a force is read in
+some ticks only, or ticks are missed, the integral has the same rate.
 
 With a feedforward f(t), u_0 is f(t) and the integral starts at zero:
 
@@ -62,7 +63,7 @@ LAW = np.dtype([(name, float) for name in (
     "k_p", "k_i_per_s", "k_d_s", "derivative_filter_s", "hysteresis", "dwell_s", "period_s")]
     + [("bumpless", bool)])  # fmt: skip
 STATE = np.dtype([(name, float) for name in (
-    "integral_N", "filtered_N", "derivative_N_per_s", "demand_N", "changed_s")]
+    "integral_N", "filtered_N", "derivative_N_per_s", "demand_N", "read_s", "changed_s")]
     + [("n_on", np.int64), ("started", bool)])  # fmt: skip
 
 
@@ -125,14 +126,8 @@ class Pid:
             n = _leave(self.order, self._levels, self.usable, *self._left)
             self._usable, self._now = usable, (self._left[0][:n], self._left[1][: n + 1])
         law, state, (order, levels_N) = self._law, self._state, self._now
-        _demand(
-            law,
-            state,
-            levels_N,
-            reference_N,
-            force_N,
-            0.0 if feedforward is None else feedforward.at(t_s),
-        )
+        ahead_N = 0.0 if feedforward is None else feedforward.at(t_s)
+        _demand(law, state, levels_N, t_s, (reference_N, force_N, ahead_N))
         _recruit(law, state, levels_N, order, t_s, cells)
 
 
@@ -156,23 +151,27 @@ def _leave(
 
 @njit(cache=True)
 def _demand(
-    law: NDArray[np.void], state: NDArray[np.void], levels: Array, reference: float, force: float,
-    feedforward: float,
+    law: NDArray[np.void], state: NDArray[np.void], levels: Array, t_s: float,
+    signals: tuple[float, float, float],
 ) -> None:  # fmt: skip
     """Compute the demand; without a reading the last one stands."""
-    k, s = law[0], state[0]
+    k, s, (reference, force, feedforward) = law[0], state[0], signals
     if np.isnan(force):
         return
     least, most, error = levels[0], levels[-1], reference - force
+    passed_s = k["period_s"]
+    if s["started"]:  # whole periods
+        passed_s *= max(1.0, np.rint((t_s - s["read_s"]) / k["period_s"]))
+    s["read_s"] = t_s
     if not s["started"]:
         s["started"] = True
         s["integral_N"] = force - k["k_p"] * error if k["bumpless"] else 0.0
         s["filtered_N"] = force
-    blend = k["period_s"] / (k["derivative_filter_s"] + k["period_s"])
+    blend = passed_s / (k["derivative_filter_s"] + passed_s)
     change = blend * (force - s["filtered_N"])
     s["filtered_N"] += change
-    s["derivative_N_per_s"] = change / k["period_s"]
-    step = k["k_i_per_s"] * k["period_s"] * error
+    s["derivative_N_per_s"] = change / passed_s
+    step = k["k_i_per_s"] * passed_s * error
     pid = k["k_p"] * error + s["integral_N"] + step - k["k_d_s"] * s["derivative_N_per_s"]
     demand = feedforward + pid
     winding_up = (demand > most and error > 0.0) or (demand < least and error < 0.0)

@@ -38,14 +38,13 @@ class SignalPid:
 
     The derivative acts on the measured signal, so a step of the set point gives no derivative kick.
     While an output is at the end of its range, the integral ignores errors that would push it
-    further. A missing reading leaves the output unchanged.
+    further. A missing reading leaves the output unchanged; dt is the time since the last reading.
     """
 
     def __init__(self, loops: Sequence[SignalLoop], period_s: float) -> None:
         self._loops = loops
         self._period_s = period_s
-        self._integral = [0.0] * len(loops)
-        self._filtered = [nan] * len(loops)
+        self.restart()
 
     @property
     def columns(self) -> list[Column]:
@@ -63,16 +62,26 @@ class SignalPid:
         """Reset integrals and filters; outputs start idle and move at the guard's rate limit."""
         self._integral = [0.0] * len(self._loops)
         self._filtered = [nan] * len(self._loops)
+        self._read_s = [nan] * len(self._loops)
 
     def step(self, t_s: float) -> None:
         for i, loop in enumerate(self._loops):
             wanted = self._reference[i] = loop.reference.at(t_s)
             measured = float(self._measured[loop.channel])
             if not isnan(measured):
-                self._outputs[loop.output] = self._command(i, loop, wanted - measured, measured)
+                passed_s = self._passed_s(i, t_s)
+                self._outputs[loop.output] = self._command(i, passed_s, wanted - measured, measured)
 
-    def _command(self, i: int, loop: SignalLoop, error: float, measured: float) -> float:
-        g, h = loop.gains, self._period_s
+    def _passed_s(self, i: int, t_s: float) -> float:
+        """Time since a loop's last reading, in whole periods."""
+        before_s, self._read_s[i] = self._read_s[i], t_s
+        if isnan(before_s):
+            return self._period_s
+        return self._period_s * max(1, round((t_s - before_s) / self._period_s))
+
+    def _command(self, i: int, h: float, error: float, measured: float) -> float:
+        loop = self._loops[i]
+        g = loop.gains
         if isnan(self._filtered[i]):
             self._filtered[i] = measured
         change = h / (g.derivative_filter_s + h) * (measured - self._filtered[i])

@@ -246,3 +246,19 @@ def test_started_again_no_cell_counts_as_on():
     pid.restart()
     pid.step(0.002, 1.2, 1.2, cells)
     assert (held, int(cells.sum())) == (4, 3)
+
+
+@pytest.mark.parametrize("every", [1, 4, 10])
+def test_the_integral_rises_at_its_rate_however_seldom_the_force_is_read(every):
+    pid = make(PidGains(0.0, 0.5, 0.0, 0.02))
+    forces = [0.2 if k % every == 0 else math.nan for k in range(1001)]
+    demand = demands(pid, [0.7] * 1001, forces)[-1]
+    # from the measured force: 0.5 / s times an error of 0.5 for 1 s, and the period of the first
+    assert demand == pytest.approx(0.2 + 0.25 * 1.001, abs=1e-9)
+
+
+def test_the_slope_of_a_force_that_is_read_seldom_is_its_slope():
+    pid = make(PidGains(0.0, 0.0, 0.1, 1e-6))
+    forces = [0.5 + 0.001 * k if k % 10 == 0 else math.nan for k in range(101)]  # 1 N/s
+    # less the derivative gain times the slope, of which the filter has let 1 - 1e-4 through
+    assert demands(pid, [0.5] * 101, forces)[-1] == pytest.approx(0.5 - 0.1, abs=1e-4)
