@@ -88,7 +88,7 @@ class SizePrinciple:
         self._on = np.zeros(n_cells, dtype=np.uint8)
         # `Cells` but for the last, a plain tuple: from Python a named one takes 9 us more.
         self._cells = self.order, group_of, gains_N, self._on, np.full(n_cells, -np.inf)
-        self._state = np.zeros(4)
+        self._state, self._t_s = np.zeros(4), 0.0
         self.restart()
 
     @property
@@ -96,7 +96,9 @@ class SizePrinciple:
         return float(self._state[_DEMAND])
 
     def restart(self) -> None:
-        """All cells are off, and may be switched from now on."""
+        """All cells are off, those that were on since the last step; the dwell is over."""
+        since_s = self._cells[-1]
+        since_s[self._on != 0] = self._t_s
         self._on[:], self._state[:] = 0, 0.0
         self._state[_CHANGED_S] = -np.inf
 
@@ -110,7 +112,7 @@ class SizePrinciple:
         cells: NDArray[np.uint8],
     ) -> None:
         """Write the commanded cells; `usable` is 0 for cells known to have failed."""
-        signals = reference_N, force_N, disturbance_N
+        signals, self._t_s = (reference_N, force_N, disturbance_N), t_s
         _step(self._cells, usable, self._rules, self._state, t_s, signals)
         cells[:] = self._on
 

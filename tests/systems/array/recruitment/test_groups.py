@@ -196,3 +196,20 @@ def test_a_cell_that_failed_while_it_was_on_rests_from_then_on():
 def test_the_dwell_runs_from_the_last_change_and_not_from_the_last_look():
     rows = cells_for([0.0, 0.0, 1.0, 1.0], GroupRules(dwell_s=0.1))
     assert rows.sum(axis=1).tolist() == [0, 0, 1, 1]
+
+
+def test_armed_again_a_cell_that_was_on_rests_first_and_counts_as_the_least_rested():
+    rules = GroupRules(dwell_s=0.0, rest_s=0.5)
+    law = SizePrinciple(rules, [[0, 1]], SHARES[:2])
+    cells = np.zeros(2, dtype=np.uint8)
+    for t_s in (0.0, 1.0, 2.0):
+        law.step(t_s, 1.0, 1.0, 0.0, ALL[:2], cells)
+    assert cells.tolist() == [1, 0]
+    law.restart()  # disarmed, so off, since 2 s
+    law.step(2.1, 2.0, 2.0, 0.0, ALL[:2], cells)
+    assert cells.tolist() == [0, 1]
+    law.step(2.6, 2.0, 2.0, 0.0, ALL[:2], cells)
+    assert cells.tolist() == [1, 1]
+    law.restart()
+    law.step(3.5, 1.0, 1.0, 0.0, ALL[:2], cells)
+    assert cells.sum() == 1
