@@ -59,7 +59,7 @@ class RunningUnit:
             self.fmu.setupExperiment(tolerance=tolerance, startTime=0.0)
             self.fmu.enterInitializationMode()
         self.fmu.exitInitializationMode()
-        self.t_s = 0.0
+        self.t_s, self._n_periods = 0.0, 0
         self._solver = _Solver(self, description, tolerance) if exchange else None
         self._written: list[float] = []
 
@@ -72,9 +72,11 @@ class RunningUnit:
             self._written = list(values)
 
     def step(self, period_s: float) -> None:
-        """Advance one period with the inputs that were set."""
+        """Advance one period with the inputs that were set; a sum of periods would drift."""
+        self._n_periods += 1
+        end_s = self._n_periods * period_s
         if self._solver is not None:
-            self._solver.advance(self.t_s, self.t_s + period_s)
+            self._solver.advance(self.t_s, end_s)
         elif self._is_3:
             _, terminated, early, reached_s = self.fmu.doStep(self.t_s, period_s)
             if terminated:
@@ -83,7 +85,7 @@ class RunningUnit:
                 raise RuntimeError(f"the unit returned at {reached_s:g} s, within a period")
         else:
             self.fmu.doStep(self.t_s, period_s)
-        self.t_s += period_s
+        self.t_s = end_s
 
 
 class _Solver:

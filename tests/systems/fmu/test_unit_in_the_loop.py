@@ -5,6 +5,8 @@ for the units that crash, hang or give no number.
 """
 
 import zipfile
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import fmpy
 import numpy as np
@@ -17,6 +19,7 @@ from hil.experiment.load import load, load_model
 from hil.record.read import open_run
 from hil.runs import rehearsal
 from hil.systems.fmu.kind import SYSTEM
+from hil.systems.fmu.unit import RunningUnit
 from systems.fmu.units import CELLS, PERIOD_S, table
 
 
@@ -197,3 +200,18 @@ def test_steps_slower_than_the_period_are_refused_on_the_real_clock(made, rig_wi
 
 def test_fmpy_knows_the_unit_that_the_loop_runs(made):
     assert fmpy.read_model_description(made()).fmiVersion == "3.0"
+
+
+def test_the_times_of_a_unit_are_multiples_of_its_period(monkeypatch):
+    """A thousand sums of 0.1 are 99.9999999999986."""
+    fmu = MagicMock()
+    monkeypatch.setattr("fmpy.fmi2.FMU2Slave", lambda **arguments: fmu)
+    description = SimpleNamespace(
+        fmiVersion="2.0", guid="", coSimulation=SimpleNamespace(modelIdentifier="unit")
+    )
+    unit = RunningUnit(description, "", exchange=False, start=[], tolerance=1e-6)
+    for _ in range(1000):
+        unit.step(0.1)
+    begun_s = [call.args[0] for call in fmu.doStep.call_args_list]
+    assert begun_s == [k * 0.1 for k in range(1000)]
+    assert unit.t_s == 100.0
