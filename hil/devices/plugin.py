@@ -257,7 +257,7 @@ class PluginDevice:
         r, first = self._readings, self._place.channel
         valid = np.isfinite(answer)
         self._report()
-        r.measured[first : first + len(answer)] = answer
+        r.measured[first : first + len(answer)] = np.where(valid, answer, np.nan)
         every = (1 << len(answer)) - 1
         finite_bits = sum(1 << i for i, finite in enumerate(valid.tolist()) if finite)
         r.mark_valid(every << first, finite_bits << first)

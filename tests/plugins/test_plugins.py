@@ -17,11 +17,14 @@ from hil.bench import plugin
 from hil.devices.plugin import PluginBench, PluginDevice, PluginPlace
 from hil.errors import DeviceError, PluginError
 from hil.experiment.load import load
+from hil.loop.channels import Channel, RigLayout
+from hil.loop.frame import Column
 from hil.plugins import code
 from hil.record.read import plugins_of
 from hil.runs import rehearsal, session
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
+from rows import row_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "own"
 KINDS = ("controller", "reference", "model", "device")
@@ -422,6 +425,23 @@ def test_a_device_of_ones_own_that_fails_is_a_device_that_failed(answers, said):
     device.open()
     with pytest.raises(DeviceError, match=f"gauge: g.py, line .*class G.*{said}"):
         device.self_test(print)
+
+
+@pytest.mark.parametrize("answer", [np.inf, -np.inf, np.nan])
+def test_a_reading_without_end_is_none_for_who_uses_it(answer):
+    """A PID that has seen one never recovers: with k_d all cells go on."""
+    cls = type("G", (), {"__new__": lambda c, values: _Gauge(lambda t_s: [1.5, answer])(values)})
+    used = code.Plugin("g.py:G", cls, None, Path("g.py"), "", {"read": 4})
+    device = PluginDevice("gauge", used, "xy", PluginPlace(0, 0), PluginBench(lambda: 0.0, 1.0))
+    channels = (Channel("x", "_N", "main"), Channel("y", "_m"))
+    layout = RigLayout(channels, (), (), ("gauge",), 0, others=("gauge",))
+    frame = row_of(layout, Column("gauge_t_s", "s", "timing", ""))
+    readings, _ = layout.bind(frame)
+    device.bind(frame, readings)
+    device.open()
+    device.read(0.0)
+    np.testing.assert_array_equal(readings.measured, [1.5, np.nan])
+    assert readings.valid.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("answer", ["1", 1j, np.complex128(1j), 10**400, None])
