@@ -101,6 +101,15 @@ def check(run: SystemRun) -> Faults:
             "activation of kind 'thermal' or 'sma'",
         )
         return
+    turns = [board.every for board in boards_of(tables.devices).values()]
+    command_s = run.period_s * command_periods(tables.controller.command_s, run.period_s, turns)
+    on_max_s = tables.guard.cell_on_max_s
+    if on_max_s is not None and command_s > on_max_s:
+        yield (
+            f"controller.command_s = {tables.controller.command_s:g}",
+            f"a duty is held for {command_s:g} s, and guard.cell_on_max_s = {on_max_s:g} trips "
+            "before: lower command_s",
+        )
     limit_C = tables.controller.temperature_max_C
     cells = wires_of(tables.model, arrays).values()
     warmest_C = max(cell.wire.ambient_C for cell in cells)

@@ -162,8 +162,8 @@ class Modulation(CellStage):
         self._force_law, self._duties, self._sharing = law, duties, sharing
         self._channel, self._output, self._twin, self._usable = sensed
         self._period_s, self._every, on_max_s = timing
-        most = max(1.0, BREAK_AT * on_max_s / (self._every * self._period_s))
-        self._breaks = OnTimeBreaks(len(sensed.usable), most)
+        most = np.floor(BREAK_AT * on_max_s / (self._every * self._period_s) + ROUNDING)
+        self._breaks = OnTimeBreaks(len(sensed.usable), max(1.0, most))
         self._duty = np.zeros(len(sensed.usable))
         self._demand_N = float("nan")
         self.restart()

@@ -8,6 +8,7 @@ import pytest
 
 import hil
 from hil.__main__ import main
+from hil.errors import ConfigError
 from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop.clock import VirtualClock
@@ -124,6 +125,22 @@ def test_a_cell_gets_a_break_before_the_on_time_limit():
     off = np.flatnonzero((rows["cells_duty"][:, 0] == 0.0) & (rows["t_s"] > 0.6))
     assert len(off) % 16 == 0  # breaks of one command, 16 ms
     assert 48 <= len(off) <= 96
+
+
+def test_a_break_comes_before_the_limit_though_that_is_no_whole_number_of_commands():
+    outcome, rows, _, faults = run(
+        "modulate", "guard.cell_on_max_s=0.5", "controller.command_s=0.2",
+        "experiment.duration_s=2.0",
+    )  # fmt: skip
+    assert (outcome, faults) == ("complete", [])
+    on = np.diff(np.flatnonzero(np.diff(np.concatenate(([0], rows["cells_duty"][:, 0] > 0, [0])))))
+    assert on[::2].max() == 400  # two commands: three take 0.6 s
+
+
+def test_a_command_longer_than_a_cell_may_be_on_is_refused():
+    sets = ("guard.cell_on_max_s=0.1", "controller.command_s=0.2")
+    with pytest.raises(ConfigError, match=r"controller.command_s = 0\.2: a duty is held"):
+        load("configs/wires4/modulate.toml", sets)
 
 
 @pytest.mark.slow
