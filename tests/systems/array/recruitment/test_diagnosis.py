@@ -33,7 +33,23 @@ def test_the_next_one_goes_later_and_the_last_stays_on_whatever_is_wished():
     asked(d, 0.0, suspicion)
     assert asked(d, 0.4, suspicion) == [1, 0, 1, 1, 0]
     assert asked(d, 0.5, suspicion) == [0, 0, 1, 1, 1]
-    assert asked(d, 1.0, suspicion, wished=(0, 0, 0, 0, 0)) == [0, 0, 1, 1, 1]
+    assert asked(d, 1.0, suspicion, wished=(0, 1, 0, 0, 0)) == [0, 0, 1, 1, 1]
+
+
+def test_no_cell_is_held_on_when_all_are_to_go_off():
+    d = Diagnosis(SHARES, apart_s=0.5)
+    suspicion = [0.3, 0.6, 0.1, 0, 0]
+    assert asked(d, 0.0, suspicion) == [1, 0, 1, 1, 0]
+    assert asked(d, 0.1, suspicion, wished=(0, 0, 0, 0, 0)) == [0] * 5
+    assert asked(d, 0.2, suspicion, wished=(0, 0, 1, 0, 0)) == [0, 0, 1, 0, 0]
+
+
+def test_a_wire_that_is_held_on_keeps_its_duty_and_the_one_in_its_place_has_the_other_s():
+    d = Diagnosis(SHARES)
+    for t_s, wished in ((0.0, [0.3, 0.4, 0.2, 0.0, 0.0]), (0.1, [0.9, 0.0, 0.1, 0.0, 0.1])):
+        duties = np.array(wished)
+        d.step(t_s, np.array([0.3, 0.6, 0.1, 0.0, 0.0]), USABLE, duties)
+        assert duties.tolist() == [0.3, 0.0, 0.2, 0.4, wished[4]]
 
 
 def test_once_it_is_over_wishes_stand_again():
