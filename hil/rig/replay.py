@@ -65,7 +65,11 @@ class ReplayRig:
         self._bit_columns = {
             name: run[name].values.astype(np.uint64) for name in _bit_columns(like) if name in run
         }  # old recordings have no link bits of boards and no fault bits of cards
-        self._running = run.guard_state.values == NUMBERS["running"]
+        state = run.guard_state.values
+        before = np.concatenate(([NUMBERS["ready"]], state[:-1]))
+        trips = np.isin(state, [NUMBERS["fault"], NUMBERS["estop"]])
+        # A row shows the state at its end: one that was armed and trips had its power on.
+        self._running = (state == NUMBERS["running"]) | trips & (before == NUMBERS["ready"])
 
     def bind(self, frame: Frame) -> None:
         """Connect every reading to its column in the row."""

@@ -15,11 +15,12 @@ import pytest
 
 import hil
 from hil.devices.injection import Injection
+from hil.devices.injection_tables import FaultTable
 from hil.experiment.load import load
 from hil.loop import loop
 from hil.loop import tap as taps
 from hil.loop.clock import VirtualClock
-from hil.loop.states import STATES
+from hil.loop.states import NUMBERS, STATES
 from hil.record.sink import Sink
 from hil.runs import assembly, session
 from hil.runs.plan import Plan
@@ -293,6 +294,16 @@ def test_a_run_changed_in_its_middle_replays_bit_for_bit(changed_run):
     rows, difference = replay(path)
     assert difference is None
     assert rows == 700
+
+
+def test_a_run_that_trips_in_the_tick_in_which_it_is_armed_again_replays(changed_run):
+    fault = FaultTable(kind="force_offset", at_s=0.34, value=50.0)
+    path, _ = changed_run(
+        {300: [("arm", 0.0, "")], 340: [("arm", 1.0, "")]}, injection=Injection([fault])
+    )
+    states = hil.open_run(path).guard_state.values[[339, 340]].tolist()
+    assert states == [NUMBERS["ready"], NUMBERS["fault"]]
+    assert replay(path)[1] is None
 
 
 @pytest.mark.slow_beyond(1)
