@@ -8,12 +8,15 @@ estimated again from the residual of the whole run (least squares; Kay, Estimati
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d, median_filter
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.ndimage import maximum_filter1d
 from scipy.optimize import minimize_scalar
 
 from hil.mechanics.arrays import Array
 
-PEAK = 16.0  # times the local level; a bin of white noise exceeds it with probability exp(-PEAK)
+# Times the local level. A bin of white noise exceeds it with probability 1e-6 (Monte Carlo); of a
+# level without an error it would be exp(-PEAK).
+PEAK = 24.0
 NEIGHBOURS, WIDTH = 20, 3  # bins either side: for the local level, and those of the line itself
 FITTED = 3  # frequency, amplitude and phase
 
@@ -28,16 +31,24 @@ def find_lines(rests_N: Sequence[Array], period_s: float) -> tuple[float, ...]:
     if len(rest_N) < 4 * NEIGHBOURS + 4:
         return ()
     power = np.abs(np.fft.rfft((rest_N - rest_N.mean()) * np.hanning(len(rest_N)))) ** 2
-    around = np.ones(2 * NEIGHBOURS + 1, dtype=bool)
-    around[NEIGHBOURS - WIDTH : NEIGHBOURS + WIDTH + 1] = False
-    # The median of an exponential variable is ln 2 of its mean.
-    level = median_filter(power, footprint=around) / np.log(2.0)
-    peak = (power == maximum_filter1d(power, 2 * WIDTH + 1)) & (power > PEAK * level)
+    peak = (power == maximum_filter1d(power, 2 * WIDTH + 1)) & (power > PEAK * _level(power))
     peak[:NEIGHBOURS] = False
     bins = np.flatnonzero(peak)
     t_s: Array = period_s * np.arange(len(rest_N), dtype=float)
     bin_Hz = 1.0 / (period_s * len(rest_N))
     return tuple(refined(rest_N, t_s, k * bin_Hz, bin_Hz) for k in bins)
+
+
+def _level(power: Array) -> Array:
+    """The noise about every bin, from the median of its neighbours without a line of its own.
+
+    SciPy's `median_filter` of a series takes all bins, whatever its footprint (1.15 to 1.17).
+    """
+    around = np.r_[: NEIGHBOURS - WIDTH, NEIGHBOURS + WIDTH + 1 : 2 * NEIGHBOURS + 1]
+    padded = np.pad(power, NEIGHBOURS, mode="reflect")
+    neighbours = sliding_window_view(padded, 2 * NEIGHBOURS + 1)[:, around]
+    # The median of an exponential variable is ln 2 of its mean.
+    return np.asarray(np.median(neighbours, axis=1) / np.log(2.0))
 
 
 def refined(x: Array, t_s: Array, f_Hz: float, resolution_Hz: float) -> float:

@@ -187,6 +187,12 @@ def test_a_line_at_half_the_rate_of_reading_is_removed_too(near_Hz):
     assert noise.total_rms_N < 0.2
 
 
+def test_white_noise_has_no_line():
+    rng = np.random.default_rng(14)
+    found = sum(len(find_lines([rng.standard_normal(10_000)], PERIOD_S)) for _ in range(200))
+    assert found <= 6  # 5e-3 a rest: 1 of 200, and 6 with probability 1e-3
+
+
 def test_slow_drift_is_not_a_line():
     rng, found = np.random.default_rng(9), 0
     for _ in range(100):
