@@ -19,11 +19,15 @@ class Resampled:
 
     Attributes
     ----------
-    taken : (n,) array, index of the reading that a row has, or of the last one averaged in it
-    age_s : (n,) array, its age; NaN before the first reading
+    first, taken : (n,) arrays
+        Index of the reading that a row has, or of the first and the last one averaged in it; taken
+        is -1 before the first reading.
+    age_s : (n,) array
+        Its age, of a mean that of the middle of its readings; NaN before the first reading.
     """
 
     values: Array
+    first: np.ndarray
     taken: np.ndarray
     age_s: Array
 
@@ -43,10 +47,12 @@ def resampled(
     """
     taken = np.searchsorted(t_s, ticks_s + SAME_TIME * period_s, side="right") - 1
     age_s = np.where(taken >= 0, np.maximum(ticks_s - t_s[taken], 0.0), np.nan)
-    mask = age_s <= gap_s
+    mask, first = age_s <= gap_s, np.maximum(taken, 0)
     if method == "mean":
         before = np.concatenate(([taken[0] - 1 if taken[0] >= 0 else -1], taken[:-1]))
         samples = _means(values, before + 1, taken + 1)
+        first = np.clip(before + 1, 0, first)
+        age_s = age_s + 0.5 * (t_s[taken] - t_s[first])
     elif method == "linear":
         mask, after = _bracketed(t_s, ticks_s, taken, period_s, gap_s)
         begin, end = np.maximum(taken, 0), after
@@ -56,7 +62,7 @@ def resampled(
         age_s = np.where(mask, 0.0, np.nan)
     else:
         samples = values[taken]
-    return Resampled(np.where(mask, samples, np.nan), taken, age_s)
+    return Resampled(np.where(mask, samples, np.nan), first, taken, age_s)
 
 
 def _bracketed(

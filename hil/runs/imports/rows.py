@@ -148,7 +148,7 @@ class Rows:
         method = method or method_for(times.interval_s, self._period_s)
         t_s = opened.clock.to_recording(times.t_s)
         samples = resampled(t_s, values, self._ticks_s, self._period_s, times.gap_s, method)
-        device_s = times.t_s[np.maximum(samples.taken, 0)]
+        device_s = 0.5 * (times.t_s[samples.first] + times.t_s[np.maximum(samples.taken, 0)])
         if method == "linear":
             device_s = opened.clock.offset_s + (1.0 + opened.clock.drift) * self._ticks_s
         missing = int(np.isnan(samples.values).sum())

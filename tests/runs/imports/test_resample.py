@@ -47,6 +47,14 @@ def test_the_mean_of_every_reading_is_kept_by_averaging():
     assert np.mean(found[1:]) == pytest.approx(values.mean(), abs=1e-12)
 
 
+def test_a_mean_has_the_age_of_the_middle_of_its_readings():
+    t_s = 0.005 + 0.01 * np.arange(990)
+    found = resampled(t_s, 2.0 * t_s, TICKS_S, 0.1, 1.0, "mean")
+    np.testing.assert_allclose(found.values[1:], 2.0 * (TICKS_S - found.age_s)[1:], atol=1e-12)
+    middle_s = 0.5 * (t_s[found.first] + t_s[found.taken])
+    np.testing.assert_allclose(middle_s[1:], (TICKS_S - found.age_s)[1:], atol=1e-12)
+
+
 def test_denser_readings_are_averaged_and_others_held():
     assert method_for(0.01, 0.1) == "mean"
     assert method_for(0.1, 0.1) == "previous"
