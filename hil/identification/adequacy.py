@@ -89,9 +89,9 @@ class Adequacy:
 
 
 class Sampling(NamedTuple):
-    """Period of the readings, and one step of the converter; 0 if it has none."""
+    """Time between readings, and one step of the converter; 0 if it has none."""
 
-    period_s: float
+    interval_s: float
     step_N: float = 0.0
 
 
@@ -112,7 +112,7 @@ def judge(
     n_fitted : number of fitted parameters and zeros
     growth, force_N : growth of the noise, and the force beyond that at rest of every residual
     """
-    period_s, step_N = sampling
+    interval_s, step_N = sampling
     p = len(noise.ar)
     forces = list(force_N) or [np.zeros(len(r)) for r in residual_N]
     scales = [growth.scale(f) for f in forces]
@@ -127,7 +127,7 @@ def judge(
         level = [r / scale for r, scale in zip(residual_N, scales, strict=True)]
         tests = [
             _size(len(white), noise, n_fitted, rms_N, unsure),
-            *_slow(level, noise, n_fitted, max(1, round(COARSE_S / period_s)), unsure),
+            *_slow(level, noise, n_fitted, max(1, round(COARSE_S / interval_s)), unsure),
         ]
     rest = np.concatenate(noise.rest_white_N) if noise.rest_white_N else None
     q = metrics.whiteness(white).p_uncorrelated if rest is None else _p_unlike(white, rest)
@@ -135,7 +135,7 @@ def judge(
     q = _runs(white, step_N) if rest is None else _runs_unlike(white, rest, step_N)
     tests.append(Test("runs", q, f"its signs come in runs, p = {q:.1g}"))
     excess = rms_N**2 - noise.rms_N**2 if known else np.nan
-    slowest_s, peak_Hz = _shape(residual_N, period_s)
+    slowest_s, peak_Hz = _shape(residual_N, interval_s)
     return Adequacy(tuple(tests), float(np.sqrt(max(0.0, excess))), slowest_s, peak_Hz)
 
 
@@ -213,16 +213,18 @@ def _two_sided(z: float) -> float:
     return float(2.0 * scipy.special.ndtr(-abs(z)))
 
 
-def _shape(residual_N: Sequence[Array], period_s: float) -> tuple[float, float]:
+def _shape(residual_N: Sequence[Array], interval_s: float) -> tuple[float, float]:
     """Lag from which the residual's correlation stays below 0.2, and its spectrum's peak.
 
     The correlation of a ringing residual crosses zero, so the maximum within COARSE_S counts.
     """
     longest = max(residual_N, key=len)
     x = longest - longest.mean()
-    ahead = round(COARSE_S / period_s)
+    ahead = round(COARSE_S / interval_s)
     r = np.abs(metrics.autocorrelation(longest))
     envelope = maximum_filter1d(r, 2 * ahead + 1, origin=-ahead, mode="constant")
     below = np.flatnonzero(envelope < 0.2)
     power = np.abs(np.fft.rfft(x * np.hanning(len(x)))) ** 2
-    return float(below[0] * period_s), float(np.fft.rfftfreq(len(x), period_s)[np.argmax(power)])
+    return float(below[0] * interval_s), float(
+        np.fft.rfftfreq(len(x), interval_s)[np.argmax(power)]
+    )

@@ -299,7 +299,8 @@ def _forces_N(box: GreyBox, solution: Fit) -> list[Array]:
 def _quiet(run: RunData, n_filtered: int) -> NDArray[np.bool_]:
     """Whether a reading is not just after a switching: its delay, low-pass and differences."""
     settle_s = run.reading.delay_s + 5.0 / (2.0 * np.pi * run.reading.bandwidth_Hz)
-    settle = int(np.ceil(settle_s / run.period_s)) + n_filtered + ORDER
+    filtered_s = (n_filtered + ORDER) * run.interval_s
+    settle = int(np.ceil(settle_s / run.period_s)) + round(filtered_s / run.period_s)
     since = run.rows - run.switches[np.searchsorted(run.switches, run.rows, side="right") - 1]
     return np.asarray(since > settle)
 

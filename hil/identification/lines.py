@@ -21,8 +21,8 @@ NEIGHBOURS, WIDTH = 20, 3  # bins either side: for the local level, and those of
 FITTED = 3  # frequency, amplitude and phase
 
 
-def find_lines(rests_N: Sequence[Array], period_s: float) -> tuple[float, ...]:
-    """Frequencies of the lines in the longest of these rests [Hz].
+def find_lines(rests_N: Sequence[Array], interval_s: float) -> tuple[float, ...]:
+    """Frequencies of the lines in the longest of these rests, read at this interval [Hz].
 
     The periodogram (Hann window) is compared with its median over the neighbouring bins. The first
     NEIGHBOURS bins are left out: slow drift is not a line.
@@ -34,8 +34,8 @@ def find_lines(rests_N: Sequence[Array], period_s: float) -> tuple[float, ...]:
     peak = (power == maximum_filter1d(power, 2 * WIDTH + 1)) & (power > PEAK * _level(power))
     peak[:NEIGHBOURS] = False
     bins = np.flatnonzero(peak)
-    t_s: Array = period_s * np.arange(len(rest_N), dtype=float)
-    bin_Hz = 1.0 / (period_s * len(rest_N))
+    t_s: Array = interval_s * np.arange(len(rest_N), dtype=float)
+    bin_Hz = 1.0 / (interval_s * len(rest_N))
     return tuple(refined(rest_N, t_s, k * bin_Hz, bin_Hz) for k in bins)
 
 

@@ -190,7 +190,7 @@ def draw(recorded: Sequence[Recorded], model: Identified) -> Figure:
         _residual(first, model, data.t_s, data.measured - before_N, "as configured")
         _residual(last, model, data.t_s, fit.residual_N[0], "fitted")
         last.set_xlabel("time [s]")
-        _lags(lags, model, data.period_s)
+        _lags(lags, model, data.interval_s)
         _bars(bars, model.parameters)
         title = f"{recorded[0].rig}: parameters from {len(recorded)} run" + "s" * (
             len(recorded) > 1
@@ -222,14 +222,14 @@ def _residual(axis: Axes, model: Identified, t_s: np.ndarray, r_N: np.ndarray, w
     axis.set_ylim(-most, most)
 
 
-def _lags(axis: Axes, model: Identified, period_s: float) -> None:
+def _lags(axis: Axes, model: Identified, interval_s: float) -> None:
     x = model.fit.white - model.fit.white.mean()
     n = min(100, len(x) // 4)
     power = float(x @ x)
     r = np.array([float(x[k:] @ x[: len(x) - k]) / power for k in range(1, n)])
     limit = 1.96 / np.sqrt(len(x))
     axis.axhspan(-limit, limit, color="0.88", lw=0, label="95 % of white noise")
-    axis.vlines(1e3 * period_s * np.arange(1, n), 0.0, r, color=RESIDUAL, lw=1.0)
+    axis.vlines(1e3 * interval_s * np.arange(1, n), 0.0, r, color=RESIDUAL, lw=1.0)
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.set(xlabel="lag [ms]", ylabel="correlation of\nthe residual")
     axis.legend(frameon=False, loc="upper right")

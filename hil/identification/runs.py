@@ -33,7 +33,7 @@ class Reading:
 
     Attributes
     ----------
-    delay_s : age of a reading at its row
+    delay_s : age of a reading at the row that has it first
     bandwidth_Hz : bandwidth of the conditioner's first-order low-pass; infinite without a filter
     step_N : one step of the converter
     noise_rms_N : noise at commissioning or as stated, without quantisation; NaN if unknown
@@ -367,7 +367,8 @@ def _reading(
     """Of the channel of this name."""
     device = device_of(config.tables.devices, name)
     channel = config.tables.devices[device].channels[name]
-    ages_s = run[f"{device}_age_s"].values
+    # A row without a new reading has the age of the last one, which has grown since.
+    ages_s = run[f"{device}_age_s"].values[valid_rows(run, name) & _fresh(run, device)]
     delay_s = float(np.median(ages_s)) if len(ages_s) else 0.0
     if "imported" in run.attrs:  # another program's instruments: what they filter is not known
         return Reading(delay_s)
@@ -384,17 +385,18 @@ def _reading(
     require_columns(run, (raw,))
     stands_in = run[raw].attrs.get("source") == "SIMULATED"
     bandwidth_Hz, noise_rms = np.inf, np.nan
+    interval_s = card.every * config.tables.loop.period_s
     mean_of = 1
     if record is not None:
         noise_rms, relative = _of_record(record, channel.bridge is not None)
         conditioner = record.record.conditioner
         if conditioner is not None and conditioner.bandwidth_Hz is not None:
             bandwidth_Hz = conditioner.bandwidth_Hz
-        mean_of = per_tick(card, config.tables.loop.period_s)
+        mean_of = per_tick(card, interval_s)
     else:
         relative = 0.0
     if stands_in:
-        delay_s += channel.sim.delay_s
+        delay_s += round(channel.sim.delay_s / interval_s) * interval_s  # as the card does it
         bandwidth_Hz, noise_rms = channel.sim.bandwidth_Hz, channel.sim.noise_rms_V
         mean_of = 1
     return Reading(
