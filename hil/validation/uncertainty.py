@@ -75,7 +75,7 @@ class MeasuringChannel(NamedTuple):
     Attributes
     ----------
     transducer : record of a force channel; None if it has none
-    noise_N : RMS noise of the channel; NaN if unknown
+    noise_N : RMS noise of the readings, that of their rounding included; NaN if unknown
     u_slope : relative standard uncertainty of the slope of a displacement sensor
     """
 
@@ -93,8 +93,8 @@ class MeasuringChannel(NamedTuple):
 
     def u_D_N(self, systematic_N: Array, step_N: float) -> Array:
         """Uncertainty of the readings of a converter with this step."""
-        noise_N = self.noise_N if np.isfinite(self.noise_N) else 0.0
-        return np.asarray(np.hypot(systematic_N, np.hypot(noise_N, step_N / np.sqrt(12.0))))
+        noise_N = self.noise_N if np.isfinite(self.noise_N) else step_N / np.sqrt(12.0)
+        return np.asarray(np.hypot(systematic_N, noise_N))
 
 
 def combined(u_input: Array, u_D: Array, u_num: Array) -> Array:

@@ -22,6 +22,7 @@ from hil.systems.array.build import build_model
 from hil.systems.array.model.force_levels import static_gains_N
 from hil.systems.array.tables import ModelTable
 from hil.validation import draws
+from hil.validation.band import noise_rms_N
 from hil.validation.draws import cells_open_of, draw_again, messages_of
 from hil.validation.figures import correlated_over, figures_of
 from hil.validation.ripple import ripple_of
@@ -169,13 +170,28 @@ def test_the_band_of_a_force_is_as_wide_as_the_cells_force_is_uncertain(configs)
     np.testing.assert_allclose(ratio, 0.05, rtol=1e-6)
     rms_N = np.sqrt(np.mean(found.simulated_N**2))
     assert alone_N(TABLES, run, known) == pytest.approx({FORCE: 0.05 * rms_N}, rel=1e-6)
-    # GUM: 5 mN of zero and 0.25 % of slope, with noise and step.
+    # GUM: 5 mN of zero and 0.25 % of slope, with noise.
     F = run.measured[-1]
     r = F / 4.75
-    expected = np.sqrt(2.5e-5 + 1.4e-4 * r**2 + 0.002**2 + run.reading.step_N**2 / 12.0)
+    expected = np.sqrt(2.5e-5 + 1.4e-4 * r**2 + 0.002**2)
     assert found.u_D_N[-1] == pytest.approx(expected, rel=1e-3)
     # The step is exact: half of it changes no more than rounding.
     assert found.u_num_N.max() < 1e-9
+
+
+@pytest.mark.parametrize("noise_N", [0.0, 0.003, np.nan])
+def test_rounding_counts_once_in_the_uncertainty_of_a_reading(noise_N):
+    step_N, n = 0.01, 100_000
+    rng = np.random.default_rng(5)
+    force_N = rng.uniform(0.0, 1.0, n)
+    read_N = force_N + np.nan_to_num(noise_N) * rng.standard_normal(n)
+    errors_N = step_N * np.round(read_N / step_N) - force_N
+    cells, rows = np.zeros((0, 6), dtype=np.uint8), np.zeros(0, dtype=np.int64)
+    data = RunData("run", 0.004, cells, rows, np.zeros(0), "muscle.right_N",
+                   Reading(step_N=step_N, noise_rms_N=noise_N))  # fmt: skip
+    found = MeasuringChannel(None, noise_rms_N(data)).u_D_N(np.zeros(1), step_N)
+    # n draws tell a standard deviation to 1 / sqrt(2 n), 0.22 %: four of those.
+    assert found[0] == pytest.approx(errors_N.std(), rel=0.01)
 
 
 def test_a_band_is_as_wide_for_an_uncertainty_that_is_no_wire_as_in_proportion():
