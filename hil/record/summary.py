@@ -235,7 +235,6 @@ def _first_responses(
         by = ticks[force.reference]
     responses: list[dict[str, object]] = []
     begin = 0 if by.ndim == 2 and by[0].any() else None
-    width = _width(ticks["t_s"][: min(n, ROWS_MAX)])
     for a in range(0, n, ROWS_MAX):
         edges = a + _steps(by[max(a - 1, 0) : min(a + ROWS_MAX, n)]) - (a > 0)
         for edge in (*edges.tolist(), *[n] * (a + ROWS_MAX >= n)):
@@ -246,7 +245,7 @@ def _first_responses(
                     "model": ticks[force.model][rows],
                 }
                 on = int(np.sum(ticks["cells_commanded"][begin] == 1))
-                responses += _response(ticks["t_s"][rows], curves, on, width)
+                responses += _response(ticks["t_s"][rows], curves, on)
             if len(responses) == RESPONSES_MAX:
                 return responses
             begin = edge
@@ -440,11 +439,10 @@ def responses(
         changes = _steps(cells)
         changes = np.concatenate(([0], changes)) if cells[0].any() else changes
     edges = np.concatenate((changes, [len(t_s)]))
-    width = _width(t_s)
     rows: list[dict[str, object]] = []
     for a, b in itertools.pairwise(edges):
         curves = {"measured": measured_N[a:b], "model": model_N[a:b]}
-        rows += _response(t_s[a:b], curves, int(np.sum(cells[a] == 1)), width)
+        rows += _response(t_s[a:b], curves, int(np.sum(cells[a] == 1)))
     return rows[:RESPONSES_MAX]
 
 
@@ -456,12 +454,12 @@ def _steps(values: NDArray[np.generic]) -> NDArray[np.int_]:
 
 
 def _width(t_s: NDArray[np.float64]) -> int:
-    """Rows over which a curve is smoothed."""
+    """Readings over which a curve is smoothed."""
     return max(1, round(SMOOTH_S / float(np.median(np.diff(t_s)))))
 
 
 def _response(
-    t_s: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]], cells_on: int, width: int
+    t_s: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]], cells_on: int
 ) -> list[dict[str, object]]:
     """The response of both curves, as a row; none of a step that did not last."""
     if t_s[-1] - t_s[0] < RESPONSE_MIN_S:
@@ -471,7 +469,8 @@ def _response(
         mask = np.isfinite(curve)
         if mask.sum() < 3:
             continue
-        time_s, y = t_s[mask], _smoothed(curve[mask], width)
+        time_s = t_s[mask]
+        y = _smoothed(curve[mask], _width(time_s))
         row[f"{name}_final_N"] = float(np.mean(y[-max(1, len(y) // 10) :]))
         row[f"{name}_settling_s"] = metrics.settling_s(time_s, y)
         row[f"{name}_overshoot"] = metrics.overshoot(y)

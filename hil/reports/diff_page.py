@@ -204,18 +204,23 @@ def _draw_curves(
     axes: np.ndarray, a: xr.Dataset, b: xr.Dataset, column: str, reference: str | None
 ) -> None:
     units = a[column].attrs["units"]
-    for run, colour, name in ((a, MEASURED, "a"), (b, MODEL, "b")):
-        axes[0].plot(
-            *decimated(run.t_s.values, run[column].values), color=colour, lw=0.8, label=name
-        )
+    # Most rows of a slow device have no reading.
+    a_s, of_a, b_s, of_b = (
+        values[np.isfinite(run[column].values)]
+        for run in (a, b)
+        for values in (run.t_s.values, run[column].values)
+    )
+    for t_s, values, colour, name in ((a_s, of_a, MEASURED, "a"), (b_s, of_b, MODEL, "b")):
+        axes[0].plot(*decimated(t_s, values), color=colour, lw=0.8, label=name)
     if reference and reference in a:
         curve = decimated(a.t_s.values, a[reference].values)
         axes[0].plot(*curve, color=REFERENCE, lw=0.7, ls="--", label="set point of a")
     axes[0].legend(frameon=False, ncols=3)
     axes[0].set_ylabel(f"{column.partition('_measured')[0]} [{units}]", parse_math=False)
-    at_s = a.t_s.values[a.t_s.values <= b.t_s.values[-1]]
-    of_b = np.interp(at_s, b.t_s.values, b[column].values)
-    axes[1].plot(*decimated(at_s, of_b - a[column].values[: len(at_s)]), color=RESIDUAL, lw=0.8)
+    if len(b_s):
+        at_s = a_s[a_s <= b_s[-1]]
+        apart = np.interp(at_s, b_s, of_b) - of_a[: len(at_s)]
+        axes[1].plot(*decimated(at_s, apart), color=RESIDUAL, lw=0.8)
     axes[1].set_ylabel(f"b minus a [{units}]", parse_math=False)
     axes[1].set_xlabel("time [s]")
 

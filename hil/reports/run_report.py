@@ -162,9 +162,8 @@ def _draw_forces(axis: Axes, run: xr.Dataset, band: Band) -> None:
     t_s = run.t_s.values
     force = _figures(run).get("force", {})
     _fill_band(axis, run, band, "force_model_N")
-    axis.plot(
-        *decimated(t_s, run.force_measured_N.values), color=MEASURED, lw=0.9, label="measured"
-    )
+    measured = _readings(t_s, run.force_measured_N.values)
+    axis.plot(*measured, color=MEASURED, lw=0.9, label="measured")
     axis.plot(
         *decimated(t_s, run.force_model_N.values), color=MODEL, lw=1.3, label="simulated (twin)"
     )
@@ -188,6 +187,12 @@ def _draw_forces(axis: Axes, run: xr.Dataset, band: Band) -> None:
     _legend_above(axis)
     axis.margins(x=0.01, y=0.12)
     _draw_levels(axis, json.loads(run.attrs.get("force_levels_N", "[]")))
+
+
+def _readings(t_s: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A decimated curve through the readings; most rows of a slow device have none."""
+    known = np.isfinite(values)
+    return decimated(t_s[known], values[known])
 
 
 def _draw_levels(axis: Axes, levels_N: Sequence[float]) -> None:
@@ -238,7 +243,8 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal, band: Band | None)
     if signal.reference is not None:
         curves.append((signal.reference, REFERENCE, "--", "set point"))
     for name, color, style, label in curves:
-        axis.plot(*decimated(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
+        curve_of = _readings if name == signal.measured else decimated
+        axis.plot(*curve_of(t_s, run[name].values), color=color, lw=1.0, ls=style, label=label)
     axis.set_ylabel(f"{signal.name} [{units(signal.suffix)}]")
     _legend_above(axis)
     axis.margins(x=0.01, y=0.15)
@@ -247,7 +253,7 @@ def _draw_signal(axis: Axes, run: xr.Dataset, signal: Signal, band: Band | None)
 def _draw_difference(axis: Axes, run: xr.Dataset, signal: Signal, band: Band | None) -> None:
     difference_um = 1e6 * (run[signal.measured].values - run[signal.model].values)
     axis.axhline(0.0, color="0.7", lw=0.8)
-    axis.plot(*decimated(run.t_s.values, difference_um), color=RESIDUAL, lw=0.7)
+    axis.plot(*_readings(run.t_s.values, difference_um), color=RESIDUAL, lw=0.7)
     if band is not None:
         _band_of_residual(axis, band, 1e6, "µm", difference_um)
     axis.set_ylabel("measured −\nsimulated [µm]")
@@ -289,7 +295,7 @@ def _draw_outputs(axis: Axes, run: xr.Dataset, names: list[str]) -> None:
 def _draw_residual(axis: Axes, run: xr.Dataset, band: Band) -> None:
     residual_mN = 1000.0 * (run.force_measured_N.values - run.force_model_N.values)
     axis.axhline(0.0, color="0.7", lw=0.8)
-    axis.plot(*decimated(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
+    axis.plot(*_readings(run.t_s.values, residual_mN), color=RESIDUAL, lw=0.7)
     axis.set_ylabel("measured −\nsimulated [mN]")
     if band.column == "force_measured_N":
         _band_of_residual(axis, band, 1e3, "mN", residual_mN)

@@ -77,6 +77,17 @@ def test_responses_of_both_curves_are_found_at_every_switching():
     assert found[0]["model_final_N"] == pytest.approx(1.0, abs=1e-3)
 
 
+def test_the_responses_of_a_slow_device_are_smoothed_over_the_same_time():
+    t_s = np.arange(0, 3000) * 0.001
+    cells = np.zeros((3000, 1), dtype=np.uint8)
+    cells[1000:] = 1
+    y = np.where(t_s >= 1.0, 1.0 - np.exp(-(t_s - 1.0) / 0.005), 0.0)
+    read = np.where(np.arange(3000) % 4 == 0, y, np.nan)
+    [found] = summary.responses(t_s, read, y, np.full(3000, np.nan), cells)
+    # Means over 40 ms instead of 10 settle 15 ms later.
+    assert found["measured_settling_s"] == pytest.approx(found["model_settling_s"], abs=0.005)
+
+
 def test_plain_values_are_valid_json():
     value = {"a": np.float64(math.nan), "b": [np.int64(3), math.inf], "c": (np.bool_(True), "x")}
     text = json.dumps(summary.plain(value), allow_nan=False)

@@ -236,3 +236,17 @@ def test_a_channel_is_in_its_unit_and_a_record_of_no_force_has_no_newtons(
     page = report_of(again, tmp_path, capsys)[1]
     assert "0.02 m/V, zero at 0.005 V</td><td>ai0, serial D-1: card@" in page
     assert ", measured, valid until 2028-01-01</td>" in page
+
+
+def test_the_curves_of_a_card_that_is_read_every_fourth_tick_are_drawn(configs, tmp_path):
+    """A line through a reading between rows without one would have no length."""
+    sets = ("devices.daq.every=4", "experiment.duration_s=1.0")
+    path = hil.run(hil.load(configs / "miga6/all_on.toml", sets), out=tmp_path / "r.h5", seed=1)
+    run = hil.open_run(path)
+    figure = run_report.draw(run, band_of(path, run))
+    lines = [line for axis in figure.axes[:2] for line in axis.lines]
+    [measured] = [line for line in lines if line.get_label() == "measured"]
+    residual = figure.axes[1].lines[-1]
+    for line in (measured, residual):
+        assert len(line.get_ydata()) == 250
+        assert np.isfinite(line.get_ydata()).all()

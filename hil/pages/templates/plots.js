@@ -30,6 +30,7 @@
     box.querySelector(".uplot")?.remove();
     const curve = c => ({
       label: c.label, stroke: c.color === "#000000" ? ink : c.color, width: 1.25, dash: c.dashed ? [5, 4] : undefined,
+      spanGaps: !c.dashed,  // most rows of a slow device have no reading
       points: {show: false}, paths: panel.steps ? uPlot.paths.stepped({align: 1}) : undefined,
       value: (u, v) => panel.steps ? (v == null ? "–" : v % 1 > 0.5 ? "on" : "off") : shown(v),
     });
