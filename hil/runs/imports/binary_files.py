@@ -7,6 +7,7 @@ import gc
 import io
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -33,7 +34,9 @@ def read_tdms(path: Path, table: TextTable) -> Content:
     """Channels as `group/channel`, with their times where they have an increment.
 
     Times count from the earliest start of a waveform, so that channels of several rates and starts
-    stay where they were to each other.
+    stay where they were to each other. TDMS stores them in UTC.
+
+    Source: National Instruments, TDMS File Format Internal Structure, time stamps.
     """
     nptdms = package("nptdms", f"{path}: TDMS")
     file = nptdms.TdmsFile.read(path)
@@ -42,7 +45,7 @@ def read_tdms(path: Path, table: TextTable) -> Content:
     starts = [s for c in channels if (s := c.properties.get("wf_start_time")) is not None]
     first = min((np.datetime64(start) for start in starts), default=None)
     columns = by_full_name(_tdms(channels, first, left))
-    start = None if first is None else first.astype("M8[us]").item()
+    start = None if first is None else first.astype("M8[us]").item().replace(tzinfo=UTC)
     return Content("TDMS", columns, left, start)
 
 

@@ -42,15 +42,16 @@ EPOCHS = (  # that of Unix for the years 2001 to 2049, that of LabVIEW (1904) fo
     (1.0e9, 2.5e9, datetime(1970, 1, 1, tzinfo=UTC)),
     (3.0e9, 4.2e9, datetime(1904, 1, 1, tzinfo=UTC)),
 )
-SPREADSHEET = datetime(1899, 12, 30, tzinfo=UTC)  # day 0 of Excel's after February 1900
+SPREADSHEET = datetime(1899, 12, 30)  # day 0 of Excel's after February 1900, in no stated zone
 SERIAL_DAYS = 32_874.0, 65_746.0  # of the years 1990 to 2079
 DAYS = ("d", "day", "days")
+POWERS = {"": (0, 3, 6, 9), "s": (0,), "ms": (3,), "us": (6,), "µs": (6,), "ns": (9,)}  # of ten
 ISO = "ISO8601"  # pandas' name of it
 DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
          "%d-%b-%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%y/%m/%d")  # fmt: skip
 UNUSUAL = ("%m-%d-%Y", "%y/%m/%d")  # compared with the others only where the date changes
 CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M:%S:%f", "%H:%M", "%I:%M:%S %p",
-          "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S")  # fmt: skip
+          "%I:%M:%S.%f %p", "%I:%M %p", "%H%M%S", "%H%M%S.%f")  # fmt: skip
 CLOCK = r"^(.*\d:\d\d:\d\d)([.,]\d+)?(\D*)$"  # what is before and after a fraction of seconds
 DURATION = r"^\s*(\d+):(\d\d):(\d\d(?:\.\d+)?)\s*$"  # hours, minutes and seconds
 FORMATS = tuple(f"{d}{between}{c}" for d in DATES for c in CLOCKS for between in " T_") + CLOCKS
@@ -135,8 +136,10 @@ def times_of(source: Source, name: str, table: SourceTable, n_rows: int) -> Time
         steps_s = np.diff(raw[np.isfinite(raw)])
         step_s = float(np.median(steps_s[steps_s > 0.0])) if (steps_s > 0.0).any() else 0.0
         raw, nights = _over_midnight(raw, 10.0 * GAP_INTERVALS * step_s)
-        if epoch is not None and start is None:
-            start, read_as = epoch, f"times since {epoch.year}"
+        if epoch is not None:
+            read_as = f"times since {epoch.year}"
+            zone = epoch.tzinfo or (start.tzinfo if start else None)
+            start = epoch.replace(tzinfo=zone)
         read_as += f"{nights} midnights passed" if nights else ""
     times = increasing(raw, source, table, start, time.repeated == "mean")
     return replace(times, read_as=read_as)
@@ -148,17 +151,18 @@ def _are_texts(source: Source, time: TimeTable, where: str) -> bool:
 
 
 def _since_epoch(values: Array, unit: str) -> tuple[Array, datetime | None]:
-    """Values in s, with the date from which they count if they are too large for a duration.
+    """Values, and the date from which they count if they are too large for a duration.
 
-    Without a unit, ms, us and ns since 1970 are recognised as well; a day is a spreadsheet's.
+    Without a unit, ms, us and ns since 1970 are recognised as well, and come back in s; a day is a
+    spreadsheet's, by the clock of the place where it was written.
     """
     middle = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
     if unit in DAYS and SERIAL_DAYS[0] <= middle < SERIAL_DAYS[1]:
         return values, SPREADSHEET
-    for power in (0,) if unit else (0, 3, 6, 9):
+    for power in POWERS.get(unit, ()):
         for low_s, high_s, epoch in EPOCHS:
-            if unit in ("", "s") and low_s <= middle * 10.0**-power < high_s:
-                return values * 10.0**-power, epoch
+            if low_s <= middle * 10.0**-power < high_s:
+                return values if unit else values * 10.0**-power, epoch
     return values, None
 
 
@@ -225,7 +229,11 @@ def _dates(
 
     key = f"{where}.column"
     names = [source.name_of(name, key) for name in time.columns]
-    parts = [pd.Series(_as_texts(source.columns[name].values)) for name in names]
+    forms = (time.format or "%Y%m%d %H%M%S").split()
+    parts = [
+        pd.Series(_as_texts(source.columns[name].values, form))
+        for name, form in itertools.zip_longest(names, forms[: len(names)], fillvalue="")
+    ]
     texts = parts[0] if len(parts) == 1 else parts[0].str.strip() + " " + parts[1].str.strip()
     if time.format in (None, *CLOCKS) and (lasting_s := _durations_s(texts)) is not None:
         first_s = float(lasting_s[np.isfinite(lasting_s)][0])
@@ -287,11 +295,14 @@ def _has_zone(texts: Any, form: str) -> bool:
     return _fits(first, ISO) and datetime.fromisoformat(first).tzinfo is not None
 
 
-def _as_texts(values: NDArray[Any]) -> NDArray[Any]:
-    """Dates that are numbers, such as 20260123, as texts."""
+def _as_texts(values: NDArray[Any], form: str) -> NDArray[Any]:
+    """Dates and clocks that are numbers, such as 20260123, as texts with the zeros of the form."""
     if values.dtype.kind not in "fiu":
         return values
-    return np.array([f"{v:.0f}" if np.isfinite(v) else None for v in values], dtype=object)
+    width = len(datetime(2000, 1, 1).strftime(form.removesuffix(".%f")))
+    decimals = 0 if (values[np.isfinite(values)] % 1.0 == 0.0).all() else 6
+    spec = f"0{width + 7 if decimals else width}.{decimals}f"
+    return np.array([f"{v:{spec}}" if np.isfinite(v) else None for v in values], dtype=object)
 
 
 def date_format(texts: Sequence[str], what: str, where: str) -> str:

@@ -85,7 +85,8 @@ class AlignTable(Table):
 class SourceTable(Table):
     """A file: `file` is a pattern of its name, such as `mts_*.txt`; one file needs none.
 
-    `start` is the date and time at which its clock is zero. Readings further apart than `gap_s`
+    `start` is the date and time at which its clock is zero; of times with a date that have no zone,
+    it tells the zone. Readings further apart than `gap_s`
     have a gap between them, in which there is no reading; by default five intervals.
     """
 

@@ -1,6 +1,6 @@
 """Clocks of files: offset and drift that were put in are found again; bad times are named."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -251,8 +251,9 @@ def test_a_clock_that_starts_again_at_another_time_than_midnight_runs_back():
 @pytest.mark.parametrize(
     ("stamps", "unit"),
     [([1.7e9, 1.7e9 + 0.5], None), ([1.7e12, 1.7e12 + 500.0], None), ([1.7e15, 1.7e15 + 5e5], None),
-     ([1.7e9, 1.7e9 + 0.5], "s"), ([1.7e9 + 2082844800.0, 1.7e9 + 2082844800.5], None)],
-    ids=["s", "ms", "us", "s as stated", "of LabVIEW"],
+     ([1.7e9, 1.7e9 + 0.5], "s"), ([1.7e12, 1.7e12 + 500.0], "ms"),
+     ([1.7e9 + 2082844800.0, 1.7e9 + 2082844800.5], None)],
+    ids=["s", "ms", "us", "s as stated", "ms as stated", "of LabVIEW"],
 )  # fmt: skip
 def test_seconds_since_an_epoch_have_a_date(stamps, unit):
     """2082844800 s are the 24107 days from 1904 to 1970."""
@@ -260,6 +261,33 @@ def test_seconds_since_an_epoch_have_a_date(stamps, unit):
     np.testing.assert_allclose(np.diff(times.t_s), [0.5], rtol=1e-6)
     began = times.start + timedelta(seconds=float(times.t_s[0]))
     assert began == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+def test_days_of_a_spreadsheet_are_of_no_zone_but_the_one_that_start_has():
+    """They were taken for UTC: beside Unix times, a file from Berlin was an hour off."""
+    days = [46354.5, 46354.5 + 1.0 / 86400.0]
+    berlin = timezone(timedelta(hours=1))
+    stated = table(time={"column": "t", "unit": "day"}, start=datetime(2026, 11, 28, tzinfo=berlin))
+    times = times_of(source(t=days), "lab", stated, 2)
+    began = times.start + timedelta(seconds=float(times.t_s[0]))
+    assert abs(began - datetime(2026, 11, 28, 11, tzinfo=UTC)) < timedelta(milliseconds=1)
+    assert clock_of({"column": "t", "unit": "day"}, t=days).start.tzinfo is None
+
+
+@pytest.mark.parametrize(
+    ("clocks", "since_s", "start"),
+    [((1000, 1010, 1059), [0, 10, 59], datetime(2026, 1, 23, 0, 10)),
+     ((0, 5, 10), [0, 5, 10], datetime(2026, 1, 23)),
+     ((93203.25, 93203.75, 93204.0), [0, 0.5, 0.75], datetime(2026, 1, 23, 9, 32, 3, 250000))],
+    ids=["10 minutes past midnight", "at midnight", "with fractions"],
+)  # fmt: skip
+def test_clocks_that_are_numbers_keep_the_zeros_in_front_and_their_fractions(
+    clocks, since_s, start
+):
+    """001000 is 1000 as a number, which was read as 10:00:00: 59 s lasted 354 s."""
+    times = clock_of({"column": ["Date", "Time"]}, Date=[20260123.0] * 3, Time=list(clocks))
+    np.testing.assert_allclose(times.t_s, since_s)
+    assert times.start == start
 
 
 def test_days_of_a_spreadsheet_have_a_date_once_it_is_said_that_they_are_days():
@@ -270,6 +298,6 @@ def test_days_of_a_spreadsheet_have_a_date_once_it_is_said_that_they_are_days():
     times = clock_of({"column": "Time", "unit": "day"}, Time=days)
     np.testing.assert_allclose(np.diff(times.t_s), [1.0, 1.0], atol=1e-5)
     began = times.start + timedelta(seconds=float(times.t_s[0]))
-    assert abs(began - datetime(2026, 11, 28, 12, tzinfo=UTC)) < timedelta(milliseconds=1)
+    assert abs(began - datetime(2026, 11, 28, 12)) < timedelta(milliseconds=1)
     assert clock_of({"column": "Time", "unit": "s"}, Time=days).start is None
     assert clock_of({"column": "Time"}, Time=[40000.0, 40000.1, 40000.2]).start is None

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 import zlib
-from datetime import datetime
+from datetime import UTC, datetime
 
 import h5py
 import numpy as np
@@ -323,7 +323,7 @@ def test_tdms_of_several_rates_and_starts_keeps_each_channel_where_it_was(tmp_pa
     np.testing.assert_allclose(source.columns["slow/T (°C)"].t_s, [0.25, 0.75, 1.25])
     assert [s.unit for s in source.columns.values()] == ["N", "°C"]
     assert source.left == ("slow/note (texts)",)
-    assert source.start == datetime(2026, 11, 28, 10)
+    assert source.start == datetime(2026, 11, 28, 10, tzinfo=UTC)  # as TDMS stores them
 
 
 def test_a_column_is_found_by_the_unique_end_of_its_name(tmp_path):
