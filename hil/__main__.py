@@ -35,6 +35,15 @@ def _drop_what_cannot_be_printed() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _folder_is_gone() -> bool:
+    """Whether the current folder was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every expected failure is a line on standard error and an exit code."""
     # What imports and compilations make stays: with Python's own thresholds the search for garbage
@@ -85,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, MemoryError):
             say("hil: not enough memory: close other programs, or allow more (ulimit -v)",
                 file=sys.stderr)  # fmt: skip
+            return BAD_INPUT
+        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+            say("hil: the current folder was deleted: change to another one", file=sys.stderr)
             return BAD_INPUT
         if isinstance(error, PermissionError) and error.filename is not None:
             where = f"{error.filename}: {error.strerror}"

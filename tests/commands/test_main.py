@@ -391,3 +391,15 @@ def test_what_the_computer_lacks_is_one_line_with_its_remedy(
     text = capsys.readouterr().err
     assert text.startswith(f"hil: {said}")
     assert len(text.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a current folder cannot be deleted there")
+def test_a_command_in_a_folder_that_was_deleted_is_one_line(tmp_path, all_on, monkeypatch, capsys):
+    """It was an internal error: packages that are imported ask where they are."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr("hil.record.repair.faults_of", lambda *_, **__: os.getcwd())
+    assert main(["verify", str(all_on)]) == 2
+    assert capsys.readouterr().err == "hil: the current folder was deleted: change to another one\n"
