@@ -387,7 +387,7 @@ class Traces(pg.GraphicsLayoutWidget):
             shade = 0.5 * (bins.low + bins.high)
         else:
             shade = np.where(bins.high == 255, 3, bins.low + bins.high).astype(np.uint8)
-        image = shade[:, at]
+        image = np.take(shade, at, axis=1)  # an index leaves strides that Qt draws nothing of
         image[:, (edges < bins.t_s[0]) | (edges > self._data.last_s)] = 0
         self.raster.setImage(image, autoLevels=False, levels=self._raster_levels)
         self.raster.setRect(line.from_s, 0.5, line.to_s - line.from_s, len(image))

@@ -106,6 +106,18 @@ def test_the_raster_lights_a_cell_where_it_was_reported_on(opened, pid_run):
                 assert image[cell, column] == 0
 
 
+def test_the_raster_of_an_array_with_one_cell_is_drawn(opened, configs, tmp_path):
+    """It was empty: Qt had no image of the one row."""
+    steps = 'controller.steps=[{t_s = 0.01, on = "all"}]'
+    config = hil.load(configs / "miga1/pulse.toml", ("experiment.duration_s=0.03", steps))
+    window = opened(hil.run(config, out=tmp_path / "one.h5"))
+    picture = window.traces.grab().toImage()
+    place = window.traces.strips["cells"].box.sceneBoundingRect().center()
+    at = window.traces.mapFromScene(place)
+    shown = picture.pixelColor(at * picture.devicePixelRatio()).name()
+    assert shown == window.traces.colours.cell.lower()
+
+
 @pytest.mark.slow
 def test_the_figures_agree_with_the_runs_own_summary(opened, pid_run):
     window = opened(pid_run)
