@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor
 from hil_gui.plain import markup
 from hil_gui.pyramid import Bins
 from hil_gui.theme import Theme
+from hil_gui.units import takes_prefix, written
 
 LABEL_WIDTH_PX = 64
 MARGIN = 0.08
@@ -43,9 +44,9 @@ class Strip:
         self.box = TimeBox(enableMenu=False)
         self.plot = pg.PlotItem(viewBox=self.box, enableMenu=False)
         self.plot.hideButtons()
-        self.plot.setLabel("left", markup(label), units=markup(units) or None)
+        self.plot.setLabel("left", markup(label), units=markup(written(units)) or None)
         self.plot.getAxis("left").setWidth(LABEL_WIDTH_PX)
-        self.plot.getAxis("left").enableAutoSIPrefix(bool(units))
+        self.plot.getAxis("left").enableAutoSIPrefix(takes_prefix(units))
         self.curves: dict[str, pg.PlotCurveItem] = {}
         self._shown: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._range: tuple[float, float] | None = None
