@@ -79,7 +79,8 @@ def remark(folder: Path, identity: str, action: str, texts: Sequence[str], path:
     from hil.platform.provenance import user
 
     starred = action in ("star", "unstar")
-    if starred == bool(texts):
+    texts = [text.strip() for text in texts]
+    if starred == bool(texts) or not all(texts):
         what = "takes no text" if starred else "needs a text"
         raise ConfigError(
             f"hil runs {action}: {what}: hil runs {action} RUN{'' if starred else ' TEXT'}"

@@ -159,6 +159,8 @@ def test_an_age_counts_from_now(make):
     (["note", "z\udce9.h5", "text"], "z\\udce9.h5: no such run in runs"),
     (["note", "a.h5", "caf\udce9"], "hil runs note: not UTF-8 text: write it with other letters"),
     (["note", "a.h5"], "hil runs note: needs a text"),
+    (["note", "a.h5", " "], "hil runs note: needs a text"),
+    (["tag", "a.h5", "x", ""], "hil runs tag: needs a text"),
     (["star", "a.h5", "text"], "hil runs star: takes no text"),
     (["tag", "a.h5", "x,y"], "hil runs tag: a tag has no comma"),
 ])  # fmt: skip
@@ -242,6 +244,7 @@ def test_notes_stars_and_tags_stay_with_the_run_and_change_no_recording(three_of
     for words in ("note a.h5 wire replaced", f"note {run[:8]} again", "star runs/a.h5",
                   "tag a paper wrong", "untag a wrong"):  # fmt: skip
         assert main(["runs", *words.split()]) == 0
+    assert main(["runs", "tag", "a", " paper "]) == 0  # the same one
     (RUNS / "a.h5").rename(RUNS / "moved.h5")
     Catalogue(RUNS, rebuild=True)
     assert (RUNS / "moved.h5").read_bytes() == before
