@@ -24,6 +24,7 @@ Source: Astrom & Murray, Feedback Systems, ch. 11 (derivative filter, anti-windu
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,11 @@ class Switching:
 
     hysteresis: float
     dwell_s: float
+
+
+def since_reading_s(before_s: float, t_s: float, period_s: float) -> float:
+    """Time since the last reading, in whole periods; a period where `before_s` is NaN, for none."""
+    return period_s if isnan(before_s) else period_s * max(1, round((t_s - before_s) / period_s))
 
 
 LAW = np.dtype([(name, float) for name in (

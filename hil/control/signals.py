@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.control.pid import PidGains
+from hil.control.pid import PidGains, since_reading_s
 from hil.control.reference import Reference
 from hil.loop.frame import Column, Commands, Frame
 
@@ -69,15 +69,9 @@ class SignalPid:
             wanted = self._reference[i] = loop.reference.at(t_s)
             measured = float(self._measured[loop.channel])
             if not isnan(measured):
-                passed_s = self._passed_s(i, t_s)
+                passed_s = since_reading_s(self._read_s[i], t_s, self._period_s)
+                self._read_s[i] = t_s
                 self._outputs[loop.output] = self._command(i, passed_s, wanted - measured, measured)
-
-    def _passed_s(self, i: int, t_s: float) -> float:
-        """Time since a loop's last reading, in whole periods."""
-        before_s, self._read_s[i] = self._read_s[i], t_s
-        if isnan(before_s):
-            return self._period_s
-        return self._period_s * max(1, round((t_s - before_s) / self._period_s))
 
     def _command(self, i: int, h: float, error: float, measured: float) -> float:
         loop = self._loops[i]

@@ -17,7 +17,7 @@ every pose. c is the activation below which changes are absolute, so that relaxe
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
 
-from hil.control.pid import PidGains
+from hil.control.pid import PidGains, since_reading_s
 from hil.control.reference import Reference
 from hil.loop.frame import Column, Commands, Frame
 from hil.mechanics.arrays import Array
@@ -91,7 +91,8 @@ class Antagonists:
 
     def restart(self) -> None:
         """Reset the integrator and the filter."""
-        self._integral, self._filtered = 0.0, nan
+        self._integral = 0.0
+        self._filtered = self._read_s = nan
 
     def step(self, t_s: float) -> None:
         m, now = self._movement, min(round(t_s / self._period_s), self._last)
@@ -100,15 +101,19 @@ class Antagonists:
         measured = float(self._measured[self._at.channel])
         if isnan(measured):
             return
+        passed_s = since_reading_s(self._read_s, t_s, self._period_s)
+        self._read_s = t_s
         outputs, at = self._outputs, self._at
         outputs[at.raises], outputs[at.lowers] = self._corrected(
-            float(m.signal[max(now - self._delay, 0)]) - measured,
+            float(m.signal[max(now - self._delay, 0)]) - measured, passed_s,
             float(m.raises[now]), float(m.lowers[now]),
         )  # fmt: skip
 
-    def _corrected(self, error: float, raises: float, lowers: float) -> tuple[float, float]:
-        """Return both activations within their ranges."""
-        g, h = self._gains, self._period_s
+    def _corrected(
+        self, error: float, h: float, raises: float, lowers: float
+    ) -> tuple[float, float]:
+        """Return both activations within their ranges; `h` is the time since the last reading."""
+        g = self._gains
         if isnan(self._filtered):
             self._filtered = error
         change = h / (g.derivative_filter_s + h) * (error - self._filtered)

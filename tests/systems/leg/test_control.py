@@ -71,6 +71,14 @@ def test_the_integral_adds_up_and_a_restart_forgets_it():
     np.testing.assert_allclose(step(10, 0.0), [0.2, 0.1])
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_the_integral_adds_up_at_its_rate_however_seldom_the_signal_is_read(every):
+    _, step = stage(k_i_per_s=10.0)
+    for k in range(41):
+        out = step(k, -0.01 if k % every == 0 else nan)
+    np.testing.assert_allclose(out[0], 0.2 + 10.0 * 41 * H * 0.01)
+
+
 def test_the_integral_stops_where_both_outputs_have_reached_their_ends():
     made, step = stage(k_i_per_s=100.0)
     for k in range(50):
