@@ -214,27 +214,32 @@ def _switch(cells, n, to, t_s, whole):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _rotate(cells, t_s, rest_s):  # type: ignore[no-untyped-def]
-    """In every group, replace the longest-on cell by the longest-rested one of equal gain."""
-    order, group, gains_N, on, since_s, usable = cells
+    """In every group, replace the longest-on cell that has a rested one of equal gain by it."""
+    order, group, _, on, since_s, _ = cells
     for i in range(len(order)):
         first = i == 0 or group[order[i]] != group[order[i - 1]]
         if not first:
             continue
-        tired = -1
+        tired = fresh = -1
         for n in order:
-            theirs = group[n] == group[order[i]] and on[n]
+            theirs = group[n] == group[order[i]] and on[n] and since_s[n] < t_s
             if theirs and (tired < 0 or since_s[n] < since_s[tired]):
-                tired = n
-        if tired < 0 or since_s[tired] >= t_s:
-            continue
-        fresh = -1
-        for n in order:
-            same = (
-                group[n] == group[tired] and abs(gains_N[n] - gains_N[tired]) <= 1e-9 * gains_N[n]
-            )
-            ready = usable[n] and not on[n] and t_s - since_s[n] >= rest_s * (1.0 - 1e-9)
-            if same and ready and (fresh < 0 or since_s[n] < since_s[fresh]):
-                fresh = n
-        if fresh >= 0:
+                like = _longest_rested_like(cells, n, t_s, rest_s)
+                if like >= 0:
+                    tired, fresh = n, like
+        if tired >= 0:
             on[tired], since_s[tired] = 0, t_s
             on[fresh], since_s[fresh] = 1, t_s
+
+
+@njit(cache=True)
+def _longest_rested_like(cells, like, t_s, rest_s):  # type: ignore[no-untyped-def]
+    """Return the longest-rested cell of this one's group and gain; -1 for none."""
+    order, group, gains_N, on, since_s, usable = cells
+    best = -1
+    for n in order:
+        same = group[n] == group[like] and abs(gains_N[n] - gains_N[like]) <= 1e-9 * gains_N[n]
+        ready = usable[n] and not on[n] and t_s - since_s[n] >= rest_s * (1.0 - 1e-9)
+        if same and ready and (best < 0 or since_s[n] < since_s[best]):
+            best = n
+    return best

@@ -198,6 +198,16 @@ def test_the_dwell_runs_from_the_last_change_and_not_from_the_last_look():
     assert rows.sum(axis=1).tolist() == [0, 0, 1, 1]
 
 
+def test_a_cell_without_its_like_does_not_keep_the_others_of_its_group_from_turns():
+    rows = cells_for(
+        [4.0] * 400, GroupRules(dwell_s=0.0, rotate_s=0.5), groups=[[0, 1, 2]],
+        usable=ALL[:3], gains_N=np.array([3.0, 1.0, 1.0]),
+    )  # fmt: skip
+    assert rows[:, 0].all()
+    assert (rows[:, 1:].sum(axis=1) == 1).all()
+    np.testing.assert_allclose(rows[:, 1:].mean(axis=0), 0.5, atol=0.01)
+
+
 def test_armed_again_a_cell_that_was_on_rests_first_and_counts_as_the_least_rested():
     rules = GroupRules(dwell_s=0.0, rest_s=0.5)
     law = SizePrinciple(rules, [[0, 1]], SHARES[:2])
