@@ -57,17 +57,27 @@ class Lines:
         self._pattern = re.compile(pattern)
         self._unit, self._length = unit, length
         self._rest = b""
+        self._late, self._cut = 0, False  # bytes to be left out; whether that began at a request
         self._bad_lines = 0
         self.last: tuple[float, float] | None = None
         self.n_lines = self.dropped = 0
         self.dropped_last = self.fault = ""
 
     def forget(self) -> None:
-        """Leave out the part of a line that has come."""
-        self._rest = b""
+        """Leave out the part of a line that has come, and its end, which may come late.
+
+        Of lines without an end as many bytes are left out as are missing: from the next line, if
+        they never come, which is then given up too.
+        """
+        if self._rest and self._length:
+            self._late = 0 if self._cut else -len(self._rest) % self._length
+        elif self._rest:
+            self._begun = False
+        self._cut, self._rest = self._late > 0, b""
 
     def take(self, data: bytes, t_s: float) -> None:
         """Take bytes that arrived until t_s; the part of a line at their end waits for the rest."""
+        data, self._late = data[self._late :], max(0, self._late - len(data))
         *lines, self._rest = re.split(rb"[\r\n]+", self._rest + data)
         if self._length and len(self._rest) >= self._length:
             lines.append(self._rest[: self._length])

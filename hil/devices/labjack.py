@@ -8,6 +8,7 @@ Source: LabJack, *T-Series Datasheet*, "Digital I/O" (numbers of the lines) and 
 communication feeds it, and it is set while it is off.
 """
 
+import contextlib
 from math import nan
 from typing import Any
 
@@ -96,6 +97,15 @@ class LabJack(LatestReading[LabJackTable]):
         return all(level == self._wanted for level in self._closed)
 
     def _poll(self) -> None:
+        try:
+            self._exchange()
+        except Exception:  # nobody asks after this one: the lines go low now, if they still can
+            with contextlib.suppress(Exception):
+                self._ljm.eWriteNames(self._handle, len(self._lines), self._lines,
+                                      [0.0] * len(self._lines))  # fmt: skip
+            raise
+
+    def _exchange(self) -> None:
         self._end_if_silent()
         asked_s, level, n = now_s(), self._wanted, len(self._lines)
         levels = [float(level * write) for write in self._request[2]]

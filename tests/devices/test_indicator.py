@@ -152,6 +152,28 @@ def test_answers_without_an_end_of_line_are_cut_by_their_length():
         assert (lines.last and lines.last[0]) == force_N
 
 
+@pytest.mark.parametrize("end_comes", [True, False])
+@pytest.mark.parametrize(
+    ("template", "answer", "force_N", "cuts"),
+    [("mark10", b"-18.78 N\r\n", -18.78, range(1, 9)),
+     ("sauter", b"0011.70", -11.70, range(1, 7))],
+)  # fmt: skip
+def test_the_end_of_an_answer_that_comes_after_the_next_request_is_no_answer(
+    template, answer, force_N, cuts, end_comes
+):
+    words = templates()[template]
+    for cut in cuts:
+        lines = Lines(words["pattern"], "N", length=words.get("length", 0))
+        lines.take(answer[:cut], 1.0)
+        for request in range(4):
+            lines.forget()
+            late = answer[cut:] if end_comes and not request else b""
+            for byte in late + answer:
+                lines.take(bytes([byte]), 2.0)
+                assert lines.last in (None, (force_N, 2.0))
+        assert lines.last == (force_N, 2.0)
+
+
 class Port:
     """A serial port that gives what has come; to ask it for more would block."""
 

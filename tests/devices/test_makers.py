@@ -270,6 +270,17 @@ def test_a_relay_that_does_not_follow_its_line_ends_reading_with_no_power(ljm, f
     cell.close()
 
 
+def test_a_labjack_that_fails_once_lets_go_of_its_relay_at_once(ljm):
+    cell = labjack_with_a_relay(watchdog_s=30)
+    cell.open()
+    cell.hold(True)
+    until(cell.follows)
+    ljm.error = errorcodes.RECONNECT_FAILED
+    assert "is gone" in failure_of(cell)
+    until(lambda: ljm.volts["EIO4"] == 0.0)
+    cell.close()
+
+
 def test_a_loop_that_is_silent_loses_the_power_of_a_labjack_for_good(ljm, monkeypatch):
     cell = labjack_with_a_relay(watchdog_s=1)
     cell.open()
