@@ -40,10 +40,11 @@ def word(path: Path) -> str:
 
 
 def escape_unprintable() -> None:
-    """Let standard output and error escape characters that their encoding lacks, such as cp1252.
+    """Let the standard streams escape what their encoding lacks.
 
-    Windows has such an encoding where the output goes to a file or a pipe.
+    Windows has such an encoding, cp1252, where the output goes to a file or a pipe. What is typed
+    in another encoding than the terminal's, such as a µ in Latin-1, is escaped too.
     """
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")

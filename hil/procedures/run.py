@@ -25,7 +25,7 @@ from hil.procedures.on_rig import (
 from hil.procedures.procedure import Journal, Read, Rehearsal, Step, Typed, ask, gather
 from hil.procedures.session_file import AnySession, read_session, refuse_overlap, session_of
 from hil.rig.calibrated import cards_of
-from hil.rig.instruments import channels_of
+from hil.rig.instruments import channels_of, device_of
 
 REHEARSAL = "REHEARSAL"  # serial number of the templates
 READ_S = 1.0  # averaging time of a channel at rest
@@ -83,6 +83,9 @@ def calibrate(request: CalibrationRequest) -> list[Done]:
             f"calibrate {request.kind}: give its session file (create it with "
             f"hil calibrate {request.kind} --template > session.toml), or --rehearse"
         )
+    for option, number in (("--seed", request.seed), ("--undo", request.undo)):
+        if number < 0:
+            raise ConfigError(f"{option} {number}: give a number from 0 on")
     session_sets = tuple(text for text in request.sets if _is_of_the_session(text))
     rig_sets = tuple(text for text in request.sets if not _is_of_the_session(text))
     table_type = session_kind(request.kind)
@@ -164,6 +167,8 @@ def _typed(act: _Act, procedure: Typed[Any]) -> Done:
             f"{journal.path} keeps the readings: run the same command to continue", file=sys.stderr
         )
         raise
+    if not all(isinstance(value, int | float) for value in readings.values()):
+        raise journal.damaged()
     try:
         results = procedure.finish(session, readings)
     except ConfigError as error:
@@ -211,12 +216,10 @@ def _resting_channel(request: CalibrationRequest, sets: tuple[str, ...]) -> Call
     if request.channel not in places:
         raise ConfigError(f"--channel {request.channel}: name the one to read: {', '.join(places)}")
     place, record = places[request.channel], config.records.get(request.channel)
-    table = next(
-        card.channels[place.name]
-        for card in cards_of(config.tables.devices).values()
-        if place.name in card.channels
-    )
-    if table.kind == "encoder":
+    device = device_of(config.tables.devices, place.name)
+    card = cards_of(config.tables.devices).get(device)
+    table = None if card is None else card.channels[place.name]
+    if table is not None and table.kind == "encoder":
         raise ConfigError(
             f"--channel {place.name}: an encoder's counts restart whenever the card is opened: "
             "type them from one display, such as that of hil gui"
@@ -225,6 +228,16 @@ def _resting_channel(request: CalibrationRequest, sets: tuple[str, ...]) -> Call
     channel_unit = place.suffix.removeprefix("_")
 
     def read(unit: str) -> float:
+        if unit != channel_unit and table is None:
+            raise ConfigError(
+                f"--channel {place.name}: its instrument gives {channel_unit} alone, this "
+                f"procedure needs {unit}: type what its own program shows"
+            )
+        if unit == channel_unit and table is not None and table.tare:
+            raise ConfigError(
+                f"--channel {place.name}: every reading would be its new zero, whatever hangs on "
+                f"it: add --set devices.{device}.channels.{place.name}.tare=false"
+            )
         wanted = place.column("measured") if unit == channel_unit else f"{place.name}.raw_{raw}"
         value = at_rest(config, request.backend, request.seed, [wanted], READ_S)[wanted]
         if unit in (channel_unit, raw, raw.replace("_per_", "/")):

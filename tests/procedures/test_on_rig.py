@@ -4,10 +4,12 @@ import io
 import json
 import re
 import sys
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tomli_w
 import xarray as xr
 from scipy.integrate import solve_ivp
 from scipy.stats import binom
@@ -326,6 +328,13 @@ def test_enter_reads_newtons_where_newtons_are_wanted(pressed, configs):
         ("encoder", "pantograph/impact_symmetric.toml", "normal", "this procedure needs counts"),
         ("encoder", "pantograph/rig.toml", "q1", "name one of its experiments"),
         ("certificate", "miga1/rig.toml", "pressure", "name the one to read: force"),
+        (
+            "spring_constants",
+            "first_bench/rig.toml",
+            "force",
+            "every reading would be its new zero, whatever hangs on it: add "
+            "--set devices.daq.channels.force.tare=false",
+        ),
     ],
 )
 def test_a_channel_that_cannot_be_read_like_this_is_refused(
@@ -334,6 +343,23 @@ def test_a_channel_that_cannot_be_read_like_this_is_refused(
     code, said = pressed(kind, configs / rig, channel, 6)
     assert code == 2
     assert words in said
+
+
+def test_a_channel_of_an_instrument_is_read_in_its_unit_alone(pressed, configs, tmp_path):
+    rig = tomllib.loads((configs / "miga1/rig.toml").read_text())
+    force = {"kind": "force", "sim": {"noise_rms": 0.01}}
+    scales = {"kind": "serial_indicator", "port": "COM3", "channels": {"force": force}}
+    rig["devices"] = {"board": rig["devices"]["board"], "scales": scales}
+    rig.pop("plant_card", None)
+    for table in (array := rig["model"]["arrays"]["muscle"]), array["cell"], array["activation"]:
+        table.pop("record", None)
+    (tmp_path / "rig.toml").write_text(tomli_w.dumps(rig))
+    code, said = pressed("spring_constants", tmp_path / "rig.toml", "force", 1)
+    assert (code, len(re.findall(r"^ +[-\d.e]+ N$", said, flags=re.MULTILINE))) == (130, 1)
+    (tmp_path / "record.journal").unlink()
+    code, said = pressed("certificate", tmp_path / "rig.toml", "force", 1)
+    assert code == 2
+    assert "its instrument gives N alone, this procedure needs mV/V: type what" in said
 
 
 def test_the_templates_serial_number_is_not_an_articles(tmp_path, capsys):

@@ -138,6 +138,35 @@ def test_the_last_readings_can_be_taken_back(calibrated, tmp_path):
     assert calibrated(tmp_path / "record.toml", [0.01583], "--undo", "1")[0] == 0
 
 
+@pytest.mark.parametrize("option", ["--undo", "--seed"])
+def test_a_number_below_0_takes_nothing_back(calibrated, tmp_path, option):
+    assert calibrated(tmp_path / "record.toml", WEIGHINGS[:4])[0] == 130
+    before = (tmp_path / "record.journal").read_bytes()
+    code, said = calibrated(tmp_path / "record.toml", [], option, "-1")
+    assert code == 2
+    assert f"{option} -1: give a number from 0 on" in said
+    assert (tmp_path / "record.journal").read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["null", '"0.0158"', "[0.0158]"])
+def test_a_journal_with_a_reading_that_is_no_number_is_damaged(calibrated, tmp_path, value):
+    assert calibrated(tmp_path / "record.toml", WEIGHINGS[:-1])[0] == 130
+    with (tmp_path / "record.journal").open("a") as file:
+        file.write(f'{{"key": "mass 5, weighing 3", "value": {value}}}\n')
+    code, said = calibrated(tmp_path / "record.toml", [])
+    assert code == 2
+    assert "record.journal: is damaged: remove it and start again" in said
+
+
+def test_what_is_typed_in_another_encoding_is_asked_for_again(session, tmp_path):
+    done = subprocess.run(
+        command(session, tmp_path / "record.toml"), input=b"0.0158\xb5\n", capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert rb"'0.0158\xb5' is not a number: a reading in kg" in done.stderr
+
+
 def test_stopping_says_that_the_readings_are_kept(calibrated, tmp_path):
     code, said = calibrated(tmp_path / "record.toml", [0.0158, "u", "heavy"])
     assert code == 130
