@@ -82,7 +82,7 @@ def finish(session: Session, readings: Readings) -> dict[str, object]:
     refuse_unit_slip(
         share, 1.0, what, "give the weights in kg, the readings in mV/V, the certificate in N"
     )
-    refuse_saturated([readings["zero"], *y], max(abs(low), abs(high)), "mV/V", "certificate")
+    refuse_saturated(d, max(abs(low), abs(high)), "mV/V", "certificate: less the zero")
     refuse_implausible(share, 1.0, what)
     e = certified_N - F
     degree = len(s.certificate.coefficients_N)

@@ -1,6 +1,7 @@
 """Procedures whose readings are typed: what is known comes out within what is stated."""
 
 import dataclasses
+import tomllib
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from scipy.stats import t as student
 from hil.__main__ import main
 from hil.calibration.files import load_any
 from hil.errors import ConfigError
-from hil.procedures import displacement, encoder, masses, pantograph, springs, transducer
+from hil.procedures import (
+    certificate,
+    displacement,
+    encoder,
+    masses,
+    pantograph,
+    springs,
+    transducer,
+)
 from hil.procedures.kinds import KINDS, TYPED, session_kind, template
 from hil.procedures.session_file import read_session
 from procedures.intervals import half_width
@@ -285,6 +294,24 @@ def test_the_covariance_turned_around_is_that_of_drawn_curves():
     drawn = [transducer.inverted(one, C, 8.8)[0] for one in rng.multivariate_normal(g, C, 4000)]
     # A variance from 4000 draws is good to 2.2 %.
     np.testing.assert_allclose(np.cov(np.array(drawn).T)[1:, 1:], turned[1:, 1:], rtol=0.1)
+
+
+@pytest.mark.parametrize("zero", [-0.5, 0.0, 1.2])
+@pytest.mark.parametrize("top", [0.95, 1.1])
+def test_the_range_of_a_certificate_is_that_of_the_deflection_whatever_the_zero(zero, top):
+    """F = 4.5123 d + 0.0011 d^2 up to 2 mV/V, of the template."""
+    table = tomllib.loads(template("certificate"))
+    d = 2.0 * top * np.array([0.2, 0.4, 0.6, 0.8, 1.0])
+    air = 1.0 - 1.2 / 8000.0
+    weights_kg = (4.5123 * d + 0.0011 * d**2) / (9.80665 * air)
+    table["procedure"]["weights_kg"] = weights_kg.tolist()
+    session = certificate.Session.model_validate(table)
+    readings = {"zero": zero} | {f"weight {i}": zero + one for i, one in enumerate(d, start=1)}
+    if top < 1.0:
+        assert "p = 1" in certificate.finish(session, readings)["said"][0]
+    else:
+        with pytest.raises(ConfigError, match=r"less the zero: reading 5 of 5, 2\.2 mV/V"):
+            certificate.finish(session, readings)
 
 
 def test_a_certificate_is_refused_once_in_a_thousand_when_true_and_always_of_another_transducer():
