@@ -7,7 +7,7 @@ the end, and gives it to the air:
 
 with the wire's temperature T, its diameter d, convection h and conductivity k. The way is
 sqrt(k d / (4 h)), 2 mm for a wire of 0.1 mm. With T held over a period the step is exact. What the
-clamp takes from the wire is left out of the wire's own balance: 2 g of 40 G for a length of 0.1 m.
+clamp takes from the wire is left out of the wire's own balance: 2 g is 4 % of G l for 0.1 m.
 
 Source: a fin's base, as in any book of heat transfer (Incropera & DeWitt, Fundamentals of Heat and
 Mass Transfer, table 3.4, case D).

@@ -44,8 +44,8 @@ martensite's, as in loaded wires; F1140 prints the opposite, 100 to 80 microOhm 
 conductivity of 18 W/m K is F1140's.
 
 The clamp at the wires' end (`hil.mechanics.sma.clamp`) is assumed to be 0.25 g of brass, 0.1 J/K,
-and to lose 2.5 mW/K to the air and its leads: time constant 36 s; it warms a tenth as much as the
-wires.
+and to lose 2.5 mW/K to the air and its leads: with four wires its time constant is 36 s, and it
+warms a tenth as much as they do.
 """
 
 from collections.abc import Sequence

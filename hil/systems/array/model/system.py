@@ -67,8 +67,10 @@ class ArraySystem:
         self.activation = Activation(activation, self._step_s)
         self.wires = self.activation.wires
         warm = at_rest(model, activation)
+        stressed = [n for n, *_ in under_stress]
         if warm is not None:
-            self.wires.xi[:], self.activation.F_N[:] = warm[:2]
+            for now, at_start in zip((self.wires.xi, self.activation.F_N), warm, strict=False):
+                now[stressed] = at_start[stressed]
             self.activation.F_before_N[:] = self.activation.F_N
         self._rest_N = self.activation.F_N.copy()
         self.inputs = tuple(f"{name}.x_m" for name in model.driven)
@@ -86,7 +88,7 @@ class ArraySystem:
         if under_stress:
             self.loaded = LoadedWires(model, under_stress, self.linear, self._step_s, self.wires)
             if warm is not None:
-                self.loaded.tension_N[:] = warm[2][[n for n, *_ in under_stress]]
+                self.loaded.begin(warm[2][stressed])
         self._kernel = self.kernel() if self.compiled and self.steps > 1 else None
         self._switched = self._switched_arrays()
 

@@ -33,7 +33,7 @@ from hil.mechanics.discrete import Discrete, LinearStepper
 from hil.mechanics.sma.limits import CellBranches
 from hil.mechanics.sma.stress import StressLaw
 from hil.mechanics.sma.stressed import PIECES, branches, constants_of, knots_C, places, stroke
-from hil.mechanics.sma.wire import SmaWire, SmaWires
+from hil.mechanics.sma.wire import SmaWire, SmaWires, ohm_per_m_of
 from hil.mechanics.system import Drive
 from hil.systems.array.model.cell_array import CellArray
 from hil.systems.array.model.sparse_step import SparseStepper
@@ -134,7 +134,12 @@ class LoadedWires:
         )
         self._slacken(model)
         self.tension_N = self.kernel.loads["tension_N"]
-        self.tension_N[:] = cell_constants["pull_N"]
+        self.begin(cell_constants["pull_N"])
+
+    def begin(self, tension_N: NDArray[np.float64]) -> None:
+        """Set the tensions (m,) of the beginning, and the resistances under them."""
+        self.tension_N[:] = tension_N
+        _resistances(self.kernel)
 
     def feel(self, model: CellArray, stepper: LinearStepper) -> None:
         """Take the stretches of the same wires in an array that has changed."""
@@ -212,3 +217,12 @@ def _branches(fraction, wires, into):  # type: ignore[no-untyped-def]
         _, slope = stroke(c.law, stress)
         place = places(c.law, stress, slope)
         into[0, n], into[1, n] = branches(c.law.knots_K, place, fraction[n])
+
+
+@njit(cache=True)
+def _resistances(wires):  # type: ignore[no-untyped-def]
+    for i in range(len(wires.constants)):
+        n, law, c = wires.at[0, i], wires.laws[wires.at[1, i]], wires.constants[i]
+        strain, _ = stroke(c.law, wires.loads[i].tension_N / c.area_m2)
+        T, xi = wires.state[0, n], wires.state[1, n]
+        wires.state[3, n] = law.cell_Ohm_m * ohm_per_m_of(law, T, xi, (1.0 - xi) * strain)

@@ -7,7 +7,7 @@ xi = F_h(T, f / A). With the stretch d = G F of the array at rest, its tension f
     F(f) = F_on (1 - (1 - xi(f)) h(f / A) / h(p / A))
 
 which rises with f. `hil.systems.array.model.wire_load` has the symbols. The cells are solved one
-after the other until none changes.
+after the other until none changes. The wire of a broken cell hangs: f = F = 0.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,9 @@ def at_rest(model: CellArray, cells: Sequence[CellActivation]) -> tuple[Array, A
     Cells without a wire under stress have zeros.
     """
     loaded = [n for n, cell in enumerate(cells) if cell.loaded is not None]
-    if all(_austenite(cells[n], _rest_Pa(cells[n])) == 0.0 for n in loaded):
+    hang = set(model.broken)
+    rest_Pa = {n: 0.0 if n in hang else _rest_Pa(cells[n]) for n in loaded}
+    if all(_austenite(cells[n], rest_Pa[n]) == 0.0 for n in loaded):
         return None
     n_cells = len(cells)
     at = stretch_states(model, loaded)
@@ -39,6 +41,9 @@ def at_rest(model: CellArray, cells: Sequence[CellActivation]) -> tuple[Array, A
     for _ in range(SWEEPS_MAX):
         before = F_N.copy()
         for i, n in enumerate(loaded):
+            if n in hang:
+                xi[n] = _austenite(cells[n], 0.0)
+                continue
             per_own_N = float(per_N[i, i])
             others_m = float(per_N[i] @ F_N[loaded]) - per_own_N * F_N[n]
             f_N[n], F_N[n], xi[n] = _one(cells[n], others_m, per_own_N)

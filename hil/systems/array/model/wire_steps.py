@@ -71,6 +71,7 @@ def share_of_wires(model: CellArray, wires: Wires, per_s: Array) -> Array:
     holds = plain + c.Kd[d] * moved / (s - rate_per_s)
     gives_way = plain + (c.Kd[d] - c.Kf[cells] * k_ae) * moved / (s - rate_per_s + c.Kp[d] * k_ae)
     whole = np.maximum(abs(holds), abs(gives_way))
+    whole[whole == 0.0] = 1.0  # a broken cell
     share = np.where(n_states[at] > 1, 1.0, abs(gives_way - holds) / whole)
     largest: Array = share.max(axis=1)
     return largest

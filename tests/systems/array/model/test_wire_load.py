@@ -262,3 +262,35 @@ def test_a_weight_in_warm_air_hangs_as_high_as_its_wire_has_become_austenite(air
     height_m = dict(zip(system.outputs, system.y, strict=True))["load.x_m"]
     assert system.wires.xi[0] > 0.005
     assert height_m == pytest.approx(4.458e-3 * system.wires.xi[0], rel=1e-6)
+
+
+def one_of_each(kinds, *, air_C, broken=()):
+    """Cells of these kinds beside each other, at rest in warm air."""
+    model = CellArray.from_fingerprint("-:2 | &3:-1", cell=HILL, mass_kg=0.02, broken_cells=broken)
+    wire = replace(WIRE, ambient_C=air_C)
+    loaded = {"sma": Loaded(MEASURED, 0.5, K_AE)}
+    wires = [CellActivation(FORCE_ON_N, kind, wire=wire, loaded=loaded.get(kind)) for kind in kinds]
+    return ArraySystem(model, wires, PERIOD_S)
+
+
+def test_the_wire_of_a_broken_cell_in_warm_air_is_at_rest_without_tension():
+    """78.3 degC is the middle of the heating branch without stress."""
+    system = one_of_each(("sma", "sma"), air_C=78.3, broken=[1])
+    at_first = [system.loaded.tension_N.copy(), *system.wires.state.copy(), system.y.copy()]
+    assert at_first[0][0] == 0.0
+    expected = MEASURED.least(78.3, 0.0)
+    assert system.wires.xi[0] == pytest.approx(expected, abs=0.01)
+    for _ in range(100):
+        system.step(np.zeros(2))
+    after = [system.loaded.tension_N, *system.wires.state, system.y]
+    for now, before in zip(after, at_first, strict=True):
+        np.testing.assert_allclose(now, before, atol=1e-9)
+
+
+def test_a_wire_without_stress_beside_one_under_stress_begins_in_the_warm_air_as_austenite():
+    """93 degC is halfway from A_s, 88, to A_f, 98."""
+    system = one_of_each(("thermal", "sma"), air_C=93.0)
+    assert system.wires.xi[0] == pytest.approx(0.5)
+    assert system.activation.F_N[0] == pytest.approx(0.5 * FORCE_ON_N)
+    system.step(np.array([1.0, 0.0]))
+    assert system.wires.T_C[0] > 93.0

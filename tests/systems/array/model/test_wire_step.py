@@ -323,6 +323,22 @@ def test_the_share_of_a_wire_is_that_of_springs_and_dampers_in_series_and_parall
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_a_broken_cell_beside_a_wire_leaves_its_steps_as_short():
+    """What is broken has no stiffness, and a wire no share of it."""
+    _, (wire,) = shipped("spring_bias/pulse", plant=False)
+    wire = replace(wire, loaded=replace(wire.loaded, k_ae_N_per_m=1e4))
+    cell = cells.hill(k_pe_N_per_m=20.0, k_se_N_per_m=5e4, k_ae_N_per_m=1e4, b_N_s_per_m=0.1)
+
+    def steps(text, **failed):
+        array = make_array(text, cell=cell, mass_kg=0.01, start="wall", end="load", **failed)
+        model = CellArray({"wall": Point(), "load": Point("free", 0.02)}, {"wire": array})
+        return ArraySystem(model, [wire] * model.n_cells, 0.01).steps
+
+    alone = steps("-:1 | &1:-1")
+    assert alone > 10
+    assert steps("-:2 | &3:-1", broken_cells=[2]) == alone
+
+
 def rigs_beyond_the_exact_step():
     """Ten strands of ten wires, and two layers of wires on a common mass and a driven point."""
     wires = shipped("wires4/pulse", plant=False)[1]
