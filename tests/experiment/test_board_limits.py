@@ -281,7 +281,7 @@ def test_a_budget_of_nothing_lasts_until_the_first_reading():
     ],
 )  # fmt: skip
 def test_limits_of_which_one_leaves_another_without_effect_are_refused(hil, changes, key, other):
-    """A reading is at most 1023/1024 of full scale; the board's own checks are by `<` and `>`."""
+    """A reading may end at 1015/1024 of full scale; the board's own checks are by `<` and `>`."""
     words = [word for change in changes for word in ("--set", f"{LIMITS}.{change}")]
     for file in ("rig.toml", "hold.toml"):
         code, out, err = hil("check", f"configs/wires4/{file}", *words)

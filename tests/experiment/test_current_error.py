@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from math import sqrt
+from math import floor, sqrt
 
 import pytest
 
@@ -10,6 +10,7 @@ from hil.devices.board import protocol
 from hil.experiment.board_limits import leak_A
 from hil.experiment.current_error import catalogue, reading_error, unnoticed_5V_error
 from hil.experiment.load import load_rig
+from hil.mechanics.sma.board_heat import SENSOR_COUNTS
 from hil.mechanics.sma.limits import Thermal, peak
 
 RIGS = ("wires4", "stage", "isotonic", "spring_bias")
@@ -23,6 +24,13 @@ def test_the_5_V_may_be_as_far_off_as_the_check_of_the_firmware_leaves_unnoticed
     assert unnoticed_5V_error() == pytest.approx((allowed + own) / 838.86, rel=1e-4)
     # the firmware's own sum for a sound board stays within what it allows: the regulator 1.2 %
     assert sqrt((838.86 * 0.012) ** 2 + own**2 + 0.5**2) < allowed
+
+
+def test_a_sensor_ends_where_its_amplifier_ends():
+    """30 mV below 5 V, which may be 16 counts of 838.86 low; the converter's two counts."""
+    least_V = 5.0 * (1.0 - unnoticed_5V_error())
+    shown = 1024.0 * (1.0 - catalogue()["sense"]["swing_to_supply_V"] / least_V)
+    assert floor(shown - catalogue()["chip"]["converter_counts"]) == SENSOR_COUNTS
 
 
 @pytest.mark.parametrize(

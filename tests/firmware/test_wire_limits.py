@@ -16,6 +16,7 @@ from hil.mechanics.sma.limits import (
     Thermal,
     peak,
     protecting,
+    severest_table,
 )
 from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
@@ -35,6 +36,7 @@ NEARLY_USED_UP_PER_255, SETTLED_MS = 254, 7_000
 class Attack:
     """A board, and somebody who tries to burn its wire: all on, whatever it answers."""
 
+    sensor_counts = 1023
     contracted_A = BENCH.supply_V / CELL.wire.resistance_Ohm(1.0)
 
     def __init__(self, libboard, table, amps=contracted_A, shorted_A=None):
@@ -77,7 +79,7 @@ class Attack:
         counts = int(amps * (1.0 - BENCH.current_error) / full_A * 1024)
         if counts != self.counts:
             self.counts = counts
-            self.board.set_analog(0, on=min(1023, counts))
+            self.board.set_analog(0, on=min(self.sensor_counts, counts))
         on = self.board.gates()[0] / 255
         self.board.advance(STEP_US)
         return on * amps**2
@@ -186,3 +188,19 @@ def test_a_current_beyond_the_sensor_burns_a_wire_whose_table_lets_it_pass(libbo
     peaks_C = burn([Attack(libboard, blind, BENCH.supply_A)], 2.0)
     assert peaks_C[0] > CELL.temperature_max_C
     assert peak(CELL, Thermal.of(blind), BENCH).worst_C > peaks_C[0]
+
+
+class Saturates(Attack):
+    """A sensor whose amplifier ends 30 mV below its 4.905 V; the converter shows two counts less."""
+
+    sensor_counts = 1015
+
+
+def test_no_limit_of_the_current_is_beyond_what_an_amplifier_can_show(libboard):
+    """Before, 198 mA of a sensor of 200 mA: 0.74 A counted for 0.2 A, and the wire melted."""
+    old = TABLE | {"current_full_scale_mA": 200, "current_max_mA": 198,
+                   "heat_max_cA2ms": 150_000, "heat_time_constant_ms": 683}  # fmt: skip
+    new = old | severest_table([CELL], BENCH, old)
+    old_C, new_C = burn([Saturates(libboard, table, BENCH.supply_A) for table in (old, new)], 2.0)
+    assert CELL.temperature_max_C < old_C < peak(CELL, Thermal.of(old), BENCH).worst_C
+    assert new_C <= peak(CELL, Thermal.of(new), BENCH).warm_C <= CELL.temperature_max_C

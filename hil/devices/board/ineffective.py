@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
 from hil.devices.board.protocol import SENSE_EVERY_MIN_MS
+from hil.mechanics.sma.board_heat import SENSOR_COUNTS
 
 COUNTS = 1024  # counts of a board's A/D converter
 ERROR_COUNTS = 2  # of the ATmega328P's converter: absolute accuracy, data sheet
@@ -32,7 +33,7 @@ def without_effect(
             "current_on_min_mA",
             f"every cell that is on would trip: choose less than current_max_mA = {most_mA}",
         )
-    if most_mA >= full_mA * (COUNTS - 1) // COUNTS:
+    if most_mA >= full_mA * SENSOR_COUNTS // COUNTS:
         yield (
             "current_full_scale_mA",
             f"the board cannot measure more, so current_max_mA = {most_mA} would never trip: "

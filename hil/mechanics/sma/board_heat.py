@@ -10,6 +10,12 @@ from math import ceil, floor, inf
 
 TICK_S = 4e-6
 COUNTS_FULL = 1023
+SENSOR_COUNTS = 1015
+"""What a board reads at least of any current beyond its sensor, of 1024.
+
+The amplifier of `firmware/board/parts.toml` ends 30 mV below its 5 V, the converter's reference,
+which may be 4.905 V unnoticed. The converter may read two counts less.
+"""
 SCAN_LEAST_S = 3.25e-3  # twelve cells and one reference, 250 us each
 ROUND = 1 << 32
 LONG_TIME_CONSTANTS = 30  # after which H does not grow any more

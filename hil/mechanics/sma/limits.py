@@ -41,8 +41,9 @@ H is looked at once a scan, so a trip comes late. Of what is added meanwhile the
 A scan takes t, which depends on the commands that the board obeys (`hil.devices.board.scan`).
 The second is what a short adds beyond H_max where the budget, which counts no more than the full
 scale I_full of the board's sensor, or `current_high` ends it, whichever is first. Where the sensor
-ends at or below current_max, `current_high` never trips: H counts (I_full / I_s)^2 of what flows,
-and a wire comes to (I_s / I_full)^2 times what H_max stands for.
+ends at or below current_max (its amplifier does so up to 1 % early), `current_high` never trips:
+H counts (I_full / I_s)^2 of what flows, and a wire comes to (I_s / I_full)^2 times what H_max
+stands for.
 
 A cell that is off may conduct I_off, what `current_off_max` lets pass, and H does not count it. It
 adds r_max I_off^2 to C D', thus K (C / G) I_off^2 to theta.
@@ -61,7 +62,7 @@ from math import ceil, floor, inf
 import numpy as np
 
 from hil.compiled import njit
-from hil.mechanics.sma.board_heat import SCAN_LEAST_S, HeatLaw
+from hil.mechanics.sma.board_heat import SCAN_LEAST_S, SENSOR_COUNTS, HeatLaw
 from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 
@@ -215,8 +216,8 @@ class Thermal:
 
     @property
     def reading_max_A(self) -> float:
-        """What a board says of any current beyond its sensor: 1023 of 1024 counts, in whole mA."""
-        return 1e-3 * (1023 * round(1e3 * self.full_scale_A) // 1024)
+        """What a board says at least of any current beyond its sensor, in whole mA."""
+        return 1e-3 * (SENSOR_COUNTS * round(1e3 * self.full_scale_A) // 1024)
 
     @property
     def assumed_A(self) -> float:

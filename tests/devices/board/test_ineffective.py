@@ -28,7 +28,7 @@ SCALE = "temperature_full_scale_cC"
     ("entry", "last", "first", "key"),
     [
         ("current_on_min_mA", 1199, 1200, "current_on_min_mA"),  # current_max_mA
-        ("current_full_scale_mA", 1203, 1202, "current_full_scale_mA"),  # 1023 / 1024: 1201, 1200
+        ("current_full_scale_mA", 1212, 1211, "current_full_scale_mA"),  # 1015 / 1024: 1201, 1200
         ("current_off_max_mA", 20, 21, "current_off_max_mA"),  # current_on_min_mA
         ("temperature_counts_min", 3, 2, "temperature_counts_min"),
         ("temperature_counts_max", 1020, 1021, "temperature_counts_max"),
