@@ -204,7 +204,7 @@ def protections(tables: RigTables, model: Model) -> list[Protection]:
         known = [cells[cell] for cell in board.cells if cell in cells]
         unknown = [cell for cell in board.cells if cell not in cells]
         limits = protocol.default_limits() | board.limits
-        bench = _bench(tables, board, known)
+        bench = _bench(tables, board, known, air_C(board.ambient_range_C, board.cells, thermal))
         boards.append(
             Protection(
                 name, limits, known, unknown, bench,
@@ -249,20 +249,14 @@ def clamps_at_rest_C(table: CellBoardTable, board: Protection) -> list[tuple[flo
     """
     known = {}
     for one in board.unnoticed():
-        cell, (cold_C, warm_C) = one.cell, _air_C(one.cell, board.bench)
-        rise_K = min(one.worst_C, cell.temperature_max_C) - board.bench.warm_C
+        cell, cold_C, warm_C = one.cell, board.bench.cold_C, board.bench.warm_C
+        rise_K = min(one.worst_C, cell.temperature_max_C) - warm_C
         left_K = clamp_share(cell.wire) * max(0.0, rise_K)
         known[cell.cell] = (cold_C - CLAMP_ERROR_K, warm_C + left_K + CLAMP_ERROR_K)
     return [
         (-inf, inf) if cell in table.without_clamp_sensor else known.get(cell, (-inf, inf))
         for cell in table.cells
     ]
-
-
-def _air_C(cell: CellWire, bench: Bench) -> tuple[float, float]:
-    """The room, and the air that its model states, such as that of a chamber."""
-    air_C = cell.wire.ambient_C
-    return min(bench.cold_C, air_C), max(bench.warm_C, air_C)
 
 
 def watched(
@@ -283,7 +277,7 @@ def watched(
                         _across(cell, resistance)
                         * lowest_supply_V(board.cells, board.bench, board.limits),
                         (1.0 + SUPPLY_ERROR) * board.bench.supply_V,
-                        *_air_C(cell, board.bench),
+                        board.bench.cold_C, board.bench.warm_C,
                         cell.heating_K_per_A2s * left_A2s, resistance.tolerance,
                     ),
                     senses=board.limits["sense_every_ms"] > 0 and not ranged,
@@ -350,13 +344,26 @@ def thermal_cells(table: KindOfTable, model: Model) -> dict[str, CellWire]:
     return {} if wires is None else dict(wires(table, model))
 
 
-def _bench(tables: RigTables, board: CellBoardTable, cells: Sequence[CellWire]) -> Bench:
+def air_C(
+    room_C: Sequence[float], names: Sequence[str], modelled: Mapping[str, CellWire]
+) -> tuple[float, float]:
+    """The air at its coldest and warmest: of the room, and as the model states it for a wire."""
+    all_C = [*room_C, *(modelled[name].wire.ambient_C for name in names if name in modelled)]
+    return min(all_C), max(all_C)
+
+
+def _bench(
+    tables: RigTables,
+    board: CellBoardTable,
+    cells: Sequence[CellWire],
+    around_C: tuple[float, float],
+) -> Bench:
     supplies = list(supplies_of(tables.devices).values())
     limits_A = [supply.current_A for supply in supplies]
     if board.supply_current_max_A is not None:
         limits_A.append(board.supply_current_max_A)
     volts = [s.voltage_V for s in supplies] or [cell.wire.cell_V for cell in cells]
-    cold_C, warm_C = board.ambient_range_C
+    cold_C, warm_C = around_C
     limits = protocol.default_limits() | board.limits
     return Bench(
         cold_C,

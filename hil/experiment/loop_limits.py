@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from hil.devices.tables import NidaqTable
-from hil.experiment.board_limits import thermal_cells, wires_at
+from hil.experiment.board_limits import air_C, thermal_cells, wires_at
 from hil.experiment.kind import Model
 from hil.experiment.registry import controller_kind, system_kind
 from hil.mechanics.sma.limits import CellWire
@@ -70,7 +70,7 @@ def protections(tables: RigTables, model: Model) -> list[LoopProtection]:
         is_card = isinstance(device, NidaqTable)
         dead_man_s = device.watchdog_s if is_card else table.dead_man_s
         wires = wires_at(table.names, thermal, table.wire)
-        cold_C, warm_C = table.ambient_range_C
+        cold_C, warm_C = air_C(table.ambient_range_C, table.names, thermal)
         volts = [s.voltage_V for s in supplies] or [wire.wire.cell_V for wire in wires.values()]
         limits_A = [supply.current_A for supply in supplies]
         if table.supply_current_max_A is not None:

@@ -82,6 +82,13 @@ def test_whatever_makes_a_wire_hotter_is_counted(hil, change):
     assert "could heat the wire of 'muscle.1' to" in err
 
 
+def test_air_that_the_model_states_warms_its_wires_whatever_the_room(hil):
+    """A chamber at 60 degC: 33 K above the room's 27, with a budget that leaves none."""
+    code, _, err = hil("check", RIG, "--set", "model.arrays.muscle.activation.ambient_C=60.0")
+    assert code == 2
+    assert "to 213 C at an ambient temperature of 60 C" in err
+
+
 def test_a_rig_whose_wire_gives_off_less_heat_needs_other_limits(hil, rigs):
     """Its record says another value, so that it goes."""
     rig = rigs / "wires4/rig.toml"
@@ -340,8 +347,8 @@ def test_a_short_ends_before_a_board_without_its_host_would_have_stopped(scans, 
 
 
 def test_limits_that_a_board_can_just_tell_apart_pass(hil):
-    """224 mA: the highest reading is 223 mA, beyond the limit of 222 mA."""
-    words = ["--set", f"{LIMITS}.current_full_scale_mA=224", "--set",
+    """225 mA: its highest reading, 1015 counts, is 223 mA, beyond the limit of 222 mA."""
+    words = ["--set", f"{LIMITS}.current_full_scale_mA=225", "--set",
              f"{LIMITS}.current_on_min_mA=221"]  # fmt: skip
     code, _, err = hil("check", "configs/miga6/rig.toml", *words, "--set",
                        f"{LIMITS}.current_max_mA=222")  # fmt: skip

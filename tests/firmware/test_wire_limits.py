@@ -191,7 +191,7 @@ def test_a_current_beyond_the_sensor_burns_a_wire_whose_table_lets_it_pass(libbo
 
 
 class Saturates(Attack):
-    """A sensor whose amplifier ends 30 mV below its 4.905 V; the converter shows two counts less."""
+    """Its amplifier ends 30 mV below its 4.905 V, and the converter shows two counts less."""
 
     sensor_counts = 1015
 

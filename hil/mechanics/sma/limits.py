@@ -172,7 +172,7 @@ class Bench:
 
     Attributes
     ----------
-    cold_C, warm_C : the room, at its coldest and at its warmest
+    cold_C, warm_C : the air, at its coldest and at its warmest
     supply_V : across a cell whose gate is on
     supply_A : what a short draws at most; None where nobody knows
     scan_s : the board's longest scan under the commands that it gets
