@@ -635,7 +635,10 @@ uint8_t emulate_read(const struct emulated *e, uint16_t address)
 void emulate_write(struct emulated *e, uint16_t address, uint8_t value)
 {
     avr_io_addr_t at = AVR_DATA_TO_IO(address);
-    e->avr->io[at].w.c(e->avr, address, value, e->avr->io[at].w.param);
+    if (e->avr->io[at].w.c != NULL)
+        e->avr->io[at].w.c(e->avr, address, value, e->avr->io[at].w.param);
+    else
+        e->avr->data[address] = value;
 }
 
 /* Stops the converter; when repaired, it completes the interrupted conversion. */

@@ -179,6 +179,26 @@ def test_no_other_interrupt_spoils_the_clock_of_the_scan(chip):
         chip.advance(int(rng.integers(0, 400)))
 
 
+def test_a_duty_whose_interrupt_is_lost_goes_on_within_a_turn_of_the_timer(chip):
+    """A bit of TIMSK1 that turns over: the gate stayed on for good, counted as 16 of 255."""
+    timsk1, modulates, duty = 0x6F, 1 << 1, 16
+    chip.limit()
+    chip.ready()
+    duties = [duty] + [0] * (protocol.CELLS_MAX - 1)
+    chip.result("set_duties", valid_for_ms=100, duty_per_255=duties)
+    while not chip.gates()[0]:
+        chip.advance(20)
+    enabled = chip.lib.emulate_read(chip.chip, timsk1)
+    chip.lib.emulate_write(chip.chip, timsk1, enabled & ~modulates)
+    chip.advance(40_000)
+    began_us, was_on_us = chip.now_us(), chip.on_us()[0]
+    for _ in range(10):
+        assert chip.result("set_duties", valid_for_ms=100, duty_per_255=duties) == "done"
+        chip.advance(4000)
+    share = (chip.on_us()[0] - was_on_us) / (chip.now_us() - began_us)
+    assert share == pytest.approx(duty / 255, abs=0.02)
+
+
 def _duties(k):
     return {"duty_per_255": [16 + (17 * i + 5 * k) % 240 for i in range(12)] + [0] * 4}
 

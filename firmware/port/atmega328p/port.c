@@ -34,6 +34,7 @@ enum {
     MEMORY_AT = 0,
     SERIAL_AT = 64,
     COUNT_AT = 68,
+    TIMER_INTERRUPTS = 1 << OCIE1A | 1 << OCIE1B | 1 << TOIE1,
 };
 
 static const uint16_t OVERFLOW_US = 32768; /* of timer 1 */
@@ -242,7 +243,8 @@ void port_gates_set(struct port *port, const uint8_t *duty_per_255, uint8_t n_ce
     }
 }
 
-/* A gate that is high to be measured stays so. */
+/* A gate that is high to be measured stays so. Without the interrupt that modulates, a gate would keep the level of
+ * its slot, and nothing else would notice. */
 void port_gates_refresh(struct port *port)
 {
     (void)port;
@@ -258,6 +260,7 @@ void port_gates_refresh(struct port *port)
         DDRB |= GATES_B | PERMIT_B;
         DDRC |= GATES_C | (MEASURES ? SELECT_C : 0);
         DDRD |= GATES_D;
+        TIMSK1 = TIMER_INTERRUPTS;
         drive(&levels);
     }
 }
@@ -737,7 +740,7 @@ static void start(void)
     scan_start(scan(), N_CELLS, N_REFERENCES);
     OCR1A = UNIT_TICKS;
     OCR1B = SAMPLE_TICKS;
-    TIMSK1 = 1 << OCIE1A | 1 << OCIE1B | 1 << TOIE1;
+    TIMSK1 = TIMER_INTERRUPTS;
     UBRR0 = 1;
     UCSR0A = 1 << U2X0;
     UCSR0C = 1 << UCSZ01 | 1 << UCSZ00;
