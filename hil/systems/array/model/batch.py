@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 UNITS = {"_N": "N", "_m": "m", "_C": "degC", "austenite": "1"}
 SIGNED = ("_C", "_at_K", "e_per_K", "_share")  # ends of names of values that may be negative
 OF_ARRAY = ("mass_kg", "cell")
+SAME_SPRING = 1e-6  # relative: what rounding leaves of a stiffness
 
 Parameters = Mapping[str, ArrayLike | Sequence[Cell]]
 Sets = dict[str, NDArray[Any]]  # of every parameter its values, or cells, in every set
@@ -107,9 +108,27 @@ def _system(
                 cells = [
                     _replaced(one, key, key, x) for one, x in zip(cells, of_cells, strict=True)
                 ]
+        if "cell" in values:
+            _check_spring(values["cell"][i], cells)
         return ArraySystem(_model(array, values, i), cells, period_s)
     except ValueError as error:
         raise ModelError(f"set {i}: {error}") from None
+
+
+def _check_spring(cell: Cell, activation: Sequence[CellActivation]) -> None:
+    """Refuse wires under stress whose stiffness is not that of the cell's own spring.
+
+    Of the cells with one internal state, k_ae = (I + Ze) / Kp.
+    """
+    if cell.n_internal != 1 or cell.Kp[0] == 0.0:
+        return
+    k_ae = float((cell.I[0, 0] + cell.Ze[0]) / cell.Kp[0])
+    for one in activation:
+        if one.loaded is not None and abs(one.loaded.k_ae_N_per_m - k_ae) > SAME_SPRING * k_ae:
+            raise ValueError(
+                f"loaded.k_ae_N_per_m = {one.loaded.k_ae_N_per_m:g}, and its cell has {k_ae:g}: "
+                "give 'loaded.k_ae_N_per_m' the same"
+            )
 
 
 def _model(array: CellArray, values: Sets, i: int) -> CellArray:

@@ -203,6 +203,17 @@ def test_what_cannot_be_is_refused_in_one_line(parameters, more, said):
     assert "\n" not in str(error.value)
 
 
+def test_a_cell_whose_spring_is_not_its_wires_stiffness_is_refused():
+    """Force and tension of a wire under stress would belong to two different wires."""
+    stiff = {**SPRINGS, "k_ae_N_per_m": 2000.0}
+    kinds = [cells.miga(**SPRINGS, b_N_s_per_m=9.0), cells.hill(**stiff, b_N_s_per_m=9.0)]
+    parameters = {"cell": kinds}
+    run = {"activation": [KINDS["sma"]] * 6, "period_s": 0.01}
+    with pytest.raises(ModelError, match=r"set 1: loaded\.k_ae_N_per_m = 1000, .* cell has 2000"):
+        SIX.batch(parameters, np.ones((10, 6)), **run)
+    SIX.batch({**parameters, "loaded.k_ae_N_per_m": [1000.0, 2000.0]}, np.ones((10, 6)), **run)
+
+
 def test_a_period_of_wires_under_stress_in_one_call_is_its_steps_one_by_one():
     """Forces and states bit for bit, and the path along which the observer follows."""
     at_once, stepped = (ArraySystem(SIX, [KINDS["sma"], KINDS["step"]] * 3, 0.01) for _ in range(2))
