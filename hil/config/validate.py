@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
-from math import inf
 from typing import Any, TypeVar, get_args
 
 import pydantic
@@ -17,7 +16,6 @@ from hil.errors import ConfigError, did_you_mean, one_line
 
 T = TypeVar("T", bound=Table)
 FEW = 6  # words that an error line lists in full
-SMALLEST, LARGEST = 1e-30, 1e30  # of a number that is not 0: its powers and quotients are numbers
 PLUGIN_PLACES = {  # tables that accept a plug-in class, and the entry points of installed ones
     "controller": "hil.controllers",
     "reference": "hil.references",
@@ -30,16 +28,6 @@ CELL_PLACE = "arrays"  # subtable of [model] and [plant] that accepts no plug-in
 
 def validated(kind: type[T], merged: Merged) -> T:
     """Validate the merged table as a class of `hil.experiment.schema`; ConfigError if not valid."""
-    extreme = [
-        one_line(
-            f"{merged.origin(path)}: {'.'.join(map(str, path))} = {value:g}: must be 0 or from "
-            f"{SMALLEST:g} to {LARGEST:g} in size"
-        )
-        for path, value in _extreme_numbers(merged.table)
-        if not _is_of_model(merged.table, path)
-    ]
-    if extreme:
-        raise ConfigError("\n".join(extreme))
     try:
         return kind.model_validate(merged.table)
     except pydantic.ValidationError as error:
@@ -54,17 +42,6 @@ def validated(kind: type[T], merged: Merged) -> T:
                 continue  # already reported
             lines.append(_line(merged, path, detail))
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
-
-
-def _extreme_numbers(
-    table: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], float]]:
-    """The numbers of tables that no quantity has, with their paths; infinite ones are left out."""
-    if isinstance(table, dict | list):
-        for part, value in table.items() if isinstance(table, dict) else enumerate(table):
-            yield from _extreme_numbers(value, (*path, part))
-    elif isinstance(table, float) and (0.0 < abs(table) < SMALLEST or LARGEST < abs(table) < inf):
-        yield path, table
 
 
 def _is_of_model(table: TomlTable, path: Sequence[str | int]) -> bool:

@@ -584,13 +584,13 @@ def test_a_file_without_an_end_is_one_line(capsys):
     assert line == "/dev/zero: more than 10000000 letters: give a TOML file"
 
 
-@pytest.mark.parametrize("value", [1e308, -1e31, 9e-31, -1e-308])
-def test_a_number_that_no_quantity_has_is_one_line(value, configs, capsys):
-    """A force of 1e308 N overflowed in the run, and its recording could not be read."""
-    change = f"model.arrays.muscle.force_on_N={value}"
+def test_a_force_that_no_cell_has_is_one_line(configs, capsys):
+    """1e308 N overflowed in the run, and its recording could not be read."""
+    change = "model.arrays.muscle.force_on_N=1e308"
     assert main(["check", str(configs / "miga6/pid.toml"), "--set", change]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"--set {change}: model.arrays.muscle.force_on_N = {value:g}: must be 0")
+    assert line.startswith(f"--set {change}: model.arrays.muscle.force_on_N")
+    assert "must be less than or equal to 1000000" in line
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from hil.systems.array.tables_recruitment import (
 
 WIRE = SmaWire()
 RESISTIVITY = WIRE.resistivity
+FORCE_MAX_N = 1e6
 TemperatureCoefficient = Annotated[float, Field(ge=-2e-3, le=2e-3)]
 
 
@@ -177,7 +178,11 @@ class ArrayTable(Table):
     start: str = Field(alias="from")
     end: str = Field(alias="to")
     mass_kg: Annotated[list[Positive], BeforeValidator(as_list), Field(min_length=1)]
-    force_on_N: Annotated[list[NotNegative], BeforeValidator(as_list), Field(min_length=1)] = [1.0]
+    force_on_N: Annotated[
+        list[Annotated[float, Field(ge=0.0, le=FORCE_MAX_N)]],
+        BeforeValidator(as_list),
+        Field(min_length=1),
+    ] = [1.0]
     dead_cells: list[int] = []
     broken_cells: list[int] = []
     cell: Annotated[list[CellTable], BeforeValidator(as_list), Field(min_length=1)]
@@ -210,7 +215,7 @@ class CellFile(Table):
     """The file of `hil topologies --cell`: the cell used in all places."""
 
     cell: CellTable
-    force_on_N: Positive = 1.0
+    force_on_N: Annotated[float, Field(gt=0.0, le=FORCE_MAX_N)] = 1.0
 
 
 class ObserverTable(Table):
