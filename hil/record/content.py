@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from hil.config.values import Attributes
-from hil.errors import ConfigError, one_line
+from hil.errors import ConfigError, is_utf8, one_line
 from hil.loop.tap import EVENT, INPUT
 from hil.record import shapes
 from hil.record.layout import PLUGINS, RAW, RECORDED
@@ -127,10 +127,10 @@ def _root(root: Attributes) -> Iterator[str]:
 def _attribute_faults(attributes: Mapping[str, Attributes]) -> Iterator[str]:
     """Errors in names and attributes: they must be UTF-8 texts, numbers or lists of these."""
     for name, kept in attributes.items():
-        if not _is_utf8(name):
+        if not is_utf8(name):
             yield f"name {name!r} is not UTF-8"
         for key, value in kept.items():
-            if not _is_utf8(key):
+            if not is_utf8(key):
                 yield f"attribute {key!r} of '{name}' is not UTF-8"
             if not _is_plain(value):
                 yield f"attribute '{key}' of '{name}' is not a text, a number or a list of them"
@@ -142,16 +142,8 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
-        return _is_utf8(value)
+        return is_utf8(value)
     return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _kinds(name: str, attributes: Mapping[str, object], kinds: Mapping[str, Kind]) -> Iterator[str]:
