@@ -26,9 +26,9 @@ CHECK_EVERY = 64  # rows; fewer where they are longer than a flush
 STDERR = 2  # also where a program around Python has put another object in its place
 
 
-def check_disk(path: Path, n_rows: int, row_size_B: int) -> None:
-    """Refuse a run whose recording would leave less than DISK_FLOOR_B on the disk."""
-    need_B = int(1.1 * n_rows * row_size_B) + DISK_FLOOR_B
+def check_disk(path: Path, n_rows: int, row_size_B: int, disk_free_min_MB: float) -> None:
+    """Refuse a run whose recording leaves less than DISK_FLOOR_B, or than its guard permits."""
+    need_B = int(1.1 * n_rows * row_size_B + max(DISK_FLOOR_B, 1e6 * disk_free_min_MB))
     free_B = shutil.disk_usage(path.parent).free
     if free_B < need_B:
         raise ConfigError(

@@ -95,7 +95,8 @@ def run(plan: Plan, output: Output = Output(), view: View = View()) -> Result:  
     pipeline = build(plan)
     expectations.check(config, pipeline.frame.columns)
     raw_B = sum(s.per_tick * s.dtype.itemsize for _, s in pipeline.rig.samplers().values())
-    check_disk(path, config.n_ticks, pipeline.frame.dtype.itemsize + raw_B)
+    row_B = pipeline.frame.dtype.itemsize + raw_B
+    check_disk(path, config.n_ticks, row_B, config.tables.guard.disk_free_min_MB)
     book = logbooks.logbook_of(config, plan.backends)
     attributes: dict[str, str | int | float] = {}
     if book is not None:

@@ -269,12 +269,16 @@ def test_events_and_inputs_reach_the_ring_cut_to_their_length(started):
 
 
 @pytest.mark.parametrize("more_B", [0, -1])
-def test_a_run_whose_rows_would_fill_the_disk_is_refused(tmp_path, monkeypatch, more_B):
-    """Its rows and a tenth, and 64 MiB in reserve."""
-    free = int(1.1 * 1000 * 800) + 64 * 2**20 + more_B
+@pytest.mark.parametrize(("limit_MB", "left_B"), [(0.0, 64 * 2**20), (100.0, 100_000_000)])
+def test_a_run_whose_rows_would_fill_the_disk_is_refused(
+    tmp_path, monkeypatch, more_B, limit_MB, left_B
+):
+    """Its rows and a tenth, and 64 MiB in reserve, or as much as its guard wants to be free."""
+    free = int(1.1 * 1000 * 800) + left_B + more_B
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     if more_B == 0:
-        sinks.check_disk(tmp_path / "run.h5", 1000, 800)
+        sinks.check_disk(tmp_path / "run.h5", 1000, 800, limit_MB)
     else:
-        with pytest.raises(ConfigError, match="68 MB free on the disk, this run needs 68 MB"):
-            sinks.check_disk(tmp_path / "run.h5", 1000, 800)
+        said = f"{free / 1e6:.0f} MB free on the disk, this run needs {free / 1e6:.0f} MB"
+        with pytest.raises(ConfigError, match=said):
+            sinks.check_disk(tmp_path / "run.h5", 1000, 800, limit_MB)

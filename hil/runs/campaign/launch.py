@@ -99,7 +99,8 @@ def launch(
     operator = operator_for(path, tables, answers, rehearsal)
     _rehearse_all(campaign, on_bench)
     folder = _make_folder(out or _default_folder(campaign, rehearsal))
-    check_disk(folder / "trials", need_rows, row_B)
+    left_MB = max(c.tables.guard.disk_free_min_MB for c in campaign.configs.values())
+    check_disk(folder / "trials", need_rows, row_B, left_MB)
     return Launch(campaign, folder, Runner(campaign, folder, options, operator, say))
 
 
