@@ -212,7 +212,7 @@ class Run:
         self._since = started(pid)
         words = next(iter(commands_with(str(path))), None)
         self.recording = None if words is None else (words[1] / _after(words[0], str(path)))
-        self._n = self._n_events = self._written = 0
+        self._n = self._n_on = self._n_events = self._written = 0
         self._moved_s = time.monotonic()
         self._is_gone, self._asked_s = False, -math.inf
         self._on_since_s = np.zeros(0)
@@ -225,6 +225,7 @@ class Run:
                 self.facts = facts_of(self.recording)
             except (ConfigError, KeyError, ValueError):
                 self.recording = None  # not readable: nothing is shown of it
+        self._notice_rows()
         rows, lost = self._tap.events.read(self._n_events)
         self._n_events += lost + len(rows)
         self.events += [(t_s, *(w.decode(errors="replace") for w in words))
@@ -253,10 +254,12 @@ class Run:
     @property
     def age_s(self) -> float:
         """Time since this process saw the count of rows change."""
-        written, now_s = self._tap.ticks.written, time.monotonic()
-        if written != self._written:
-            self._written, self._moved_s = written, now_s
-        return now_s - self._moved_s
+        self._notice_rows()
+        return time.monotonic() - self._moved_s
+
+    def _notice_rows(self) -> None:
+        if self._written != self.n_rows:
+            self._written, self._moved_s = self.n_rows, time.monotonic()
 
     @property
     def n_rows(self) -> int:
@@ -310,14 +313,14 @@ class Run:
     def rows(self, *, history: bool = False) -> Figures:
         """The rows since the last call, thinned; with `history` all that the tap still has."""
         rows, self._n = self.since(0 if history else self._n)
-        return self._shown(rows, history)
+        return self._shown(rows, self._n, history)
 
     def latest(self) -> Figures:
-        """The last rows, for whoever looks now and then."""
-        rows, _ = self.since(max(0, self.n_rows - RECENT))
-        return self._shown(rows, history=False)
+        """The last rows, and all since the last call, for whoever looks now and then."""
+        rows, n = self.since(min(self._n_on, max(0, self.n_rows - RECENT)))
+        return self._shown(rows, n, history=False)
 
-    def _shown(self, rows: NDArray[np.void], history: bool) -> Figures:
+    def _shown(self, rows: NDArray[np.void], n: int, history: bool) -> Figures:
         f = self.facts
         assert f is not None
         content: Figures = {
@@ -333,6 +336,7 @@ class Run:
             "late_s": _number(float(rows["late_s"].max())),
             "faults": [name for i, name in enumerate(f.flags) if int(last["fault_bits"]) >> i & 1],
             "points": [self._points(s, rows, HISTORY if history else BINS) for s in f.signals],
+            "last": [_last_reading(s, rows) for s in f.signals],
             "ages": [_number(float(last[f"{name}_age_s"])) for name in f.devices],
             "limits": [[*map(_number, limit.worst(rows[-RECENT:]))] for limit in f.limits],
         }
@@ -351,7 +355,7 @@ class Run:
                 for _, column, _ in f.wires
             ]  # fmt: skip
             if self._has_on_limit:
-                on_s = self._time_on_s(rows)
+                on_s = self._time_on_s(rows, n)
                 content["limits"].append([_number(on_s), _number(on_s / f.on_max_s)])
         return content
 
@@ -365,13 +369,18 @@ class Run:
             curves.append([_number(value) for value in values])
         return curves
 
-    def _time_on_s(self, rows: NDArray[np.void]) -> float:
-        """The longest time for which a cell is on without a break, as far as it was watched."""
+    def _time_on_s(self, rows: NDArray[np.void], n: int) -> float:
+        """The longest time for which a cell is on without a break, as far as it was watched.
+
+        `n` is the number of the row after these; what was missed before them may have been a break.
+        """
         t_s, on = rows["t_s"], rows["cells_commanded"] == 1
-        if len(self._on_since_s) != on.shape[1]:
+        if len(self._on_since_s) != on.shape[1] or n - len(rows) > self._n_on:
             self._on_since_s = np.full(on.shape[1], t_s[0])
+        self._n_on = n
         off = np.where(on, -1, np.arange(len(on))[:, None]).max(axis=0)
-        self._on_since_s = np.where(off >= 0, t_s[off], self._on_since_s)
+        on_since_s = np.minimum(self._on_since_s, t_s[0])
+        self._on_since_s = np.where(off >= 0, t_s[off], on_since_s)
         return float((t_s[-1] - self._on_since_s).max())
 
 
@@ -391,6 +400,14 @@ def _extremes(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     low = np.where(missing, np.inf, padded).argmin(axis=1)
     high = np.where(missing, -np.inf, padded).argmax(axis=1)
     return np.unique(np.concatenate((first + low, first + high, [n - 1])))
+
+
+def _last_reading(signal: Signal, rows: NDArray[np.void]) -> list[float | None]:
+    """Measured and simulated value and set point of the last row with a reading, if one has it."""
+    known = np.flatnonzero(np.isfinite(rows[signal.measured]))
+    row = rows[known[-1] if len(known) else -1]
+    columns = (signal.measured, signal.model, signal.reference)
+    return [_number(float(row[column])) if column else None for column in columns]
 
 
 def _last(values: NDArray[np.float64]) -> float | None:
@@ -415,18 +432,20 @@ class Bench:
     def __init__(self, folder: Path, parent: int = 0) -> None:
         self.folder, self.parent = folder.resolve(), parent
         self.run: Run | None = None
+        self._is_read = False  # to its end, with its last events
         self._next_read_s = 0.0
         self._state: Figures = {}
 
     def look(self) -> None:
         """Look for the run in progress, and at its events."""
-        if self.run is None or self.run.is_over:
+        if self.run is None or self._is_read:
             for pid, path in taps.running():
                 if self.parent in (0, pid) and (self.run is None or path.name != self.run.name):
                     run = _attached(pid, path)
                     if run is not None and not run.is_over and self._is_here(run):
                         self.run = run
         if self.run is not None:
+            self._is_read = self.run.is_over
             self.run.look()
 
     def _is_here(self, run: Run) -> bool:
@@ -461,9 +480,10 @@ class Bench:
 
 def _attached(pid: int, path: Path) -> Run | None:
     try:
-        return Run(pid, path)
+        run = Run(pid, path)
     except (OSError, ValueError, DeviceError):
         return None  # it has just ended, or is of another version
+    return None if run.recording is None else run  # its recorder is not there yet
 
 
 def ending_of(recording: Path) -> Figures | None:

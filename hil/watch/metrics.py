@@ -66,12 +66,10 @@ def _families(bench: Bench) -> "Iterator[Metric]":
         )
         for kind in ("measured", "model")
     }
-    for signal, (_, measured, model, _) in zip(
-        about["signals"], now.get("points", ()), strict=False
-    ):
-        for family, values in zip(families.values(), (measured, model), strict=True):
-            if values and values[-1] is not None:
-                family.add_metric((signal["name"], signal["unit"]), values[-1])
+    for signal, (measured, model, _) in zip(about["signals"], now.get("last", ()), strict=False):
+        for family, value in zip(families.values(), (measured, model), strict=True):
+            if value is not None:
+                family.add_metric((signal["name"], signal["unit"]), value)
     yield from families.values()
     used = GaugeMetricFamily("hil_limit_used_ratio", "share of a limit in use", labels=("limit",))
     for (name, *_), (_, share) in zip(about["limits"], now.get("limits", ()), strict=False):

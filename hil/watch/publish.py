@@ -188,6 +188,8 @@ class Mqtt:
         self._put("bench", bench.state(), retain=True)
         run = bench.run
         if run is None or run.facts is None:
+            for topic in ("run", "state", "end"):
+                self._put(topic, None, retain=True)  # the broker may have those of a run before
             return
         if run.name != self._run:
             self._run, self._n_events, self._end = run.name, 0, None
@@ -214,10 +216,10 @@ class Mqtt:
 
 def _groups(about: Figures, content: Figures) -> Iterator[tuple[str, Figures]]:
     """The last row by topic: every signal, cells, wires, shares of limits, ages."""
-    for signal, (_, *curves) in zip(about["signals"], content["points"], strict=True):
+    for signal, values in zip(about["signals"], content["last"], strict=True):
         name = re.sub(r"[/+#]", "_", signal["name"])
-        roles = zip(("measured", "model", "reference"), curves, strict=True)
-        yield f"signal/{name}", {"unit": signal["unit"], **{r: y[-1] for r, y in roles if y}}
+        roles = dict(zip(("measured", "model", "reference"), values, strict=True))
+        yield f"signal/{name}", {"unit": signal["unit"], **roles}
     cells = about["cells"]
     for name, values in zip(CELLS, content.get("cells", ()), strict=False):
         yield name.replace("_", "/"), dict(zip(cells, values, strict=True))
@@ -260,6 +262,8 @@ class Lsl:
             self._open(run, run.facts)
         if not self._outlets:
             return
+        if is_over := run.is_over:
+            run.look()  # its last events
         rows, self._n = run.since(self._n)
         if len(rows):
             self._start_s = min(self._start_s, pylsl.local_clock() - rows["t_s"][-1])
@@ -268,7 +272,7 @@ class Lsl:
             for t_s, level, _, text in run.events_after(self._n_events):
                 self._outlets[1].push_sample([f"{level}: {text}"], t_s + self._start_s)
             self._n_events = run.n_events
-        if run.is_over:
+        if is_over:
             self._outlets = []
 
     def _channels(self, rows: NDArray[np.void]) -> NDArray[np.float64]:

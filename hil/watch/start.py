@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import queue
 import subprocess
 import sys
 import threading
@@ -22,6 +22,7 @@ from hil.watch.serve import INTERRUPTED, LINGER_S, Ending, Job, machine_file
 
 PORT = 8780
 READY_TIMEOUT_S = 60.0
+NO_ANSWER = {"error": "--page: its process does not answer"}
 # Exit codes of errors, as `hil.__main__` has them.
 CODES = {ConfigError: 2, DeviceError: 4, KeyboardInterrupt: INTERRUPTED, StopError: INTERRUPTED}
 _GOING_ON: list[subprocess.Popen[str]] = []  # processes that outlive their command
@@ -117,19 +118,25 @@ def _tell(process: subprocess.Popen[str], words: dict[str, object]) -> None:
 
 
 def _first_words(process: subprocess.Popen[str]) -> dict[str, str]:
-    output = process.stdout
+    """Where the page is, or why there is none; whatever else the process says is printed."""
+    output, first = process.stdout, queue.SimpleQueue[dict[str, str]]()
     assert output is not None
-    streams, _, _ = select.select([output], [], [], READY_TIMEOUT_S)
-    line = output.readline() if streams else ""
-    threading.Thread(target=_repeat, args=(output,), daemon=True).start()
-    return dict(json.loads(line)) if line else {"error": "--page: its process does not answer"}
+    threading.Thread(target=_listen, args=(output, first), daemon=True).start()
+    try:
+        return first.get(timeout=READY_TIMEOUT_S)
+    except queue.Empty:
+        return NO_ANSWER
 
 
-def _repeat(output: TextIO) -> None:
-    """Print what the process says during the run."""
+def _listen(output: TextIO, first: queue.SimpleQueue[dict[str, str]]) -> None:
     with output:
         for line in output:
-            say(json.loads(line)["say"], file=sys.stderr)
+            words = json.loads(line)
+            if "say" in words:
+                say(words["say"], file=sys.stderr)
+            else:
+                first.put(words)
+    first.put(NO_ANSWER)  # if it ended without a word
 
 
 def say_where(words: dict[str, str], job: Job) -> None:

@@ -1,6 +1,7 @@
 """What is seen of a run from beside it, against its recording and its limits."""
 
 import json
+import os
 import tracemalloc
 
 import numpy as np
@@ -58,6 +59,38 @@ def test_a_limit_shows_the_value_that_uses_most_of_it(shown):
     first = np.flatnonzero(rows["cells_commanded"].any(axis=1))[0]
     assert on_s == pytest.approx(rows["t_s"][1999] - rows["t_s"][first], abs=0.0021)
     assert used == pytest.approx(on_s / 10.0)
+
+
+def test_a_cell_that_was_off_while_nobody_looked_has_its_last_time_on(shown):
+    """On for 0.2 s every 10 s, it was at 300 % of 10 s for whoever looks while it is on."""
+    run, tap, rows = shown
+    for cycle in range(4):
+        part = rows[:500].copy()
+        part["t_s"] += 10.0 * cycle
+        part["cells_commanded"] = 0
+        part["cells_commanded"][200:400] = 1
+        tap.ticks.push_many(part[:400])
+        on_s, _ = (run.rows() if cycle == 2 else run.latest())["limits"][-1]
+        assert on_s == pytest.approx(0.2, abs=0.0011)
+        tap.ticks.push_many(part[400:])
+    for _ in range(9):  # more than the tap has
+        tap.ticks.push_many(part)
+    tap.ticks.push_many(part[:300])
+    assert run.latest()["limits"][-1][0] == pytest.approx(0.1, abs=0.0011)
+
+
+def test_the_last_value_of_a_device_that_is_read_now_and_then_is_its_last_reading(shown):
+    """With `every = 20` it was missing in 19 of 20 messages."""
+    run, tap, rows = shown
+    rows = rows.copy()
+    rows["force_measured_N"][np.arange(len(rows)) % 20 > 0] = np.nan
+    tap.ticks.push_many(rows[:2000])
+    measured, model, _ = run.rows()["last"][0]
+    assert measured == pytest.approx(rows["force_measured_N"][1980], rel=1e-5)
+    assert model == pytest.approx(rows["force_model_N"][1980], rel=1e-5)
+    tap.ticks.push_many(rows[2001:2010])
+    measured, model, _ = run.rows()["last"][0]
+    assert (measured, model) == (None, pytest.approx(rows["force_model_N"][2009], rel=1e-5))
 
 
 @pytest.mark.parametrize(
@@ -152,6 +185,47 @@ def test_the_age_grows_while_no_row_comes_and_falls_with_the_next(shown, monkeyp
     }  # fmt: skip
     tap.ticks.push_many(rows[5:6])
     assert run.rows()["age_s"] == 0.0
+
+
+def test_rows_that_stopped_before_anybody_looked_are_as_old_as_they_are(shown, monkeypatch):
+    """A run that had stood still for a minute was said to have a row that was 0 s old."""
+    run, tap, rows = shown
+    now_s = [100.0]
+    monkeypatch.setattr(bench.time, "monotonic", lambda: now_s[0])
+    tap.ticks.push_many(rows[:5])
+    run.look()
+    now_s[0] += 60.0
+    run.look()
+    assert run.latest()["age_s"] == 60.0
+
+
+def test_a_run_is_taken_once_its_recorder_is_there(shown, all_on, monkeypatch):
+    """A look between the making of the tap and the recorder's start saw no row until the end."""
+    one, found = Bench(all_on.parent, parent=os.getpid()), bench.commands_with
+    monkeypatch.setattr(bench, "commands_with", lambda tap: iter([]))
+    one.look()
+    assert one.run is None
+    monkeypatch.setattr(bench, "commands_with", found)
+    one.look()
+    assert one.run.facts is not None
+
+
+def test_the_last_events_of_a_run_are_read_before_the_next_run_is_shown(shown, all_on):
+    """A trial tripped, and the next one had begun before the next look: nobody was told."""
+    _, tap, _ = shown
+    one = Bench(all_on.parent)
+    one.look()
+    event = np.array([(1.5, b"fault", b"guard", b"force_high: force 9.1 N")], taps.EVENT)
+    tap.events.push_many(event)
+    tap.close_writer()
+    tap.unlink()
+    following = taps.create(tap.ticks._rows.dtype, 4096)
+    following.set_recorder_ready()
+    one.look()
+    assert one.run.faults == ["force_high: force 9.1 N"]
+    one.look()
+    assert (one.run.name, one.run.faults) == (following.path.name, [])
+    following.unlink()
 
 
 def test_events_keep_their_text_and_faults_are_the_lines_of_the_trip(shown):

@@ -136,6 +136,24 @@ def test_markup_in_a_name_or_a_note_is_text(tab, started):
     assert not tab.evaluate("'harm' in document.body.dataset"), "the page's policy lets it run"
 
 
+def test_a_device_that_is_read_now_and_then_shows_its_last_reading(tab, tmp_path):
+    """A dash stood there for most of the time; so it does after two seconds without a reading."""
+    command = [sys.executable, "-m", "hil", "watch", str(tmp_path), "--page", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        tab.open(next(filter(None, map(WORDS.match, process.stderr)))[1])
+        tab.wait(f"{STATE} === 'no run in progress'")
+        tab.evaluate(
+            "on_run({id: 'a', title: '', cells: [], wires: [], devices: [], limits: [],"
+            " signals: [{name: 'force', unit: 'N', band: 0}]})"
+        )
+        shown = []
+        for t, y, s in (("0, 1", "2, null", "3, 5"), ("2.5, 3.1", "null, null", "7, 8")):
+            tab.evaluate(f"charts[0].add([[{t}], [{y}], [{s}], []], false); charts[0].draw()")
+            shown.append(tab.evaluate("charts[0].figures.map(one => one.textContent)"))
+        process.send_signal(signal.SIGINT)
+    assert shown == [["2 N", "3 N", "-1 N"], ["–", "8 N", "–"]]
+
+
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (1280, 800), (3840, 2160)])
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_is_cut_off_at_any_width_and_text_has_contrast(tab, started, width, height, dark):

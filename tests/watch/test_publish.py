@@ -93,6 +93,23 @@ def test_an_inlet_gets_every_row_with_the_times_of_the_loop(on_a_real_clock, mon
     lsl.close()
 
 
+def test_the_trip_that_ends_a_run_is_a_marker(on_a_real_clock, monkeypatch):
+    """The stream ended with the loop; events were read only now and then."""
+    bench, tap, rows = on_a_real_clock
+    pushed = []
+    outlet = SimpleNamespace(push_chunk=lambda *_: None, push_sample=lambda *of: pushed.append(of))
+    monkeypatch.setattr(pylsl, "StreamOutlet", lambda info: outlet)
+    lsl = Lsl()
+    lsl.take(bench)
+    tap.ticks.push_many(rows[:100])
+    lsl.take(bench)
+    event = np.array([(0.1, b"fault", b"guard", b"force_high")], tap.events._rows.dtype)
+    tap.events.push_many(event)
+    tap.close_writer()
+    lsl.take(bench)
+    assert pushed[-1][0] == ["fault: force_high"]
+
+
 def test_a_run_on_the_virtual_clock_has_no_times_for_lsl(shown, capsys):
     run, tap, rows = shown
     tap.ticks.push_many(rows[:100])
@@ -161,6 +178,19 @@ def test_a_second_publisher_on_a_topic_says_so(retained, content, warns, capsys,
     mqtt._heard(client, None, message)
     assert topics == []
     assert ("/lab: another hil publish is online: " in capsys.readouterr().err) == warns
+
+
+def test_what_a_broker_kept_of_a_run_before_is_taken_back(monkeypatch):
+    """A publisher that ended during a run left `running` there, and the next one said `online`."""
+    monkeypatch.setattr(Client, "loop_start", lambda self: None)
+    monkeypatch.setattr(Client, "is_connected", lambda self: True)
+    mqtt, kept = Mqtt(broker_of("mqtt://127.0.0.1/lab")), {}
+    mqtt._has_asked = True
+    monkeypatch.setattr(
+        mqtt._client, "publish", lambda topic, text, qos, retain: kept.update({topic: text})
+    )
+    mqtt.take(SimpleNamespace(run=None, state=lambda: {}))
+    assert {kept[f"lab/{topic}"] for topic in ("run", "state", "end")} == {"null"}
 
 
 def free_port():

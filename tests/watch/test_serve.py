@@ -267,6 +267,15 @@ def test_ctrl_c_ends_a_page_whose_reader_does_not_answer(tmp_path):
         assert process.wait(WAIT_S) == 130
 
 
+def test_a_message_that_cannot_be_sent_may_be_said_before_the_page_is_there(capsys):
+    """A run was refused with an internal error while old messages waited for their server."""
+    lines = ['{"say": "notify.urls.0 (json) cannot be reached"}', '{"url": "http://127.0.0.1/"}']
+    words = [sys.executable, "-c", f"print({chr(10).join(lines)!r})"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert start._first_words(process) == {"url": "http://127.0.0.1/"}
+    assert "cannot be reached" in capsys.readouterr().err
+
+
 def test_ctrl_c_before_the_page_is_there_is_told_to_its_process(tmp_path, monkeypatch):
     told = []
 
