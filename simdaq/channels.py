@@ -300,27 +300,35 @@ class AnalogOutput(Channel):
                 )  # fmt: skip
 
     def quantised(self, values: Samples) -> Samples:
-        """Values as the converter can generate them.
+        """Values in the channel's units -> V or A, as the converter can generate them.
 
         Raises
         ------
         DaqmxError
             A value is outside the channel's limits.
         """
-        low, high = self.bounds
+        bottom, top = self.bounds
+        widest = (bottom, top) if self.custom is None else self.custom.bounds
+        low = max(self.properties["ao_min"], widest[0])
+        high = min(self.properties["ao_max"], widest[1])
+        self._must_be_within(values, low, high)
         if self.custom is not None:
-            values = np.asarray(self.custom.scaling(values))
-        else:
-            low = max(self.properties["ao_min"], low)
-            high = min(self.properties["ao_max"], high)
+            values = np.asarray(self.custom.unscaling(values))
+            self._must_be_within(values, bottom, top)
+        lsb = self.lsb
+        return np.asarray(np.clip(np.rint(values / lsb) * lsb, bottom, top - lsb))
+
+    def of_codes(self, codes: Samples) -> Samples:
+        """Codes of the converter -> the channel's units."""
+        values = codes * self.lsb
+        return values if self.custom is None else np.asarray(self.custom.scaling(values))
+
+    def _must_be_within(self, values: Samples, low: float, high: float) -> None:
         slack = 1e-9 * max(abs(low), abs(high))
         if not bool(np.all((values >= low - slack) & (values <= high + slack))):
             raise DaqmxError(
                 errors.BAD_AO_DATA, Channel_Name=self.name, Maximum_Value=high, Minimum_Value=low
             )
-        lsb = self.lsb
-        bottom, top = self.bounds
-        return np.asarray(np.clip(np.rint(values / lsb) * lsb, bottom, top - lsb))
 
 
 @dataclass

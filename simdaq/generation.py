@@ -6,7 +6,7 @@ import numpy as np
 from nidaqmx.constants import RegenerationMode
 from numpy.typing import NDArray
 
-from simdaq import errors, routes
+from simdaq import errors, routes, watchdog
 from simdaq.bench import Bench
 from simdaq.channels import AnalogOutput, DigitalLines
 from simdaq.defaults import default
@@ -35,6 +35,7 @@ class OutputRun(Run):
     def __init__(self, bench: Bench, task: Task) -> None:
         if task.written is None:
             raise task.error(errors.NOTHING_WRITTEN)
+        self._bench = bench
         self.task = task
         timing = task.timing
         n = float(timing.samples) if timing.finite else np.inf
@@ -96,19 +97,20 @@ class OutputRun(Run):
                 n, times = length, times[:length]
             block, self.data = self.data[:, :n], self.data[:, n:]
         for channel, row in zip(self.task.channels, block, strict=True):
-            _put(channel, times, row)
+            held_s = watchdog.held_since_s(self._bench, channel.card, self.task.kind)
+            n_free = int(np.searchsorted(times, held_s))
+            _put(channel, times[:n_free], row[:n_free])
 
     def write(self, block: Block) -> None:
-        """More samples while running."""
-        n = block.shape[1]
-        self.write_position += n
+        """More samples while running; what repeats is replaced from the write position on."""
+        begin = self.write_position
+        self.write_position += block.shape[1]
         if not self.repeats:
             self.data = np.concatenate((self.data, block), axis=1)
             return
         size = self.data.shape[1]
-        start = self.write_position % size if n < size else 0
-        where = (start + np.arange(min(n, size))) % size
-        self.data[:, where] = block[:, :size]
+        kept = np.arange(max(block.shape[1] - size, 0), block.shape[1])
+        self.data[:, (begin + kept) % size] = block[:, kept]
 
 
 def _put(channel: object, times: Block, row: Block) -> None:

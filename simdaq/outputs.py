@@ -29,7 +29,7 @@ def write(system: System, task: Task, block: Block, *, auto_start: bool, timeout
         raise task.error(errors.WRONG_CHANNEL_TYPE)
     for card in task.cards:
         card.must_work()
-        if watchdog.holds(system, card, task.kind):
+        if watchdog.held_since_s(system, card, task.kind) <= system.now_s:
             raise task.error(errors.WATCHDOG_EXPIRED, Device=card.name)
     if block.shape[0] != len(task.channels):
         raise task.error(

@@ -103,6 +103,10 @@ class CounterOutput(Channel):
             self.high_s = p[key] * (self.tick_s if key.endswith("ticks") else 1.0)
         elif key in ("co_pulse_low_time", "co_pulse_low_ticks"):
             self.low_s = p[key] * (self.tick_s if key.endswith("ticks") else 1.0)
+        elif key in ("co_pulse_freq_initial_delay", "co_pulse_time_initial_delay"):
+            self.delay_s = p[key]
+        elif key == "co_pulse_ticks_initial_delay":
+            self.delay_s = p[key] * self.tick_s
         elif key == "co_pulse_term":
             self.route()
         self.retime(now_s)
@@ -113,6 +117,7 @@ class CounterOutput(Channel):
             key in ("co_pulse_freq", "co_pulse_high_time", "co_pulse_low_time",
                     "co_pulse_high_ticks", "co_pulse_low_ticks") and value <= 0
         )  # fmt: skip
+        wrong = wrong or (key.endswith("_initial_delay") and value < 0)
         highest_Hz = self.timebase_Hz / 4.0
         if wrong or (key == "co_pulse_freq" and value > highest_Hz):
             raise DaqmxError(
@@ -314,4 +319,5 @@ class PulseRun(Run):
 
     def stop(self, t_s: float) -> None:
         for channel in self._channels():
-            channel.output.put(t_s, channel.idle)
+            if channel.output.train is not None:  # a watchdog may have taken the output
+                channel.output.put(t_s, channel.idle)

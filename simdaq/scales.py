@@ -79,12 +79,40 @@ def bridge(electrical_units: int, curve: Scaling, physical_units: int, units: in
 
 @dataclass
 class CustomScale:
-    """A scale that the user made; `properties` by the package's names."""
+    """A scale that the user made; `properties` by the package's names.
+
+    Attributes
+    ----------
+    scaling : what is measured -> scaled value
+    """
 
     name: str
     kind: ScaleType
     scaling: Scaling
     properties: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest scaled value that can be written."""
+        p = self.properties
+        if self.kind == ScaleType.MAP_RANGES:
+            return min(_mapped(p)[1]), max(_mapped(p)[1])
+        if self.kind == ScaleType.TABLE:
+            return min(p["table_scaled_vals"]), max(p["table_scaled_vals"])
+        return -np.inf, np.inf
+
+    @property
+    def unscaling(self) -> Scaling:
+        """Scaled value -> what is put out."""
+        p = self.properties
+        if self.kind == ScaleType.LINEAR:
+            return two_points((p["lin_y_intercept"], p["lin_y_intercept"] + p["lin_slope"]), (0, 1))
+        if self.kind == ScaleType.MAP_RANGES:
+            pre_scaled, scaled = _mapped(p)
+            return two_points(scaled, pre_scaled)
+        if self.kind == ScaleType.POLYNOMIAL:
+            return polynomial(p["poly_reverse_coeff"])
+        return table(p["table_scaled_vals"], p["table_pre_scaled_vals"])
 
 
 class Scales:
@@ -118,14 +146,21 @@ class Scales:
         return self._scales[name]
 
 
+def _mapped(p: dict[str, Any]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Both ranges of a map: before and after scaling."""
+    return (
+        (p["map_pre_scaled_min"], p["map_pre_scaled_max"]),
+        (p["map_scaled_min"], p["map_scaled_max"]),
+    )
+
+
 def _scaling(kind: ScaleType, p: dict[str, Any]) -> Scaling:
     if kind == ScaleType.LINEAR:
         return polynomial([p["lin_y_intercept"], p["lin_slope"]])
     if kind == ScaleType.MAP_RANGES:
-        return two_points(
-            (p["map_pre_scaled_min"], p["map_pre_scaled_max"]),
-            (p["map_scaled_min"], p["map_scaled_max"]),
-        )
+        pre_scaled, scaled = _mapped(p)
+        line = two_points(pre_scaled, scaled)
+        return lambda value: np.clip(line(value), min(scaled), max(scaled))
     if kind == ScaleType.POLYNOMIAL:
         return polynomial(p["poly_forward_coeff"])
     return table(p["table_pre_scaled_vals"], p["table_scaled_vals"])

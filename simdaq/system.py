@@ -122,8 +122,8 @@ class System(Bench):
             assert task.run is not None
             task.run.take(after_s, self.now_s)
             routes.log(task, after_s)
-        # Outputs come before the inputs that may read them.
-        for task in sorted(running, key=lambda t: t.is_input):
+        # Outputs come before their watchdog, and before the inputs that may read them.
+        for task in sorted(running, key=lambda t: (t.is_input, t.kind == "watchdog")):
             assert task.run is not None
             task.run.step(after_s, self.now_s)
             self._tell(task)

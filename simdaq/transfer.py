@@ -153,9 +153,9 @@ def write_codes(
 ) -> int:
     """(channels, samples) as the converter takes them."""
     task = system.task(handle)
-    if task.kind == "ao":
-        lsb = [[c.lsb] for c in task.channels if isinstance(c, AnalogOutput)]
-        block = block * np.array(lsb)
+    if task.kind == "ao" and len(block) == len(task.channels):
+        block = np.stack([c.of_codes(row) for c, row in zip(task.channels, block, strict=True)
+                          if isinstance(c, AnalogOutput)])  # fmt: skip
     return outputs.write(system, task, block, auto_start=auto_start, timeout_s=timeout_s)
 
 

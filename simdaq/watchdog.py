@@ -38,7 +38,7 @@ class WatchdogRun(Run):
         timeout_s = float(get(self.task, "", "timeout"))
         self.deadline_s = math.inf if timeout_s < 0.0 else self._bench.now_s + timeout_s
 
-    def take(self, after_s: float, until_s: float) -> None:
+    def step(self, after_s: float, until_s: float) -> None:
         if self.expired or until_s < self.deadline_s:
             return
         self.expired = True
@@ -62,18 +62,19 @@ def states(task: Task) -> dict[tuple[str, str], Any]:
     return values
 
 
-def holds(bench: Bench, card: object, kind: str) -> bool:
-    """Whether an expired watchdog holds this kind of output of a card."""
+def held_since_s(bench: Bench, card: object, kind: str) -> float:
+    """When a watchdog took, or will take, this kind of output of a card; infinity: none does."""
+    since_s = math.inf
     for task in bench.tasks.values():
         run = task.run
-        if task.state != RUNNING or not isinstance(run, WatchdogRun) or not run.expired:
+        if task.state != RUNNING or not isinstance(run, WatchdogRun):
             continue
         if any(
             of == kind and bench.cards[names.split(physical)[0]] is card
             for of, physical in states(task)
         ):
-            return True
-    return False
+            since_s = min(since_s, run.deadline_s)
+    return since_s
 
 
 def configure(

@@ -167,6 +167,48 @@ def test_a_custom_scale_is_in_what_is_read(system, connect, make, arguments, exp
         assert task.read() == pytest.approx(expected, abs=1e-3)
 
 
+def test_a_map_reads_no_more_than_its_scaled_range(system, connect):
+    """nidaqmx, `Scale.map_scaled_max`: "Reads coerce samples that are larger"."""
+    way = connect(system)
+    Scale.create_map_scale("mine", 0.0, 3.0, 7.0, 1.0, **way.keywords)
+    with way.Task() as task:
+        task.ai_channels.add_ai_voltage_chan(
+            "Dev1/ai0", min_val=-20.0, max_val=20.0, units=VoltageUnits.FROM_CUSTOM_SCALE,
+            custom_scale_name="mine",
+        )  # fmt: skip
+        for volts, expected in ((4.0, 1.0), (1.5, 4.0), (-1.0, 7.0)):
+            system.feed("Dev1/ai0", volts)
+            assert task.read() == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "beyond"),
+    [
+        (Scale.create_lin_scale, (2.0, 1.0), 8.5),
+        (Scale.create_map_scale, (0.0, 3.0, 1.0, 7.0), 7.1),
+        (Scale.create_polynomial_scale, ([1.0, 2.0], [-0.5, 0.5]), 8.5),
+        (Scale.create_table_scale, ([0.0, 1.0, 3.0], [1.0, 3.0, 7.0]), 7.1),
+    ],
+)
+def test_what_is_written_is_in_the_units_of_a_custom_scale(
+    system, connect, make, arguments, beyond
+):
+    """The scale converts volts; a write converts back, here by y = 1 + 2 x."""
+    way = connect(system)
+    make("mine", *arguments, **way.keywords)
+    with way.Task() as task:
+        task.ao_channels.add_ao_voltage_chan(
+            "Dev1/ao0", min_val=-8.0, max_val=8.0, units=VoltageUnits.FROM_CUSTOM_SCALE,
+            custom_scale_name="mine",
+        )  # fmt: skip
+        task.write(5.0)
+        assert system.output("Dev1/ao0") == pytest.approx(2.0, abs=1e-3)
+        with pytest.raises(nidaqmx.DaqError) as caught:
+            task.write(beyond)
+        assert caught.value.error_code == -200561
+    assert system.output("Dev1/ao0") == pytest.approx(2.0, abs=1e-3)
+
+
 def test_a_scale_that_nobody_made_is_refused(system, Task):
     with Task() as task, pytest.raises(nidaqmx.DaqError) as caught:
         task.ai_channels.add_ai_voltage_chan(

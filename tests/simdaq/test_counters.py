@@ -199,6 +199,18 @@ def test_a_pulse_train_is_high_for_its_duty_cycle_and_idles_after(system, Task):
     assert levels == list(np.where(inside & (phase < 0.003), 1.0, 0.0))
 
 
+def test_an_initial_delay_that_is_set_after_the_channel_was_made_delays_the_pulses(system, Task):
+    def level(t_s):
+        system.advance_to(t_s)
+        return system.output("Dev1/ctr0")
+
+    with Task() as task:
+        channel = task.co_channels.add_co_pulse_chan_freq("Dev1/ctr0", freq=100.0)
+        channel.co_pulse_freq_initial_delay = 0.003
+        task.start()
+        assert [level(t_s) for t_s in (0.0025, 0.0035, 0.0075, 0.0085)] == [0.0, 1.0, 1.0, 0.0]
+
+
 def test_a_counter_hears_another_counters_pulses(system, Task):
     with Task() as pulses, Task() as counts:
         pulses.co_channels.add_co_pulse_chan_freq("Dev1/ctr0", freq=1000.0)

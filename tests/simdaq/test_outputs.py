@@ -16,7 +16,7 @@ from nidaqmx.constants import (
     WatchdogAOExpirState,
 )
 from nidaqmx.system.device import Device
-from nidaqmx.types import AOExpirationState, DOExpirationState
+from nidaqmx.types import AOExpirationState, COExpirationState, DOExpirationState
 from nitypes.waveform import DigitalWaveform
 
 from simdaq import Pulses, System
@@ -51,6 +51,22 @@ def test_a_buffer_repeats_and_every_sample_is_put_out_at_its_time(system, Task):
     times, volts = np.array(changes).T
     assert times == pytest.approx(1e-3 * np.arange(12), abs=1e-12)
     assert volts == pytest.approx(wave[np.arange(12) % 5], abs=LSB_V / 2)
+
+
+def test_what_repeats_is_replaced_from_the_write_position_on(system, Task):
+    """NI-DAQmx Help, "Write.RelativeTo": by default the current write position."""
+    changes = system.watch("Dev1/ao0").changes
+    with Task() as task:
+        task.ao_channels.add_ao_voltage_chan("Dev1/ao0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.CONTINUOUS)
+        task.write([1.0, 2.0, 3.0, 4.0, 5.0])
+        task.start()
+        task.write([6.0, 7.0])
+        task.write([8.0, 9.0, -1.0, -2.0])
+        system.advance_to(0.0095)
+    assert [volts for _, volts in changes[-5:]] == pytest.approx(
+        [-2.0, 7.0, 8.0, 9.0, -1.0], abs=1e-3
+    )
 
 
 def test_a_finite_buffer_ends_and_the_last_value_stays(system, Task):
@@ -148,6 +164,21 @@ def test_a_watchdog_that_nobody_resets_puts_outputs_into_their_safe_states(syste
     ]  # fmt: skip
 
 
+def test_a_watchdog_holds_lines_that_a_clock_drives(system, connect):
+    Task, Watchdog, _ = connect(system)
+    changes = system.watch("Dev1/port0/line0").changes
+    with Task() as task, Watchdog("Dev1", timeout=0.025) as watchdog:
+        task.do_channels.add_do_chan("Dev1/port0/line0")
+        task.timing.cfg_samp_clk_timing(100.0, sample_mode=AcquisitionType.CONTINUOUS)
+        watchdog.cfg_watchdog_do_expir_states([DOExpirationState("Dev1/port0/line0", Level.LOW)])
+        task.write([False, False, True])
+        task.start()
+        watchdog.start()
+        system.advance_to(0.5)
+        assert watchdog.expired
+    assert changes == [(pytest.approx(0.02), 1.0), (pytest.approx(0.025), 0.0)]
+
+
 def test_cards_refuse_watchdogs_that_they_have_not(connect):
     system = System("held")
     system.add("USB-6001", "Dev1")
@@ -190,6 +221,21 @@ def test_the_watchdog_of_a_module_is_its_chassis(chassis, connect):
         assert watchdog.expired
         found = [chassis.output("cDAQ1Mod2/port0/line0"), chassis.output("cDAQ1Mod1/ao0")]
     assert found == [0.0, pytest.approx(1.5, abs=LSB_V)]
+
+
+def test_a_watchdog_holds_a_counter_that_made_pulses(chassis, connect):
+    Task, Watchdog, _ = connect(chassis)
+    with Task() as pulses, Watchdog("cDAQ1", timeout=0.1) as watchdog:
+        pulses.co_channels.add_co_pulse_chan_freq("cDAQ1Mod2/ctr0", freq=100.0)
+        pulses.timing.cfg_implicit_timing(sample_mode=AcquisitionType.CONTINUOUS)
+        watchdog.cfg_watchdog_co_expir_states([COExpirationState("cDAQ1Mod2/ctr0", Level.HIGH)])
+        watchdog.start()
+        pulses.start()
+        for t_s in (0.101, 0.2):
+            chassis.advance_to(t_s)
+            assert chassis.output("cDAQ1Mod2/ctr0") == 1.0
+        pulses.stop()
+        assert chassis.output("cDAQ1Mod2/ctr0") == 1.0
 
 
 def test_a_chassis_whose_watchdog_has_expired_does_nothing_until_it_is_reset(chassis, connect):
