@@ -50,9 +50,11 @@ class Laser:
 
     def ask(self):
         """Return the sensor's count; None if it sees no target or does not answer."""
+        self.line.reset_input_buffer()  # an answer that came too late
         self.line.write(b"M\n")
-        text = self.line.readline().strip()
-        return int(text) if text.isdigit() else None
+        answer = self.line.readline()
+        whole = answer.endswith(b"\n")  # the half of a number is a number
+        return int(answer) if whole and answer.strip().isdigit() else None
 
     def read(self, t_s):
         """Return the displacement in m; NaN without a target, which trips the guard in time."""
@@ -69,6 +71,9 @@ class Laser:
 
 class Pretended:
     """A sensor whose target stands in the middle of the range."""
+
+    def reset_input_buffer(self):
+        """Nothing is late."""
 
     def write(self, data):
         """Accept a query."""

@@ -16,7 +16,8 @@ rate_max_per_s = 0.01
 Source: Thorlabs, APT Controllers Host-Controller Communications Protocol: MGMSG_MOT_MOVE_ABSOLUTE
 (0x0453), MGMSG_MOT_REQ_POSCOUNTER (0x0411), MGMSG_MOT_GET_POSCOUNTER (0x0412), MGMSG_MOT_MOVE_STOP
 (0x0465). A message is its number, two parameters or the length of its data, destination (0x50, with
-data 0xD0), source (0x01).
+data 0xD0), source (0x01). The controller also reports by itself, such as the end of a move
+(MGMSG_MOT_MOVE_COMPLETED, 0x0464, with 14 bytes of data).
 """
 
 import struct
@@ -59,12 +60,18 @@ class Stage:
 
     def read(self, t_s):
         """Return the position in m; NaN if the stage does not answer."""
+        self.line.reset_input_buffer()  # an answer that came too late
         self.line.write(struct.pack("<HBBBB", ASK, CHANNEL, 0, UNIT, HOST))
-        answer = self.line.read(12)
-        if len(answer) < 12 or struct.unpack_from("<H", answer)[0] != ANSWER:
-            return np.array([np.nan])
-        counts = struct.unpack_from("<i", answer, 8)[0]
-        return np.array([1e-3 * counts / self.values.counts_per_mm])
+        return np.array([1e-3 * self._counts() / self.values.counts_per_mm])
+
+    def _counts(self):
+        """The position in the answer; NaN if none comes. Reports of the controller are skipped."""
+        while len(head := self.line.read(6)) == 6:
+            number, length, to = struct.unpack_from("<HHB", head)
+            data = self.line.read(length) if to & WITH_DATA else b""
+            if number == ANSWER and len(data) == 6:
+                return struct.unpack_from("<i", data, 2)[0]
+        return np.nan
 
     def write(self, values):
         """Send the target, if it has changed by a count."""
@@ -91,17 +98,25 @@ class Pretended:
 
     def __init__(self):
         """Stand at 0."""
-        self.at = 0
+        self.at, self.answer = 0, b""
+
+    def reset_input_buffer(self):
+        """Forget what was not read."""
+        self.answer = b""
 
     def write(self, data):
-        """Take a target; every other message changes nothing here."""
-        if struct.unpack_from("<H", data)[0] == MOVE:
+        """Take a target, or have the position ready."""
+        number = struct.unpack_from("<H", data)[0]
+        if number == MOVE:
             self.at = struct.unpack_from("<i", data, 8)[0]
+        elif number == ASK:
+            head = struct.pack("<HHBB", ANSWER, 6, HOST | WITH_DATA, UNIT)
+            self.answer = head + struct.pack("<Hi", CHANNEL, self.at)
 
     def read(self, size):
-        """Answer the query."""
-        head = struct.pack("<HHBB", ANSWER, 6, HOST | WITH_DATA, UNIT)
-        return (head + struct.pack("<Hi", CHANNEL, self.at))[:size]
+        """The next bytes of the answer."""
+        data, self.answer = self.answer[:size], self.answer[size:]
+        return data
 
     def close(self):
         """Nothing is held."""

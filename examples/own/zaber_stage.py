@@ -13,8 +13,9 @@ min = 0.0                          # homed before the run: positions count from 
 max = 0.02
 rate_max_per_s = 0.01
 
-Source: Zaber ASCII Protocol Manual, "move", "stop", "get pos". A command `/1 get pos` is answered
-`@01 0 OK IDLE -- 12345`: device, axis, accepted or not, state, warning, data.
+Source: Zaber ASCII Protocol Manual, "Message ID", "move", "stop", "get pos". A command
+`/1 0 07 get pos` is answered `@01 0 07 OK IDLE -- 12345`: device, axis, number of the command,
+accepted or not, state, warning, data. The number tells it from an earlier answer that came late.
 """
 
 import numpy as np
@@ -38,6 +39,7 @@ class Stage:
         self.values = values
         self.line = None
         self.sent = None
+        self.number = 0
 
     def open(self):
         """Connect; nothing moves."""
@@ -52,9 +54,13 @@ class Stage:
 
     def _ask(self, command):
         """The data of an accepted command's answer; empty if there is none."""
-        self.line.write(b"/%d %s\n" % (self.values.device, command))
-        words = self.line.readline().split()
-        return words[5] if len(words) >= 6 and words[2] == b"OK" else b""
+        self.number = (self.number + 1) % 100
+        self.line.write(b"/%d 0 %02d %s\n" % (self.values.device, self.number, command))
+        while (answer := self.line.readline()).endswith(b"\n"):
+            words = answer.split()
+            if len(words) >= 7 and words[2] == b"%02d" % self.number:
+                return words[6] if words[3] == b"OK" else b""
+        return b""
 
     def read(self, t_s):
         """Return the position in m; NaN if the stage does not answer."""
@@ -89,11 +95,11 @@ class Pretended:
 
     def write(self, data):
         """Take a command and have its answer ready."""
-        words = data.split()
-        if words[1] == b"move":
-            self.at = int(words[3])
-        data = b"%d" % self.at if words[1] == b"get" else b"0"
-        self.answer = b"@01 0 OK IDLE -- " + data + b"\r\n"
+        _, _, number, word, *rest = data.split()
+        if word == b"move":
+            self.at = int(rest[1])
+        data = b"%d" % self.at if word == b"get" else b"0"
+        self.answer = b"@01 0 %s OK IDLE -- %s\r\n" % (number, data)
 
     def readline(self):
         """The answer to the last command."""

@@ -26,6 +26,31 @@ class Line:
     def readline(self):
         return self.answers.pop(0)
 
+    def reset_input_buffer(self):
+        """Whatever has come before the question."""
+
+
+class Late(Line):
+    """A serial line on which bytes wait that came before the question."""
+
+    def __init__(self, waiting, *answers):
+        super().__init__(*answers)
+        self.waiting = waiting
+
+    def write(self, data):
+        super().write(data)
+        self.waiting += self.answers.pop(0)
+
+    def readline(self):
+        return self.read(self.waiting.find(b"\n") + 1 or len(self.waiting))
+
+    def read(self, size):
+        data, self.waiting = self.waiting[:size], self.waiting[size:]
+        return data
+
+    def reset_input_buffer(self):
+        self.waiting = b""
+
 
 def device(path, cls, line, **values):
     made = runpy.run_path(str(path))[cls]
@@ -43,6 +68,18 @@ def test_a_laser_gives_metres_and_nothing_where_it_sees_no_target(own):
     assert np.isnan(read[2:]).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "cls", "expected"), [("laser.py", "Laser", 0.0025), ("stage.py", "Stage", 0.012287)]
+)
+def test_neither_a_late_answer_nor_the_half_of_one_is_a_reading(own, name, cls, expected):
+    line = Late(b"4095\n", b"12287\n", b"122", b"87\n12287\n")
+    one = device(own / name, cls, line)
+    assert one.read(0.0)[0] == pytest.approx(expected, abs=1e-6)
+    assert np.isnan(one.read(0.0)[0])
+    line.waiting = b"12"
+    assert one.read(0.0)[0] == pytest.approx(-0.00494689 if cls == "Laser" else 87e-6, abs=1e-6)
+
+
 def test_a_stage_is_told_a_target_once_and_stopped_when_safe(own):
     stage = device(own / "stage.py", "Stage", line := Line(b"1500\n", b""))
     for target_m in (0.0015, 0.0015000001, 0.002):
@@ -56,27 +93,33 @@ def test_a_stage_is_told_a_target_once_and_stopped_when_safe(own):
 
 
 def test_a_zaber_stage_is_told_in_microsteps_and_answers_as_its_manual_says(own):
-    taken, at, refused = (b"@01 0 %s\r\n" % text for text in (
-        b"OK IDLE -- 0", b"OK BUSY -- 20997", b"RJ IDLE -- BADDATA"))  # fmt: skip
-    stage = device(own / "zaber_stage.py", "Stage", line := Line(taken, at, refused, b"", taken))
+    taken, at, refused, stopped = (b"@01 0 %s\r\n" % text for text in (
+        b"01 OK IDLE -- 0", b"02 OK BUSY -- 20997", b"03 RJ IDLE -- BADDATA",
+        b"05 OK IDLE -- 0"))  # fmt: skip
+    stage = device(own / "zaber_stage.py", "Stage", line := Line(taken, at, refused, b"", stopped))
     for target_m in (0.001, 0.00100000001):
         stage.write(np.array([target_m]))
-    assert line.sent == [b"/1 move abs 20997\n"]  # 1000 um in steps of 0.047625 um
+    assert line.sent == [b"/1 0 01 move abs 20997\n"]  # 1000 um in steps of 0.047625 um
     assert stage.read(0.0)[0] == pytest.approx(0.001, abs=0.03e-6)
     assert np.isnan([stage.read(0.0)[0], stage.read(0.0)[0]]).all()
     stage.safe()
-    assert line.sent[-1] == b"/1 stop\n"
+    assert line.sent[-1] == b"/1 0 05 stop\n"
 
 
-class Bytes(Line):
-    def read(self, size):
-        return self.answers.pop(0)[:size]
+def test_no_answer_to_another_command_is_the_position_of_a_zaber_stage(own):
+    """The answer to `move` has the data 0; an alert begins with "!"."""
+    line = Late(b"", b"", b"@01 0 01 OK IDLE -- 20000\r\n@01 0 02 OK BUSY -- 0\r\n",
+                b"!01 1 IDLE --\r\n@01 0 03 OK IDLE -- 20997\r\n")  # fmt: skip
+    stage = device(own / "zaber_stage.py", "Stage", line)
+    assert np.isnan(stage.read(0.0)[0])
+    stage.write(np.array([0.001]))
+    assert stage.read(0.0)[0] == pytest.approx(0.001, abs=0.03e-6)
 
 
 def test_a_thorlabs_stage_is_told_in_counts_and_answers_as_its_protocol_says(own):
     """APT protocol, MGMSG_MOT_MOVE_ABSOLUTE: 53 04 06 00 d0 01, channel 01 00, counts."""
     at = bytes.fromhex("12 04 06 00 81 50 01 00") + (34304).to_bytes(4, "little")
-    stage = device(own / "thorlabs_stage.py", "Stage", line := Bytes(at, at[:7]))
+    stage = device(own / "thorlabs_stage.py", "Stage", line := Late(b"", b"", at, at[:7], b""))
     stage.write(np.array([0.001]))
     assert line.sent == [bytes.fromhex("53 04 06 00 d0 01 01 00 00 86 00 00")]
     assert stage.read(0.0)[0] == pytest.approx(0.001)
@@ -84,6 +127,15 @@ def test_a_thorlabs_stage_is_told_in_counts_and_answers_as_its_protocol_says(own
     assert line.sent[-1] == bytes.fromhex("11 04 01 00 50 01")
     stage.safe()
     assert line.sent[-1] == bytes.fromhex("65 04 01 02 50 01")
+
+
+def test_the_end_of_a_move_that_a_thorlabs_stage_reports_is_no_position(own):
+    """APT protocol, MGMSG_MOT_MOVE_COMPLETED: 64 04 0e 00 81 50 and 14 bytes, unasked."""
+    at = bytes.fromhex("12 04 06 00 81 50 01 00") + (34304).to_bytes(4, "little")
+    ended = bytes.fromhex("64 04 0e 00 81 50") + bytes(14)
+    line = Late(ended + at[:7], ended + at, at)
+    stage = device(own / "thorlabs_stage.py", "Stage", line)
+    assert [stage.read(0.0)[0] for _ in range(2)] == [pytest.approx(0.001)] * 2
 
 
 def test_a_bank_gets_a_mask_and_tells_whether_it_has_stopped_by_itself(own):
