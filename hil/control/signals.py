@@ -37,8 +37,9 @@ class SignalPid:
     """u = Kp e + Ki int(e) dt + Kd d(e)/dt / (1 + T_f s) for each loop, e = reference - measured.
 
     The derivative acts on the measured signal, so a step of the set point gives no derivative kick.
-    While an output is at the end of its range, the integral ignores errors that would push it
-    further. A missing reading leaves the output unchanged; dt is the time since the last reading.
+    While an output is at the end of its range, or lags behind what was demanded because the guard
+    limits its rate, the integral ignores errors that would push it further. A missing reading
+    leaves the output unchanged; dt is the time since the last reading.
     """
 
     def __init__(self, loops: Sequence[SignalLoop], period_s: float) -> None:
@@ -63,6 +64,7 @@ class SignalPid:
         self._integral = [0.0] * len(self._loops)
         self._filtered = [nan] * len(self._loops)
         self._read_s = [nan] * len(self._loops)
+        self._demanded = [nan] * len(self._loops)
 
     def step(self, t_s: float) -> None:
         for i, loop in enumerate(self._loops):
@@ -71,7 +73,8 @@ class SignalPid:
             if not isnan(measured):
                 passed_s = since_reading_s(self._read_s[i], t_s, self._period_s)
                 self._read_s[i] = t_s
-                self._outputs[loop.output] = self._command(i, passed_s, wanted - measured, measured)
+                self._demanded[i] = self._command(i, passed_s, wanted - measured, measured)
+                self._outputs[loop.output] = self._demanded[i]
 
     def _command(self, i: int, h: float, error: float, measured: float) -> float:
         loop = self._loops[i]
@@ -82,7 +85,10 @@ class SignalPid:
         self._filtered[i] += change
         step = g.k_i_per_s * h * error
         u = g.k_p * error + self._integral[i] + step - g.k_d_s * change / h
-        if (u > loop.high and step > 0.0) or (u < loop.low and step < 0.0):
+        output = self._outputs[loop.output]
+        is_most = u > loop.high or output < self._demanded[i]
+        is_least = u < loop.low or output > self._demanded[i]
+        if (is_most and step > 0.0) or (is_least and step < 0.0):
             u -= step
         else:
             self._integral[i] += step

@@ -210,7 +210,7 @@ class SignalLoopTable(Table):
     """One PID from a channel to an output; the set point has the name of the channel.
 
     u = Kp e + Ki int(e) + Kd de/dt. The derivative is filtered with `derivative_filter_s`, and the
-    integral is frozen while the output is at the end of its range.
+    integral is frozen while the output is at the end of its range or of its rate.
     """
 
     output: str
