@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from hil.calibration.files import Calibration, Source, load_any, located
-from hil.config.files import Merged
+from hil.config.files import Merged, folder_of, is_option
 from hil.config.values import Attributes
 from hil.errors import ConfigError
 
@@ -52,7 +52,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
         key = ".".join(path)
         for name in names:
             origin = merged.origin([*path, "record"])
-            folder = Path() if origin.startswith("--set") else Path(origin).parent
+            folder = folder_of(origin)
             named_by = f"{origin}: {key}.record"
             file = located(folder, name, named_by=named_by)
             if file not in read:
@@ -63,7 +63,7 @@ def load_sources(tables: BaseModel, merged: Merged) -> list[Sourced]:
             departures = []
             for value, text in _differences(table, source):
                 where = merged.origin([*path, *_keys_of(value)])
-                if where.startswith("--set") and not origin.startswith("--set"):
+                if is_option(where) and not is_option(origin):
                     departures.append(f"{key}.{value}{text}")
                 else:
                     wrong.append(f"{where}: {key}.{value}{text}: use one of the two values")

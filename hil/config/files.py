@@ -19,6 +19,7 @@ EXPERIMENT_KEYS = (
     "experiment", "reference", "controller", "record", "guard", "validation", "expect",
     *BENCH_KEYS,
 )  # fmt: skip
+PROGRAM = "the program"  # the origin of tables that a program changes
 RIG_KEYS = ("model", "plant", "devices", "loop", "guard", "observer", "plant_card", *BENCH_KEYS)
 
 
@@ -38,6 +39,16 @@ class Merged:
             if depth >= best_depth:
                 best, best_depth = name, depth
         return best
+
+
+def is_option(origin: str) -> bool:
+    """Whether an origin is no file, but `--set` or a program."""
+    return origin == PROGRAM or origin.startswith("--set")
+
+
+def folder_of(origin: str) -> Path:
+    """The folder to which paths from this origin are relative."""
+    return Path() if is_option(origin) else Path(origin).parent
 
 
 def read_toml(path: Path) -> TomlTable:
@@ -67,8 +78,16 @@ def read_toml(path: Path) -> TomlTable:
         raise ConfigError(f"{path}: {explained(text, error)}") from None
 
 
-def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
-    """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`."""
+def read_merged(
+    path: Path, sets: Iterable[str] = (), changes: Mapping[str, TomlTable] | None = None
+) -> Merged:
+    """Read an experiment merged over its rig, or only a rig; `[plant]` is merged over `[model]`.
+
+    Parameters
+    ----------
+    sets : `key.path=value` texts that override keys
+    changes : tables of a program, which override these
+    """
     if isinstance(sets, str):
         raise ConfigError(f"{path}: sets = {sets!r}: give a list of such texts: [{sets!r}]")
     contents = _read(path)
@@ -102,6 +121,10 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         change = _renamed(name, parse_set(text))
         table = merge(table, change)
         sources.append((name, change))
+    if changes:
+        changed = _renamed(PROGRAM, dict(changes))
+        table = merge(_without_replaced(table, changed), changed)
+        sources.append((PROGRAM, changed))
     _read_trace(path, table.get("reference"))
     model = table.get("model")
     if isinstance(model, dict):
@@ -112,6 +135,23 @@ def read_merged(path: Path, sets: Iterable[str] = ()) -> Merged:
         other = "kind" in differences and differences["kind"] != model.get("kind")
         table["plant"] = differences if other else merge(model, differences)
     return Merged(table, sources)
+
+
+def _without_replaced(table: Mapping[str, object], changed: Mapping[str, Any]) -> dict[str, object]:
+    """The table without those of which the program gives another kind.
+
+    Differences of a plant from its model go with the model.
+    """
+    kept = {
+        key: part
+        for key, part in table.items()
+        if not isinstance(part, dict)
+        or changed.get(key, {}).get("kind", part.get("kind")) == part.get("kind")
+    }
+    plant = kept.get("plant")
+    if "model" in table and "model" not in kept and isinstance(plant, dict) and "kind" not in plant:
+        del kept["plant"]
+    return kept
 
 
 def _read(path: Path) -> dict[str, object]:

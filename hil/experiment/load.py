@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hil.calibration.files import Calibration
-from hil.config.files import Merged, merge, read_merged
+from hil.config.files import PROGRAM, Merged, is_option, merge, read_merged
 from hil.config.validate import validated
+from hil.config.values import TomlTable, as_in_file
 from hil.devices.board.identity import tells_apart
-from hil.errors import ConfigError, PluginError
+from hil.errors import ConfigError, PluginError, one_line
 from hil.experiment import board_limits, checks, tightening
 from hil.experiment.kind import SystemRun
 from hil.experiment.loaded import Experiment, LoadedModel, LoadedRig
@@ -19,7 +20,7 @@ from hil.plugins.load import kind_of, load_plugins
 from hil.rig import calibrated
 from hil.rig.instruments import force_channel_doubts, with_force_channel
 
-CHANGES = "the program"  # where changed tables come from, in messages
+TomlTables = dict[str, TomlTable]
 
 
 def load(path: str | Path, sets: Iterable[str] = (), **changes: object) -> Experiment:
@@ -40,33 +41,38 @@ def load(path: str | Path, sets: Iterable[str] = (), **changes: object) -> Exper
         One line for each error: file, key, value, remedy.
     """
     path = Path(path)
-    merged = read_merged(path, sets)
+    tables, classes = _changed(changes)
+    merged = read_merged(path, sets, tables)
     if "campaign" in merged.table:
         raise ConfigError(f"{path}: a campaign: run it with hil campaign")
     if "experiment" not in merged.table:
         raise ConfigError(f"{path}: no [experiment]: {_what_else(merged.table)}")
-    merged, classes = _changed(merged, changes)
+    model, plant = merged.table.get("model"), merged.table.get("plant")
+    if "model" in classes and _kind(plant) == _kind(model):
+        classes.setdefault("plant", classes["model"])
     return _experiment(path, merged, classes=classes)
 
 
-def _changed(merged: Merged, changes: Mapping[str, object]) -> tuple[Merged, dict[str, type]]:
-    """The tables with these changes, and the classes among them, by key."""
-    table, changed, classes = dict(merged.table), {}, {}
+def _changed(changes: Mapping[str, object]) -> tuple[TomlTables, dict[str, type]]:
+    """These changes as tables of a file, and the classes among them, by key."""
+    classes: dict[str, type] = {}
+
+    def kind(key: str, cls: type) -> str:
+        classes[key.removesuffix(".kind")] = cls
+        return kind_of(cls)
+
+    tables = {}
     for key, value in changes.items():
-        change = {"kind": value} if isinstance(value, type) else value
-        if not isinstance(change, Mapping):
-            raise ConfigError(f"{CHANGES}: {key} = {value!r}: give a table or a class")
-        kind = change.get("kind")
-        if isinstance(kind, type):
-            classes[key] = kind
-            change = {**change, "kind": kind_of(kind)}
-        before = table.get(key)
-        if kind is not None and isinstance(before, dict) and before.get("kind") != kind:
-            table.pop(key)
-        changed[key] = dict(change)
-    if not changed:
-        return merged, {}
-    return Merged(merge(table, changed), [*merged.sources, (CHANGES, changed)]), classes
+        table = as_in_file({"kind": value} if isinstance(value, type) else value, kind, key)
+        if not isinstance(table, dict):
+            what = one_line(repr(value))
+            raise ConfigError(f"{PROGRAM}: {key} = {what}: give a table or a class")
+        tables[key] = table
+    return tables, classes
+
+
+def _kind(table: object) -> object:
+    return table.get("kind") if isinstance(table, dict) else None
 
 
 def _what_else(table: Mapping[str, object]) -> str:
@@ -236,8 +242,8 @@ def _choices(tables: RigTables, merged: Merged) -> list[tuple[str, str]]:
 def _doubts(tables: RigTables, merged: Merged) -> list[str]:
     choices = force_channel_doubts(tables) + system_kind(tables.model).doubts(tables)
     lines = [f"{merged.origin(('devices',))}: {line}" for line in choices]
-    is_option = merged.origin(("experiment", "duration_s")).startswith("--set")
-    if isinstance(tables, RunTables) and not is_option:
+    shortened = is_option(merged.origin(("experiment", "duration_s")))
+    if isinstance(tables, RunTables) and not shortened:
         late = checks.after_the_end(tables)
         lines += [f"{merged.origin(key.split('.'))}: {key}: {text}" for key, text in late]
     return lines

@@ -13,7 +13,7 @@ import tomli_w
 
 from hil.calibration.files import Calibration, digest
 from hil.calibration.sources import Sourced, load_sources
-from hil.config.files import Merged
+from hil.config.files import Merged, folder_of
 from hil.devices.tables import CellBoardTable
 from hil.errors import ConfigError, ModelError, PluginError, one_line
 from hil.experiment import board_limits, loop_limits, tightening, usual
@@ -289,8 +289,7 @@ class Experiment(LoadedRig):
         specimen = self.tables.specimen
         if specimen is None or specimen.logbook is None:
             return LOGBOOK
-        origin = self.merged.origin(("specimen", "logbook"))
-        return (Path() if origin.startswith("--set") else Path(origin).parent) / specimen.logbook
+        return folder_of(self.merged.origin(("specimen", "logbook"))) / specimen.logbook
 
     def resistance_limits_Ohm(self, board: str) -> list[tuple[float, float]]:
         """The least and greatest resistance of every cell of a board."""

@@ -25,7 +25,7 @@ import pydantic
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import ErrorDetails
 
-from hil.config.files import Merged
+from hil.config.files import Merged, folder_of
 from hil.config.table import Positive, Table
 from hil.errors import ConfigError, PluginError, one_line
 from hil.plugins.code import Plugin, exit_refused, what
@@ -179,7 +179,7 @@ def _load(table: PluginTable, role: Role, origin: str, recorded: str | None) -> 
     name, _, class_name = table.kind.partition(":")
     package = ""
     if class_name:
-        folder = Path() if origin.startswith("--set") else Path(origin).parent
+        folder = folder_of(origin)
         module, file, source = _from_file(name, folder, recorded)
     else:
         point = installed(GROUPS[role])[name]

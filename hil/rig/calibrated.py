@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from hil.calibration.files import Calibration, load_record, located
 from hil.calibration.signal_chain import Chain
-from hil.config.files import Merged
+from hil.config.files import Merged, folder_of
 from hil.devices.sensor_tables import VoltsForceTable
 from hil.devices.tables import (
     AnalogChannelTable,
@@ -49,7 +48,7 @@ def load_records(devices: Mapping[str, DeviceTable], merged: Merged) -> dict[str
             if channel.force and channel.record is not None:
                 key = ("devices", name, "channels", channel_name, "record")
                 origin = merged.origin(key)
-                folder = Path() if origin.startswith("--set") else Path(origin).parent
+                folder = folder_of(origin)
                 named_by = f"{origin}: {'.'.join(key)}"
                 file = located(folder, channel.record, named_by=named_by)
                 calibrations[channel_name] = load_record(file, named_by=named_by)

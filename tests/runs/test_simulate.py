@@ -1,5 +1,6 @@
 """`hil.simulate`: the rows of a run without a file, a recorder or shared memory."""
 
+import importlib
 import json
 import linecache
 import multiprocessing
@@ -8,8 +9,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
+import xarray as xr
 
 import hil
 from hil.errors import ConfigError
@@ -175,6 +178,61 @@ def test_a_change_that_cannot_be_is_refused_in_one_line(configs, changes, line):
         hil.simulate(configs / "miga6/pid.toml", **changes)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "sets", "changes"),
+    [
+        (
+            "miga6/all_on",
+            ("model.arrays.muscle.mass_kg=0.05", "model.arrays.muscle.force_on_N=0.5"),
+            {"model": {"arrays": {"muscle": {"mass_kg": 0.05, "force_on_N": 0.5}}}},
+        ),
+        (
+            "wires4/hold",
+            ("ambient={ambient_C=31.0, ambient_uncertainty_C=1.0}",),
+            {"ambient": {"ambient_C": 31.0, "ambient_uncertainty_C": 1.0}},
+        ),
+        (
+            "miga6/pid",
+            ("reference={kind='trace', file='trace.csv'}",),
+            {"reference": {"kind": "trace", "file": "trace.csv"}},
+        ),
+    ],
+)
+def test_changes_of_a_program_mean_what_they_mean_in_a_file(rigs, file, sets, changes):
+    """A change of the model is one of the plant too, air is that of the wires, a trace is read."""
+    (rigs / "miga6/trace.csv").write_text("t_s,force_N\n0.0,0.1\n0.2,0.5\n")
+    path = rigs / f"{file}.toml"
+    assert hil.load(path, **changes).tables == hil.load(path, sets).tables
+
+
+def test_a_program_gives_arrays_series_tuples_and_ranges(configs):
+    force_N = xr.DataArray([0.5, 1.0])
+    config = hil.load(
+        configs / "miga6/pid.toml",
+        reference={"kind": "steps", "t_s": range(2), "force_N": pd.Series([0.1, 0.2])},
+        guard={"force_max_N": force_N.max()},
+        plant={"arrays": {"muscle": {"dead_cells": np.array([2])}}},
+        devices={"daq": {"channels": {"force": {"sim": {"noise_rms_V": np.float64(0.001)}}}}},
+    )
+    tables = config.tables
+    assert (tables.reference.t_s, tables.reference.force_N) == ([0.0, 1.0], [0.1, 0.2])
+    assert tables.plant.arrays["muscle"].dead_cells == [2]
+    assert tables.guard.force_max_N == 1.0
+
+
+def test_a_model_of_another_kind_is_the_plant_too(pytestconfig, monkeypatch):
+    """With the differences of the file where it names the same class."""
+    examples = pytestconfig.rootpath / "examples/own"
+    monkeypatch.syspath_prepend(examples)
+    model = importlib.import_module("model").MyModel
+    tables = hil.load(examples / "model.toml", model=model).tables
+    assert (tables.model.mass_kg, tables.plant.mass_kg) == (0.2, 0.22)
+    other = type("Other", (model,), {"step": model.step})
+    tables = hil.load(examples / "model.toml", model=other).tables
+    assert tables.plant == tables.model
+    assert tables.plant.plugin.cls is other
 
 
 def test_a_table_of_another_kind_takes_the_place_of_the_files(configs):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from hil.config.values import as_in_file
 from hil.errors import ConfigError
 from hil.platform.parallel import scheduler_of
 from hil.platform.terminal import say
@@ -29,7 +28,7 @@ def table_of(
     security: str | Path | None,
 ) -> xr.Dataset:
     """Run a campaign; returns the table of all trials. See `hil.campaign`."""
-    source = as_in_file(config) if isinstance(config, Mapping) else Path(config)
+    source = as_in_file(config, _refuse) if isinstance(config, Mapping) else Path(config)
     cluster = scheduler_of(scheduler, None if security is None else Path(security))
     started = launch(
         source,
@@ -43,26 +42,11 @@ def table_of(
     return table.assign_attrs(folder=str(started.folder))
 
 
-def as_in_file(value: Any, key: str = "") -> Any:
-    """A value as a file has it: NumPy's numbers and arrays, tuples and paths become plain ones.
-
-    Raises
-    ------
-    ConfigError
-        It has a class, which no other process could load; `key` is where it stands.
-    """
-    if isinstance(value, Mapping):
-        return {name: as_in_file(of, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_in_file(one, f"{key}.{i}") for i, one in enumerate(value)]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, type):
-        raise ConfigError(
-            f"{PROGRAM}: {key} = {value.__name__}: a campaign loads classes from files: write it "
-            f"to one, and name it 'FILE.py:{value.__name__}'"
-        )
-    return str(value) if isinstance(value, PurePath) else value
+def _refuse(key: str, cls: type) -> None:
+    raise ConfigError(
+        f"{PROGRAM}: {key} = {cls.__name__}: a campaign loads classes from files: write it to one, "
+        f"and name it 'FILE.py:{cls.__name__}'"
+    )
 
 
 def _nothing(text: str) -> None:

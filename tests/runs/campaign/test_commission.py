@@ -239,7 +239,7 @@ each = true
 def test_cells_with_wires_of_their_own_are_those_of_arrays_with_each_of_them(configs):
     """In parallel between fixed ends each cell pulls as in an array of cells like it."""
     one, other = {"convection_W_per_m2_K": 100.0}, {"convection_W_per_m2_K": 150.0}
-    sets = ("experiment.duration_s=1.2", "plant={}")
+    sets = ("experiment.duration_s=1.2",)
     file = configs / "wires4/pulse.toml"
     plain = (
         hil.load(file, sets)
@@ -250,7 +250,8 @@ def test_cells_with_wires_of_their_own_are_those_of_arrays_with_each_of_them(con
     forces_N = []
     for tables in ([one] * 4, [other] * 4, [one, one, other, other]):
         whole = [{**plain, **more} for more in tables]
-        config = hil.load(file, sets, model={"arrays": {"muscle": {"activation": whole}}})
+        cells = {"arrays": {"muscle": {"activation": whole}}}
+        config = hil.load(file, sets, model=cells, plant=cells)
         system = config.system(plant=False)
         for _ in range(1200):
             system.step(np.ones(4))
@@ -281,7 +282,7 @@ def test_no_experiment_loosens_the_limit_of_one_cell(configs):
     loose[2]["temperature_max_C"] = 181.0
     changed = {"arrays": {"muscle": {"activation": loose}}}
     with pytest.raises(ConfigError, match=r"activation.2.temperature_max_C = 181: looser than"):
-        hil.load(configs / "wires4/pulse.toml", model=changed)
+        hil.load(configs / "wires4/pulse.toml", model=changed, plant=changed)
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hil
+from hil.config.values import as_in_file
 from hil.errors import ConfigError
 from hil.runs.campaign import runner
-from hil.runs.campaign.from_python import as_in_file
 from hil.runs.campaign.launch import PROGRAM
 from hil.runs.campaign.plan import load_campaign
 
@@ -47,7 +47,7 @@ def test_tables_may_hold_numbers_of_numpy_tuples_and_paths(tables, tmp_path):
     factors["duration"]["levels"] = (np.float64(0.1),)
     factors["k_p"]["levels"] = np.array([0.5, 2.0])
     factors["limit"] = {"key": "guard.force_max_N", "levels": [np.int64(7), np.int64(8)]}
-    loaded = load_campaign(PROGRAM, as_in_file(tables))
+    loaded = load_campaign(PROGRAM, as_in_file(tables, lambda key, cls: cls))
     assert [list(one.levels.values()) for one in loaded.trials] == [
         [0.1, 0.5, 7], [0.1, 0.5, 8], [0.1, 2.0, 7], [0.1, 2.0, 8]
     ]  # fmt: skip
