@@ -47,6 +47,7 @@ from simdaq import card_files
 
 TERMINALS = {"ai": "analog input", "ao": "analog output", "ci": "counter", "di": "digital input",
              "do": "digital output"}  # fmt: skip
+SHUNT = ".shunt_line"
 BRIEF = {
     "hold_max_ms": "switches its cells off, which nobody notices",
     "silence_max_ms": "trips (host_silent)",
@@ -226,27 +227,22 @@ def _channels(
 
 
 def _terminals(cards: dict[str, NidaqTable]) -> Faults:
-    """Check that no terminal and no name is used twice."""
+    """Check that no name and no terminal is used twice, however a terminal is written."""
     seen: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for name, card in cards.items():
-        entries = [*card.channels.values(), *card.outputs.values()]
-        terminals = Counter(entry.terminal for entry in entries)
         for what, table in (("channels", card.channels), ("outputs", card.outputs)):
-            for entry_name, entry in table.items():
-                key = f"devices.{name}.{what}.{entry_name}"
-                if terminals[entry.terminal] > 1:
-                    yield f"{key}.terminal", f"'{entry.terminal}' is used by another channel"
+            for entry_name in table:
                 if entry_name in seen:
+                    key = f"devices.{name}.{what}.{entry_name}"
                     yield key, f"card '{seen[entry_name]}' has a channel of that name: rename one"
                 seen[entry_name] = name
-        taken: dict[str, str] = {}
-        for line_name, line in card.lines.items():
-            other = taken.setdefault(_whole(card.card, line.terminal), line_name)
-            if other != line_name:
-                yield (
-                    f"devices.{name}.lines.{line_name}.terminal",
-                    f"'{line.terminal}' is used by line '{other}'",
-                )
+        for where, _, terminal in _named_terminals(card):
+            key = f"devices.{name}.{where}"
+            other = taken.setdefault(_whole(card.card, terminal), key)
+            shunts = other.endswith(SHUNT) and key.endswith(SHUNT)  # one for several channels
+            if other != key and not shunts:
+                yield f"{key} = '{terminal}'", f"is used by {other}"
 
 
 def _whole(card: str, terminal: str) -> str:
@@ -315,6 +311,9 @@ def _named_terminals(card: NidaqTable) -> Iterator[tuple[str, str, str]]:
         for way, kind, lines in (("lines", "do", card.switches.lines),
                                  ("readback", "di", card.switches.readback)):  # fmt: skip
             yield from ((f"switches.{way}.'{cell}'", kind, line) for cell, line in lines.items())
+    for name, channel in card.channels.items():
+        if channel.kind != "encoder" and channel.shunt_line:
+            yield f"channels.{name}{SHUNT}", "do", channel.shunt_line
 
 
 def _watchdogs(cards: dict[str, NidaqTable], period_s: float) -> Faults:

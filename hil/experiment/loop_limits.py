@@ -129,7 +129,7 @@ def unnoticed(tables: RigTables) -> Iterator[tuple[str, str]]:
 
 
 def _lines(name: str, card: NidaqTable) -> Iterator[tuple[str, str]]:
-    """Check the lines of a card against its other terminals, and its watchdog."""
+    """Check that a card's lines have a watchdog, and that what is read back is switched."""
     table = card.switches
     assert table is not None
     key = f"devices.{name}.switches"
@@ -142,14 +142,6 @@ def _lines(name: str, card: NidaqTable) -> Iterator[tuple[str, str]]:
     for cell in table.readback:
         if cell not in table.lines:
             yield f"{key}.readback.{cell}", "no line switches this cell: remove it"
-    taken: dict[str, str] = {line.terminal: f"line '{n}'" for n, line in card.lines.items()}
-    taken |= {c.shunt_line: "a shunt" for c in card.channels.values()
-              if c.kind != "encoder" and c.shunt_line}  # fmt: skip
-    for what, terminals in (("lines", table.lines), ("readback", table.readback)):
-        for cell, terminal in terminals.items():
-            if terminal in taken:
-                yield f"{key}.{what}.{cell} = '{terminal}'", f"is used by {taken[terminal]}"
-            taken[terminal] = f"{what} of {cell}"
 
 
 def _controller(tables: RigTables, key: str) -> Iterator[tuple[str, str]]:

@@ -68,7 +68,7 @@ MISTAKES = [
     (RIG, "voltage_V = 2.2 ", "voltage_V = 4.0 ", "exceeds voltage_max_V = 3"),
     (RIG, "voltage_V = 2.2 ", "voltage_V = 2.8 ", "set both to the same value"),
     (RIG, "heat_max_cA2ms = 268474", "heat_max_cA2ms = 900000", "the board could heat the wire of"),
-    (RIG, 'terminal = "ai1"', 'terminal = "ai0"', "'ai0' is used by another channel"),
+    (RIG, 'terminal = "ai1"', 'terminal = "ai0"', "'ai0': is used by devices.daq.channels."),
     (RIG, "metres_per_V = 0.001", "metres_per_V = 0.0", "must not be 0"),
     # plans that would trip
     (RUN, "{t_s = 4.0, off", "{t_s = 45.0, off", "never comes"),

@@ -38,7 +38,41 @@ def test_two_lines_of_a_card_are_at_two_terminals(terminal):
     """A card that senses the e-stop at the coil that it drives never sees it open."""
     text = refusal("lines.loop = {kind = 'estop', terminal = 'port0/line0'}",
                    f"lines.feed = {{kind = 'enable', terminal = '{terminal}'}}")  # fmt: skip
-    assert text.endswith(f"lines.feed.terminal: '{terminal}' is used by line 'loop'")
+    used = "is used by devices.daq.lines.loop.terminal"
+    assert text.endswith(f"lines.feed.terminal = '{terminal}': {used}")
+
+
+LINES = MIGA.parents[1] / "miga6_lines" / "all_on.toml"
+ONE = "switches.lines.'muscle.1'"
+
+
+@pytest.mark.parametrize(
+    ("key", "line", "other"),
+    [
+        ("channels.force.shunt_line", "port0/line1", "lines.power.terminal"),
+        ("channels.force.shunt_line", "/Dev1/port0/line8", ONE),
+        ("channels.force.shunt_line", "PORT0/line8", ONE),
+        ("lines.feed", "/Dev1/port0/line9", "switches.lines.'muscle.2'"),
+    ],
+)
+def test_what_closes_a_shunt_or_the_power_is_no_line_of_a_cell(key, line, other):
+    """A shunt is closed before the run; a line that switches a cell as well would heat its wire."""
+    value = f"{{kind = 'enable', terminal = '{line}'}}" if key == "lines.feed" else f"'{line}'"
+    with pytest.raises(ConfigError) as refused:
+        hil.load(LINES, [f"devices.daq.{key} = {value}"])
+    text = str(refused.value)
+    assert "\n" not in text
+    assert f"devices.daq.{other}" in text
+    assert f"= '{line}': is used by " in text or f"is used by devices.daq.{key}" in text
+
+
+def test_one_line_may_close_the_shunts_of_two_channels():
+    more = "{terminal = 'ai1', newtons_per_V = 1.0, shunt_line = '/Dev1/port0/line3'}"
+    assert hil.load(
+        LINES,
+        ["devices.daq.channels.force.shunt_line = 'port0/line3'",
+         f"devices.daq.channels.other = {more}"],
+    )  # fmt: skip
 
 
 def test_a_product_that_is_unknown_or_a_module_without_a_chassis_is_refused():

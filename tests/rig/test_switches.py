@@ -62,9 +62,24 @@ def test_a_missing_substitute_is_refused_in_one_line(change, key, text, capsys, 
     [
         ("lines", "muscle.1", None, "lines: no gate for cell 'muscle.1': give every cell one gate"),
         ("lines", "muscle.7", "port0/line14", "lines: the model has no cell 'muscle.7'"),
-        ("lines", "muscle.1", "port0/line1", "'port0/line1': is used by line 'power'"),
-        ("lines", "muscle.1", "port0/line9", "'port0/line9': is used by lines of muscle.1"),
-        ("readback", "muscle.1", "port0/line8", "'port0/line8': is used by lines of muscle.1"),
+        (
+            "lines",
+            "muscle.1",
+            "port0/line1",
+            "'port0/line1': is used by devices.daq.lines.power.terminal",
+        ),
+        (
+            "lines",
+            "muscle.1",
+            "port0/line9",
+            "'port0/line9': is used by devices.daq.switches.lines.'muscle.1'",
+        ),
+        (
+            "readback",
+            "muscle.1",
+            "port0/line8",
+            "'port0/line8': is used by devices.daq.switches.lines.'muscle.1'",
+        ),
         ("readback", "muscle.9", "port0/line30", "readback.muscle.9: no line switches this cell"),
     ],
 )

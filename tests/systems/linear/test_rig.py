@@ -83,7 +83,7 @@ def test_the_report_shows_the_signal_and_the_output(recording, tmp_path):
         ("model.A=[[0.0, 1.0], [0.0]]", "model.A: its rows are not equally long"),
         ("devices.daq.channels.slide.signal=slide.v", "the model has no such signal: choose"),
         ("devices.daq.outputs.motor.drives=x", "no such input: choose motor.force_N"),
-        ("devices.daq.outputs.motor.terminal=ai0", "'ai0' is used by another channel"),
+        ("devices.daq.outputs.motor.terminal=ai0", "'ai0': is used by devices.daq.channels.slide"),
         ("devices.daq.outputs.motor.min=6.0", "must be above min = 6"),
         ("devices.daq.outputs.motor.units_per_V=0.1", "the card's 10 V reach only 1"),
         ("controller.loops.slide.output=moto", "no output of that name: choose motor"),
