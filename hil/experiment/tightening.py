@@ -45,7 +45,7 @@ class Row:
     """
 
     keys: Sequence[str]
-    tighter: str | Sequence[str]
+    tighter: str | Sequence[str | bool]
     bound: float | None = None
     bound_of: str = ""
     bound_share: float | None = None
@@ -62,7 +62,7 @@ class Row:
         """Which way is tighter, as text."""
         if isinstance(self.tighter, str):
             return self.tighter
-        return ", ".join(f"`{word}`" for word in self.tighter)
+        return ", ".join(f"`{word}`".lower() for word in self.tighter)
 
     @property
     def most(self) -> str:
@@ -132,7 +132,8 @@ def faults(tables: RigTables, merged: Merged, *, late: bool) -> Faults:
             for key in row.keys:
                 for path, value, default in places.of(tuple(key.split("."))):
                     limit = row.limit(tables, path)
-                    if row.tighter == OF_A_TABLE and not any(_at_all(rig, path[:-1])):
+                    may_be_new = row.tighter == OF_A_TABLE or ".channels." in key
+                    if may_be_new and not any(_at_all(rig, path[:-1])):
                         continue
                     rig_values = _at_all(rig, path) or [None]
                     texts = [_looser(row, value, one, default) for one in rig_values]
@@ -157,6 +158,8 @@ def _looser(row: Row, value: object, rig_value: object, default: object) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, Table):
         value = value.model_dump(exclude_unset=True)
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 

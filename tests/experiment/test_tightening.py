@@ -262,6 +262,14 @@ for _key, _rig, _place, _values, _default in (
         1,
     ),
     ("channels.*.offset_rad", "leg9", "devices.hips.channels.hip.offset_rad", ANY, 0.0),
+    ("channels.*.index_rad", "leg9", "devices.hips.channels.hip.index_rad", ANY, None),
+    (
+        "channels.*.index_phase",
+        "leg9",
+        "devices.hips.channels.hip.index_phase",
+        st.sampled_from(["high_high", "low_low"]),
+        "high_high",
+    ),
     ("channels.*.record", "miga6", f"{_daq}.force.record", st.sampled_from(["a", "b"]), None),
     ("channels.*.signal", "miga6", f"{_daq}.force.signal", st.sampled_from(["x", "y"]), None),
     (
@@ -297,6 +305,24 @@ for _key, _rig, _place, _values, _default in (
     ("unit", "indicator", "devices.cell.unit", st.sampled_from(["N", "kN", "gf"]), "N"),
     ("template", "indicator", "devices.cell.template", st.sampled_from(["and", "kern"]), "and"),
     ("pattern", "indicator", "devices.cell.pattern", _patterns, None),
+    ("card", "miga6", "devices.daq.card", st.sampled_from(["Dev1", "Dev2"]), "required"),
+    ("server", "remote", "devices.cell.server", st.sampled_from(["a:1", "b:1"]), "required"),
+    ("identifier", "labjack", "devices.cell.identifier", st.sampled_from(["1", "2"]), "ANY"),
+    ("hub_port", "phidget", "devices.cell.hub_port", st.integers(0, 5), None),
+    (
+        "resource",
+        "wires4",
+        "devices.supply.resource",
+        st.sampled_from(["ASRL1::INSTR", "ASRL2::INSTR"]),
+        "required",
+    ),
+    (
+        "switches.cells",
+        "own",
+        "devices.relays.switches.cells",
+        st.permutations(["muscle.1", "muscle.2"]),
+        "required",
+    ),
     (
         "cells",
         "miga6",
@@ -305,8 +331,11 @@ for _key, _rig, _place, _values, _default in (
         "required",
     ),
 ):
-    _tighter = KEPT if _key.startswith("switches") else ADDED
+    _tighter = KEPT if _key.startswith(("switches.lines", "switches.readback")) else ADDED
     PLACES[f"devices.*.{_key}"] = (_rig, _place, _tighter, _values, _default)
+PLACES["devices.*.channels.*.tare"] = (
+    "miga6", f"{_daq}.force.tare", (False, True), st.booleans(), False
+)  # fmt: skip
 PLACES["devices.*.channel"] = (
     "wires4", "devices.supply.channel", "unchanged", st.integers(1, 8), 1
 )  # fmt: skip
@@ -335,6 +364,12 @@ INSTRUMENTS = {
         "channels": {"pull": {"terminal": "AIN0", "record": "pull.toml"}},
     },
     "phidget": {"kind": "phidget_bridge", "channels": {"pull": {"record": "pull.toml"}}},
+    "remote": {
+        "kind": "nidaq_remote",
+        "server": "a:1",
+        "card": "Dev1",
+        "channels": {"pull": {"terminal": "ai0", "newtons_per_V": 1.0}},
+    },
     "futek": {"kind": "futek", "port": "COM3", "channels": {"pull": {}}},
     "indicator": {"kind": "serial_indicator", "port": "COM3", "channels": {"pull": {}}},
 }
@@ -345,7 +380,7 @@ def rig_of(name):
         table = rig_of("miga6")
         table["devices"]["relays"] = {
             "kind": "relays.py:Relays",
-            "switches": {"cells": ["muscle.1"], "dead_man_s": 0.05},
+            "switches": {"cells": ["muscle.1", "muscle.2"], "dead_man_s": 0.05},
         }
         return table
     if name == "wire":
@@ -576,15 +611,23 @@ def test_new_lines_and_limits_that_the_rig_has_not_may_be_added(hil):
         ("miga6_lines", "devices.daq.lines.loop.terminal='port1/line7'"),
         ("miga6", "devices.daq.channels.force.terminal='ai7'"),
         ("slider", "devices.daq.channels.slide.units_per_V=0.002"),
+        ("miga6_lines", "devices.daq.card='Dev2'"),
+        ("miga6_lines", "devices.supply.resource='ASRL/dev/ttyUSB7::INSTR'"),
+        ("miga6", "devices.daq.channels.force.tare=true"),
     ],
 )
 def test_an_experiment_does_not_rewire_a_bench_and_may_add_a_channel(name, change, hil):
-    """An e-stop that is read at a free line is closed for ever; a lower slope hides travel."""
+    """An e-stop that is read at a free line is closed for ever; a lower slope hides travel.
+
+    At another supply, the cells' stays on after a trip; a tare hides the load that hangs there.
+    """
     code, err = hil("check", f"configs/{name}/rig.toml", "--set", change)
     assert code == 2
-    assert "looser than the rig's" in err
+    assert "looser than the " in err
     room = "{kind='voltage', terminal='ai5', signal='ambient_C', units_per_V=10.0, zero_V=2.5}"
     more = ("--set", f"devices.daq.channels.room={room}")
+    assert hil("check", "configs/miga6_lines/rig.toml", *more)[0] == 0
+    more = ("--set", "devices.daq.channels.other={terminal='ai6', newtons_per_V=1.0, tare=true}")
     assert hil("check", "configs/miga6_lines/rig.toml", *more)[0] == 0
 
 
