@@ -21,6 +21,7 @@ from hil.loop.wire_watch import WatchedWire
 from hil.mechanics.sma.bounds import Surroundings
 from hil.mechanics.sma.clamp import clamp_share
 from hil.mechanics.sma.limits import (
+    SUPPLY_ERROR,
     Bench,
     CellWire,
     NoTableError,
@@ -30,7 +31,6 @@ from hil.mechanics.sma.limits import (
     peak,
     protecting,
 )
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
 from hil.rig.instruments import boards_of, can_be_cut, supplies_of
 from hil.rig.run_tables import RigTables, RunTables
 
@@ -377,6 +377,7 @@ def _bench(
             limits["sense_every_ms"],
         ),
         current_error=_current_error(cells, max(volts, default=0.0), limits),
+        supply_error=max([SUPPLY_ERROR, *(s.voltage_tolerance_V / s.voltage_V for s in supplies)]),
         leak_A=leak_A(catalogue()["sense"], limits),
     )
 
@@ -547,7 +548,7 @@ def _uncompared(board: Protection) -> Iterator[str]:
     elif (
         sense
         and board.limits["supply_full_scale_mV"]
-        <= 1e3 * (1.0 + SUPPLY_ERROR) * board.bench.supply_V
+        <= 1e3 * (1.0 + board.bench.supply_error) * board.bench.supply_V
     ):
         yield (
             f"{key}.supply_full_scale_mV = {board.limits['supply_full_scale_mV']}: the divider "

@@ -14,8 +14,7 @@ from hil.config.values import TomlTable
 from hil.errors import ConfigError
 from hil.experiment.board_limits import Protection, leak_A
 from hil.experiment.current_error import FIVE_V, catalogue, reading_error
-from hil.mechanics.sma.limits import Thermal, severest_table
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.mechanics.sma.limits import SUPPLY_ERROR, Thermal, severest_table
 
 Kind = Literal["board", "modules"]
 CELLS_MAX = {"board": 12, "modules": 6}

@@ -14,8 +14,8 @@ from hil.devices.tables import NidaqTable
 from hil.experiment.board_limits import air_C, thermal_cells, wires_at
 from hil.experiment.kind import Model
 from hil.experiment.registry import controller_kind, system_kind
-from hil.mechanics.sma.limits import CellWire
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR, HeatBudget, budget_of, peak_C
+from hil.mechanics.sma.limits import SUPPLY_ERROR, CellWire
+from hil.mechanics.sma.loop_budget import HeatBudget, budget_of, peak_C
 from hil.rig.calibrated import cards_of
 from hil.rig.instruments import can_be_cut, supplies_of, switching
 from hil.rig.run_tables import RigTables, RunTables

@@ -13,6 +13,9 @@ for ever (`hil.mechanics.sma.loop_budget`):
 
     theta <= E_most^2 / (r_min G)
 
+E_most is that of the supply at its highest: SUPPLY_ERROR above its voltage, or as far as its
+`voltage_tolerance_V` leaves unnoticed, if that is more.
+
 I_min is derived from the least current of an intact cell at the lowest supply, when the board reads
 too low by its ordinary error and the wire's resistance is m above the described one, in series with
 its leads. Of wires in parallel it is the current of one: the last, when the others have broken.
@@ -25,8 +28,7 @@ from math import floor, inf
 from hil.devices.board.resistance import FULL_COUNTS, Chain
 from hil.devices.tables import BoardResistanceTable
 from hil.experiment.board_resistance import limits_Ohm
-from hil.mechanics.sma.limits import COLDEST_C, Bench, CellWire, Thermal
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.mechanics.sma.limits import COLDEST_C, SUPPLY_ERROR, Bench, CellWire, Thermal
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def unnoticed(
     cell: CellWire, bench: Bench, limits: Mapping[str, int], table: BoardResistanceTable
 ) -> Unnoticed:
     """What of this cell's current may go unread; module, equations."""
-    wire, most_A = cell.wire, cell.ordinary_A((1.0 + SUPPLY_ERROR) * bench.supply_V)
+    wire, most_A = cell.wire, cell.ordinary_A((1.0 + bench.supply_error) * bench.supply_V)
     least, most = wire.extremes_Ohm_per_m(COLDEST_C, cell.temperature_max_C)
     heated = (most_A / _in_parallel(cell)) ** 2 * least / most  # one wire's heat over r_max, A2
     readings_A = [1e-3 * limits["current_on_min_mA"]]
@@ -74,7 +76,7 @@ def unnoticed(
 def _lowest_A(bench: Bench, limits: Mapping[str, int], most_Ohm: float) -> float:
     """The least reading at the highest supply that may belong to this resistance."""
     chain = Chain.of(limits, 0.0, 0.0)
-    supply_mV = 1e3 * (1.0 + SUPPLY_ERROR) * bench.supply_V
+    supply_mV = 1e3 * (1.0 + bench.supply_error) * bench.supply_V
     supply_counts = FULL_COUNTS * min(1.0, supply_mV / limits["supply_full_scale_mV"])
     counts = (supply_counts - 0.5) * chain.ohm_per_ratio / most_Ohm - 0.5
     return 1e-3 * limits["current_full_scale_mA"] * counts / FULL_COUNTS

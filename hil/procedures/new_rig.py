@@ -30,8 +30,7 @@ from hil.experiment import board_limits, loop_limits
 from hil.experiment.load import check_rig, interchangeable, load, load_rig
 from hil.experiment.loaded import Experiment, LoadedRig
 from hil.experiment.wire_catalogue import Actuator, Wire, actuators, wire, wires
-from hil.mechanics.sma.limits import NoTableError
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.mechanics.sma.limits import SUPPLY_ERROR, NoTableError
 from hil.platform.terminal import word
 from hil.platform.whole_files import write_whole
 from hil.procedures.questions import QUESTIONS

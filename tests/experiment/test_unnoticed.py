@@ -205,6 +205,19 @@ def test_a_board_whose_limit_is_0_notices_nothing_and_its_wire_is_held_on_for_ev
     assert one.worst_C == board.unnoticed()[0].worst_C
 
 
+def test_a_supply_heats_unnoticed_by_what_its_tolerance_leaves_unnoticed():
+    """2.2 V and 0.2 V over 0.1 m of 113 Ohm/m, held on for ever in the least cooling, at 30 degC.
+
+    3 % above 2.2 V, which a tolerance of 0.066 V leaves, take it to 166 degC.
+    """
+    loss_W_per_m_K = 0.85 * 125.0 * pi * 1e-4
+    for tolerance_V in (0.2, 0.066):
+        sets = [f"devices.supply.voltage_tolerance_V={tolerance_V}"]
+        [board] = load_rig(ROOT / "configs/isotonic/rig.toml", sets).protections
+        rise_K = ((2.2 + tolerance_V) / 0.1) ** 2 / 113.0 / loss_W_per_m_K
+        assert board.unnoticed()[0].worst_C == pytest.approx(30.0 + rise_K, abs=0.1)
+
+
 def test_an_arduino_reads_no_current_that_could_be_too_low():
     assert replace(a_board(), measures=False).unnoticed() == []
 

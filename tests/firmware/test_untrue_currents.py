@@ -13,8 +13,7 @@ import pytest
 from firmware.boards import NativeBoard
 from hil.devices.board import protocol
 from hil.experiment.board_limits import Protection
-from hil.mechanics.sma.limits import COOLING_LEAST, Bench, CellWire
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.mechanics.sma.limits import COOLING_LEAST, SUPPLY_ERROR, Bench, CellWire
 from hil.mechanics.sma.wire import SmaWire
 from oracles.sma_wires import Wires
 

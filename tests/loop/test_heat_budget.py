@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.loop.guard import CellHeat, Guard, Limits, names_of
-from hil.mechanics.sma.limits import COOLING_LEAST, CellBranches, CellWire
-from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, SUPPLY_ERROR, budget_of, peak_C
+from hil.mechanics.sma.limits import COOLING_LEAST, SUPPLY_ERROR, CellBranches, CellWire
+from hil.mechanics.sma.loop_budget import SHARE_TO_ARM, budget_of, peak_C
 from hil.mechanics.sma.stressed import AS_TABULATED, advance
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 from hil.runs.assembly import _heat

@@ -67,6 +67,7 @@ from hil.mechanics.sma.stressed import AS_TABULATED, PIECES, advance, settled
 from hil.mechanics.sma.wire import SmaWire, wire_laws
 
 COOLING_LEAST = 0.85  # assumed: still warm air; the convection's own uncertainty is 12 %
+SUPPLY_ERROR = 0.03  # assumed: of a bench supply, its leads drop some of it
 CURRENT_MARGIN = 1.25  # assumed: of a current limit over the ordinary current
 REACTION_S = 0.5e-3  # from a sample to gates off; firmware/README.md has what was measured
 STALE_LATE_S = 2.0e-3  # the scan's age is counted in whole milliseconds
@@ -179,6 +180,7 @@ class Bench:
     current_error : how far below a current its reading may be, relative
     leak_A : what a cell that is off may conduct unnoticed
     others_A : what the cells of other boards draw from the same supply at most
+    supply_error : how far above `supply_V` the supply may be unnoticed, relative
     """
 
     cold_C: float
@@ -189,6 +191,7 @@ class Bench:
     current_error: float
     leak_A: float = 0.0
     others_A: float = 0.0
+    supply_error: float = SUPPLY_ERROR
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ each other, or a transistor that stays on.
 from dataclasses import dataclass
 from math import exp, inf, log
 
-from hil.mechanics.sma.limits import COLDEST_C, CellWire
+from hil.mechanics.sma.limits import COLDEST_C, SUPPLY_ERROR, CellWire
 
-SUPPLY_ERROR = 0.03  # assumed: of a bench supply, its leads drop some of it
 SHARE_TO_ARM = 1.0 / 8.0  # of the budget that may be used when a run begins, as on a board
 
 

@@ -9,7 +9,7 @@ from hil.devices.board.bundled_firmware import shipped_hash
 from hil.errors import ConfigError, remedy
 from hil.experiment import board_limits
 from hil.experiment.load import load_rig
-from hil.mechanics.sma.loop_budget import SUPPLY_ERROR
+from hil.mechanics.sma.limits import SUPPLY_ERROR
 
 HELD_SHARE = 1.1  # of the budget that this current uses up: the board rounds up
 LOAD_SHARE = 1.1  # of the least current that a gate may have on, for a load
