@@ -464,7 +464,8 @@ class CounterInput(Channel):
         intervals, second = self._intervals(), self._second()
         two = self.usage == UsageTypeCI.PULSE_WIDTH_DIGITAL_TWO_EDGE_SEPARATION
         if two and intervals is not None and second is not None:
-            return np.asarray(intervals.to_edge_of(second, self._second_rising, t_s)[1] == t_s)
+            begin_s, end_s = intervals.to_edge_of(second, self._second_rising, t_s)
+            return np.asarray(~np.isnan(begin_s) & (end_s == t_s))
         return np.asarray(~np.isnan(np.atleast_2d(self._measured(t_s))[0]))
 
     def _ends(self, rising: bool) -> tuple[bool, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from simdaq.edges import EdgeSource, Times
+from simdaq.edges import FOREVER_S, EdgeSource, Times
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,17 @@ class Intervals:
         return np.where(np.fmin(*last) >= first_s, half_s, np.nan)
 
     def to_edge_of(self, other: EdgeSource, other_rising: bool, t_s: Times) -> tuple[Times, Times]:
-        """The last starting edge, and the first edge of another signal that follows it."""
+        """A starting edge, and the first edge of another signal that follows it.
+
+        More starting edges before the other signal's count for nothing ("The counter ignores
+        additional edges on the Aux input").
+        """
         last = other.time(other.count(t_s, rising=other_rising) - 1.0, rising=other_rising)
         k = self.source.count(np.nan_to_num(last), rising=self.rising) - 1.0
-        begin = self._start(k)
-        following = other.count(np.nan_to_num(begin), rising=other_rising)
+        following = other.count(np.nan_to_num(self._start(k)), rising=other_rising)
+        before = other.time(following - 1.0, rising=other_rising)
+        first = self.source.count(np.nan_to_num(before, nan=-FOREVER_S), rising=self.rising)
+        begin = self._start(np.minimum(np.maximum(first, self.begun), k))
         return np.asarray(begin), np.asarray(other.time(following, rising=other_rising))
 
     def within(self, t_s: Times, window_s: float) -> tuple[Times, Times]:

@@ -132,6 +132,20 @@ def test_two_edges_are_apart_by_the_delay_between_both_signals(system, Task):
         assert task.read(4) == pytest.approx([0.0034] * 4, abs=2e-8)
 
 
+def test_more_first_edges_and_a_second_edge_without_one_count_for_nothing(system, Task):
+    """NI "X Series User Manual": "The counter ignores additional edges on the Aux input"."""
+    system.feed("Dev1/PFI10", EdgeList([0.02, 0.03, 0.06], [0.021, 0.031, 0.061]))
+    system.feed("Dev1/PFI9", EdgeList([0.01, 0.05, 0.055, 0.09], [0.011, 0.051, 0.056, 0.091]))
+    with Task() as task:
+        task.ci_channels.add_ci_two_edge_sep_chan(
+            "Dev1/ctr0", min_val=1e-6, max_val=1.0, second_edge=Edge.RISING
+        )
+        task.timing.cfg_implicit_timing(sample_mode=CONTINUOUS)
+        task.start()
+        system.advance_to(0.1)
+        assert task.read(-1) == pytest.approx([0.03, 0.03], abs=2e-8)
+
+
 def test_a_pause_trigger_leaves_edges_out_while_it_is_active(system, Task):
     """1 kHz under a gate that is high for 60 ms of 200: 300 edges of 1000, or the other 700."""
     system.feed("Dev1/PFI8", Pulses(1e-3, 0.5e-3, first_s=0.5e-3))
