@@ -189,9 +189,13 @@ def _errors(table: ObserverTable) -> WireErrors:
 
 
 def build_recruiter(
-    table: RecruitTable, nominal: NominalArray, reference: Reference, seed: int
-) -> Recruiter:
-    """Return the recruiter that `[controller]` describes."""
+    table: RecruitTable, nominal: NominalArray, reference: Reference, seed: int,
+    answer_ticks: int = 1,
+) -> Recruiter:  # fmt: skip
+    """Return the recruiter that `[controller]` describes.
+
+    `answer_ticks` after a command the boards have reported it.
+    """
     gains_N = nominal.static_gains_N
     match table:
         case BroadcastTable():
@@ -204,11 +208,11 @@ def build_recruiter(
             law = SizePrinciple(same_named(GroupRules, table), groups, gains_N)
             return GroupRecruiter(law)
         case OptimalTable():
-            return OptimalRecruiter(_optimal(table, nominal, reference))
+            return OptimalRecruiter(_optimal(table, nominal, reference, answer_ticks))
 
 
 def _optimal(
-    table: OptimalTable, nominal: NominalArray, reference: Reference
+    table: OptimalTable, nominal: NominalArray, reference: Reference, answer_ticks: int = 1
 ) -> Optimal | WireOptimal:
     period_s = nominal.period_s
     rules = PlanRules(
@@ -218,6 +222,7 @@ def _optimal(
         on_min_s=table.on_min_s,
         off_min_s=table.off_min_s,
         period_s=period_s,
+        answer_ticks=answer_ticks,
     )
     if nominal.has_wires:
         cells = wire_model(nominal.model, nominal.activation, nominal.static_gains_N)

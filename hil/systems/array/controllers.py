@@ -134,7 +134,9 @@ def _build_recruitment(inputs: ControlInputs) -> Recruitment:
     draws = isinstance(tables.controller, BroadcastTable)
     if looks is not None and looks.switch_suspects and not draws:
         diagnosis = Diagnosis(nominal.static_gains_N, looks.apart_s)
-    recruiter = build_recruiter(tables.controller, nominal, follow, inputs.seed)
+    # a command may wait for a board's next turn, and is reported in the one after it
+    answer_ticks = 2 * max(board.every for board in boards_of(tables.devices).values()) - 1
+    recruiter = build_recruiter(tables.controller, nominal, follow, inputs.seed, answer_ticks)
     breaks = _breaks(inputs) if _modulates(tables.controller) else None
     return Recruitment(follow, recruiter, inputs.estimator.estimate, diagnosis, breaks)
 

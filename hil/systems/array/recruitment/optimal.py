@@ -33,6 +33,7 @@ class PlanRules:
     period_s : length of a tick
     levels_per_tick : number of levels that the search tries per tick
     on_min_s, off_min_s : minimum times for which a cell stays on, and off
+    answer_ticks : ticks after which boards have reported what was commanded
     """
 
     plan_ticks: int
@@ -41,6 +42,12 @@ class PlanRules:
     on_min_s: float
     off_min_s: float
     period_s: float
+    answer_ticks: int = 1
+
+    @property
+    def unanswered_s(self) -> float:
+        """Time after a command in which boards may report what was before it."""
+        return (self.answer_ticks - 0.5) * self.period_s
 
     @property
     def block_s(self) -> float:
@@ -136,8 +143,10 @@ class PlannedCells(ABC):
             self.late = not self._search.finished
             self._apply(t_s, estimate.usable)
         n_steps = self._rules.levels_per_tick
-        if poses:  # a switch of this tick cannot be reported yet
-            reported = (self._held.on > 0).astype(np.uint8) if applies else estimate.cells
+        if poses:
+            on, since_s, _ = self._held
+            unanswered = t_s - since_s < self._rules.unanswered_s
+            reported = np.where(unanswered, on > 0, estimate.cells).astype(np.uint8)
             posing = self._pose(t_s, estimate, reported)
             if self._rules.budget_ticks > 1:  # the other ticks have their whole search
                 n_steps = max(n_steps - posing, n_steps // 2)

@@ -363,7 +363,7 @@ class Planned(PlannedCells):
         self.posed = []
 
     def _apply(self, t_s, usable):
-        self._held.on[:] = 1.0
+        self._held.on[:], self._held.since_s[:] = 1.0, t_s
 
     def _pose(self, t_s, estimate, reported):
         self.posed.append(reported.tolist())
@@ -380,6 +380,18 @@ def test_a_plan_applied_as_the_next_is_posed_is_not_taken_back():
         planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
     assert planned.posed == [[0, 0], [1, 1]]
     assert cells.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("answer_ticks", "seen"), [(2, [0, 0]), (3, [1, 1])])
+def test_a_report_of_before_the_last_switch_does_not_take_it_back(answer_ticks, seen):
+    """A board that is read once in two ticks reports a switch after up to three."""
+    rules, search = PlanRules(5, 3, 1, 0.0, 0.0, 0.01, answer_ticks), Counted()
+    planned = Planned(rules, search, np.zeros(2), NoReference())
+    off, cells = np.zeros(2, dtype=np.uint8), np.zeros(2)
+    for tick in range(6):
+        search.steps.append(0)
+        planned.step(0.01 * tick, ArrayEstimate(off, np.ones_like(off), cells, cells), cells)
+    assert planned.posed == [[0, 0], seen]
 
 
 def test_every_cell_is_predicted_once_as_a_plan_is_posed():

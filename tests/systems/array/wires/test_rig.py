@@ -56,6 +56,18 @@ def test_wires_follow_a_sine_and_the_run_replays(planned, tmp_path):
     assert replay(path) == (run.sizes["tick"], None)
 
 
+def test_a_plan_that_begins_before_the_board_reports_the_last_one_keeps_minimum_times(planned):
+    """The board has its turn in every fourth tick; plans begin 3 ms after switches."""
+    experiment = planned(
+        "horizon_s = 4.0\non_min_s = 0.4\noff_min_s = 0.4",
+        ["controller.budget_s=0.197", "experiment.duration_s=1.0"],
+    )
+    on = hil.simulate(experiment, seed=1).cells_commanded.values.astype(int)
+    assert on.any()
+    for switches in map(np.flatnonzero, np.diff(on, axis=0).T):
+        assert (np.diff(switches) >= 400).all()
+
+
 @pytest.mark.parametrize("key", ["n_blocks = 6", "sample_s = 0.05"])
 def test_keys_that_wires_have_no_use_for_are_refused(planned, key):
     name = key.split()[0]
