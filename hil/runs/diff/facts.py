@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -90,17 +90,15 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
         known = np.isfinite(y) & np.isfinite(model)
         if known.sum() < 10:
             continue
+        noise = metrics.noise_rms(y[known])
         every_s = np.arange(t_s[known][0], t_s[known][-1], period_s)  # lost ticks are no delay
         y, model = (np.interp(every_s, t_s[known], curve[known]) for curve in (y, model))
         units = str(run[signal.measured].attrs["units"])
-        noise = metrics.noise_rms(y)
         facts[f"noise of {signal.name}"] = noise, SCATTER["noise"] * noise, units
-        if np.ptp(model) > 10.0 * noise:
-            lag_s = _lag_s(y, model, period_s)
-            facts[f"delay of {signal.name} behind the twin"] = lag_s, period_s, "s"
-            shifted, of_model = _aligned(y, model, round(lag_s / period_s))
-            gain = float(np.polyfit(of_model, shifted, 1)[0])
-            facts[f"gain of {signal.name} over the twin"] = gain, SCATTER["gain"], ""
+        if np.ptp(model) > 10.0 * noise and np.ptp(y) > 0.0:
+            fit = _behind(y, model, period_s, noise**2 / known.mean())
+            facts[f"delay of {signal.name} behind the twin"] = fit.lag_s, fit.lag_scatter_s, "s"
+            facts[f"gain of {signal.name} over the twin"] = fit.gain, fit.gain_scatter, ""
     lost = round(t_s[-1] / period_s) + 1 - len(t_s)
     facts["lost ticks"] = lost, SCATTER_LOST * len(t_s), ""
     on = run.cells_reported.values == 1 if "cells_reported" in run else None
@@ -121,15 +119,35 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
     return facts
 
 
-def _lag_s(y: np.ndarray, model: np.ndarray, period_s: float) -> float:
-    """Delay of a curve behind another, at the largest correlation of the two."""
+class _Fit(NamedTuple):
+    """Delay and gain of a curve over another, and how far those are apart that fit as well."""
+
+    lag_s: float
+    lag_scatter_s: float
+    gain: float
+    gain_scatter: float
+
+
+def _behind(y: np.ndarray, model: np.ndarray, period_s: float, noise_var: float) -> _Fit:
+    """Delay at the largest correlation of two curves, with the gain there.
+
+    A delayed exponential is another exponential: of a curve that only rises, noise leaves open how
+    late and how high it is. Delays fit as well where the sum of squares of the residual is within
+    9 `noise_var` of the least one, as of three standard deviations. All are compared with the whole
+    of `y`, the model held at its ends: another part of `y` has another correlation.
+    """
     n_max = max(1, min(len(y) // 4, round(LAG_MAX_S / period_s)))
-    lags = range(-n_max, n_max + 1)
-    scores = [np.corrcoef(*_aligned(y, model, lag))[0, 1] for lag in lags]
-    return (int(np.argmax(scores)) - n_max) * period_s
-
-
-def _aligned(y: np.ndarray, model: np.ndarray, lag: int) -> tuple[np.ndarray, np.ndarray]:
-    if lag > 0:
-        return y[lag:], model[:-lag]
-    return (y[:lag], model[-lag:]) if lag < 0 else (y, model)
+    lags = np.arange(-n_max, n_max + 1)
+    places = np.arange(len(y))
+    of_models = [model[np.clip(places - lag, 0, len(y) - 1)] for lag in lags]
+    with np.errstate(invalid="ignore"):  # NaN of a part in which the model rests
+        scores = np.array([np.corrcoef(y, part)[0, 1] for part in of_models])
+    explained = np.sum((y - y.mean()) ** 2) * scores * np.abs(scores)
+    best = int(np.nanargmax(explained))
+    alike = np.flatnonzero(explained >= explained[best] - 9.0 * noise_var)
+    first, last = alike[0], alike[-1]
+    gains = [float(np.polyfit(of_models[i], y, 1)[0]) for i in (best, first, last)]
+    return _Fit(
+        float(lags[best] * period_s), float(max(1, last - first) * period_s),
+        gains[0], max(SCATTER["gain"], float(np.ptp(gains))),
+    )  # fmt: skip

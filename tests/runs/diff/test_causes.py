@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 import hil
@@ -16,7 +17,7 @@ from hil.devices.injection_tables import FaultTable
 from hil.procedures.recalibrate import recalibrate
 from hil.record.layout import RECORDED
 from hil.runs.diff.causes import explain
-from hil.runs.diff.facts import shown
+from hil.runs.diff.facts import _behind, shown
 from hil.runs.diff.setup import setup_of
 
 PID, PULSE, SILICONE = "miga6/pid.toml", "wires4/pulse.toml", "silicone4/pid.toml"
@@ -163,6 +164,33 @@ def test_what_no_configuration_says_is_shown_first_by_the_rows(bench, name, plan
     assert shown(hil.open_run(first), hil.open_run(second))[0].name == name
     found = explain(setup_of(first), setup_of(second))
     assert found.causes[0].name.startswith(("what the twin does not know", "lost ticks"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("noise", [0.002, 0.05])
+def test_a_delay_under_noise_is_known_as_well_as_its_scatter_says(seed, noise):
+    """Of a noisy exponential it was -0.2 s with a gain of 1.7, each for certain."""
+    t_s = 1e-3 * np.arange(2000)
+    model = 1.8 * (1.0 - np.exp(-t_s / 0.36))
+    late = 1.8 * (1.0 - np.exp(-np.maximum(0.0, t_s - 0.007) / 0.36))
+    y = 0.98 * late + np.random.default_rng(seed).normal(0.0, noise, len(t_s))
+    fit = _behind(y, model, 1e-3, noise**2)
+    assert abs(fit.lag_s - 0.007) <= fit.lag_scatter_s
+    assert abs(fit.gain - 0.98) <= fit.gain_scatter
+    assert fit.lag_scatter_s <= (0.0011 if noise < 0.01 else 0.3)
+
+
+def test_noise_of_a_device_that_is_read_now_and_then_is_that_of_its_readings(all_on):
+    """Straight lines between readings have none: it was 0 with `every = 10`."""
+    quiet, loud = hil.open_run(all_on), hil.open_run(all_on)
+    readings = np.arange(quiet.sizes["tick"]) % 10 == 0
+    force_N = quiet.force_measured_N.values
+    scatter_N = np.random.default_rng(1).normal(0.0, 0.1, len(force_N))
+    quiet.force_measured_N.values[:] = np.where(readings, force_N, np.nan)
+    loud.force_measured_N.values[:] = np.where(readings, force_N + scatter_N, np.nan)
+    condition = next(one for one in shown(quiet, loud) if one.name == "noise of force")
+    assert condition.now == pytest.approx(0.1, rel=0.1)
+    assert condition.was < 0.02
 
 
 @pytest.mark.slow
