@@ -78,7 +78,9 @@ def build(
         ("&Reset", "F7", control.reset),
         ("&Hold set point", "Ctrl+H", control.hold),
     ):
-        run.addAction(_action(window, text, key, button.click))
+        action = _action(window, text, key, button.click)
+        action.setAutoRepeat(False)  # a key that is held would disarm, arm, disarm ...
+        run.addAction(action)
     stop = _action(window, "&Emergency stop", "F12", header.estop_button.click)
     stop.setShortcuts(["F12", "Ctrl+Space"])
     run.addAction(stop)

@@ -21,6 +21,13 @@ def test_f1_lists_the_steps_and_every_key(window):
     assert [key for key in keys if key not in shown] == []
 
 
+@pytest.mark.parametrize("key", ["F2", "F3", "F4", "F5", "F6", "F7", "F8", "Ctrl+H"])
+def test_a_key_of_the_run_that_is_held_counts_once(window, key):
+    """Qt repeats actions by default: F4 held to disarm would arm again, F3 would tare on."""
+    [action] = [a for a in window.findChildren(QAction) if a.shortcut().toString() == key]
+    assert not action.autoRepeat()
+
+
 EXPERIMENT = """\
 rig = "rig.toml"
 loop.period_s = 0.002  # dotted
