@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from numbers import Real
 from pathlib import Path
 
 from hil.calibration import sources
 from hil.config.values import Figures
-from hil.errors import ConfigError, DeviceError, one_line
+from hil.errors import ConfigError, DeviceError, is_utf8, one_line
 from hil.experiment.loaded import Experiment
 from hil.loop import guard
 from hil.loop.clock import RealClock
@@ -21,6 +22,7 @@ from hil.platform.provenance import software, user
 from hil.platform.terminal import word
 from hil.plugins import trust
 from hil.record import layout
+from hil.record.content import ROOT
 from hil.record.held import Replaced, refuse_held
 from hil.record.read import open_h5
 from hil.record.repair import describe, recover
@@ -35,6 +37,7 @@ from hil.runs.expectations import columns_of, judged
 from hil.runs.plan import Plan, today
 from hil.runs.trial import Trial
 
+WRITTEN = {*ROOT, "NX_class", "default", "format", "gates", "logbook"}  # attributes of every run
 OTHER_FORMATS = (".csv", ".mat", ".mcap", ".mf4", ".parquet")  # of `hil export`
 
 
@@ -88,6 +91,28 @@ class Output:
         if not os.access(path.parent, os.W_OK):
             raise ConfigError(f"{path.parent}: may not be written: choose another --out")
         return path
+
+
+def refuse_attributes(attributes: Mapping[str, object]) -> None:
+    """Refuse attributes of a program that a recording cannot hold, or has itself.
+
+    Raises
+    ------
+    ConfigError
+        The name and what to give.
+    """
+    for name, value in attributes.items():
+        where = f"attributes: {one_line(repr(name))}"
+        if name in WRITTEN:
+            raise ConfigError(f"{where}: a run writes this one itself: choose another name")
+        if not (name and _is_text(name)):
+            raise ConfigError(f"{where}: give a text as its name")
+        if not (isinstance(value, Real) or _is_text(value)):
+            raise ConfigError(f"{where} = {one_line(repr(value))}: give a number or a text")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value and is_utf8(value)
 
 
 def _exists_already(path: Path) -> ConfigError:

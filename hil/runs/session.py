@@ -58,7 +58,7 @@ def from_options(config: Experiment, options: Figures) -> tuple[Plan, Output, Vi
     Raises
     ------
     ConfigError
-        As `Plan`.
+        As `Plan`, or an attribute that a recording cannot hold.
     TypeError
         An unknown name.
     """
@@ -69,6 +69,7 @@ def from_options(config: Experiment, options: Figures) -> tuple[Plan, Output, Vi
             f"it has {', '.join(sorted(set().union(*names)))}"
         )
     plan, output, view = ({k: v for k, v in options.items() if k in of} for of in names)
+    recording.refuse_attributes(output.get("attributes", {}))
     return Plan(config, **plan), Output(**output), View(**view)
 
 

@@ -1,5 +1,6 @@
 """What a plan chooses by itself, and what it refuses before anything is built."""
 
+import numpy as np
 import pytest
 
 from hil.errors import ConfigError
@@ -55,3 +56,26 @@ def test_an_output_that_exists_is_refused_before_anything_is_rehearsed(config, t
 def test_an_option_that_a_run_has_not_is_named_beside_those_that_it_has(config):
     with pytest.raises(TypeError, match=r"no option sed: it has .*\bseed\b"):
         from_options(config, {"seed": 1, "sed": 3})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "line"),
+    [
+        ({"format": 99}, "attributes: 'format': a run writes this one itself"),
+        ({"created_utc": "x"}, "attributes: 'created_utc': a run writes"),
+        ({"campaign": "mine"}, "attributes: 'campaign': a run writes"),
+        ({"operator": "anna"}, "attributes: 'operator': a run writes"),
+        ({3: "x"}, "attributes: 3: give a text as its name"),
+        ({"": "x"}, "attributes: '': give a text as its name"),
+        ({"batch": None}, "attributes: 'batch' = None: give a number or a text"),
+        ({"batch": "a\0b"}, "attributes: 'batch' = 'a\\x00b': give a number or a text"),
+    ],
+)
+def test_an_attribute_that_would_spoil_a_recording_is_refused_before_the_run(
+    config, attributes, line
+):
+    """With a format of its own the recording of a run could not be opened any more."""
+    with pytest.raises(ConfigError) as refused:
+        from_options(config, {"attributes": attributes})
+    assert str(refused.value).startswith(line)
+    from_options(config, {"attributes": {"batch": "B 7", "mass_kg": np.float32(0.1), "n": 3}})
