@@ -58,6 +58,10 @@ class Look:
     style: str = ""
     overlay: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.what, str):  # one panel, from Python
+            object.__setattr__(self, "what", (self.what,))
+
     @property
     def span_s(self) -> tuple[float, float]:
         """From when to when; infinite where it is left out."""
@@ -77,6 +81,8 @@ def figure(runs: Sequence[xr.Dataset], names: Sequence[str], look: Look) -> Figu
     ConfigError
         A panel, width, style or time that cannot be.
     """
+    if not runs:
+        raise ConfigError("a figure needs a run: give a recording, or what hil.simulate returns")
     width_mm = _width_mm(look.width)
     cut = [_cut(run, name, look) for run, name in zip(runs, names, strict=True)]
     for run, name in zip(cut, names, strict=True):

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import hil
 from hil.__main__ import main
+from hil.errors import ConfigError
 from hil.pages.style import CELL, MEASURED, MODEL
 from hil.reports.cells import draw_cells
 
@@ -241,3 +242,10 @@ def test_of_a_thousand_cells_that_are_on_none_looks_half_on():
 
 def rgb(colour):
     return [round(255 * part) for part in to_rgb(colour)]
+
+
+def test_a_program_may_name_one_panel_and_must_give_a_run(run):
+    """A text was taken letter by letter, and no run was a division by zero."""
+    assert len(hil.figure(run, what="force").axes) == 1
+    with pytest.raises(ConfigError, match="a figure needs a run"):
+        hil.figure()
