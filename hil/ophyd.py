@@ -74,7 +74,9 @@ class Experiment(StandardReadable, Triggerable):
         self._words = ["--backend", backend, *options]
         self._process: asyncio.subprocess.Process | None = None
         self._settings: list[tuple[str, SignalRW[float]]] = []
-        table = read_merged(self._path).table
+        table, figures = read_merged(self._path).table, _figures(self._path)
+        for taken in {"recording", *figures} & {*(settings or {})}:
+            raise ConfigError(f"{path}: settings: {taken} is a reading: choose another name")
         with self.add_children_as_readables():
             for signal_name, key in (settings or {}).items():
                 signal = soft_signal_rw(float, _number(table, key, self._path))
@@ -83,7 +85,7 @@ class Experiment(StandardReadable, Triggerable):
             self.recording, self._set_recording = soft_signal_r_and_setter(str)
         self._figures = {}
         with self.add_children_as_readables(StandardReadableFormat.HINTED_SIGNAL):
-            for figure, unit in _figures(self._path).items():
+            for figure, unit in figures.items():
                 readable, self._figures[figure] = soft_signal_r_and_setter(float, nan, units=unit)
                 setattr(self, figure, readable)
         super().__init__(name)
@@ -91,7 +93,9 @@ class Experiment(StandardReadable, Triggerable):
     @AsyncStatus.wrap
     async def trigger(self) -> None:
         """Run the experiment with the present settings, and take its summary as readings."""
-        sets = [f"--set={key}={await signal.get_value()!r}" for key, signal in self._settings]
+        sets = [
+            f"--set={key}={_in_toml(await signal.get_value())}" for key, signal in self._settings
+        ]
         words = ["run", str(self._path), "--json", *self._words, *sets]
         self._process = await asyncio.create_subprocess_exec(
             *PYTHON, "-m", "hil", *words,
@@ -135,6 +139,11 @@ def _number(table: Mapping[str, object], key: str, path: Path) -> float:
     if isinstance(entry, bool) or not isinstance(entry, int | float):
         raise ConfigError(f"{path}: {key}: not a number in this file: a setting needs one")
     return float(entry)
+
+
+def _in_toml(value: float) -> str:
+    """A number as text; without a decimal point if it is whole, as keys that count have it."""
+    return repr(int(value) if value.is_integer() else value)
 
 
 def _figures(path: Path) -> dict[str, str]:

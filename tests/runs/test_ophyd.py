@@ -65,6 +65,30 @@ def test_a_setting_that_the_file_does_not_have_is_refused(engine, configs):
         ophyd.Experiment(configs / "miga6/pid.toml", {"gain": "controller.k_q"})
 
 
+@pytest.mark.parametrize("name", ["recording", "force_vaf"])
+def test_a_setting_has_no_name_of_a_reading(engine, configs, name):
+    """The reading took its place, and the plan set nothing."""
+    with pytest.raises(ConfigError, match=f"settings: {name} is a reading: choose another name"):
+        ophyd.Experiment(configs / "miga6/pid.toml", {name: "controller.k_p"})
+
+
+def test_a_plan_sets_a_key_that_counts(engine, configs):
+    """Signals are floats: 1.0 was refused as a number of cells."""
+    with ophyd_async.init_devices():
+        array = ophyd.Experiment(
+            configs / "first_bench/quiet.toml",
+            {"most": "guard.cells_on_max"},
+            options=("--duration", "0.02"),
+        )
+    events = []
+    engine(
+        bluesky_plans.list_scan([array], array.most, [1]),
+        lambda name, document: events.append(document) if name == "event" else None,
+    )
+    with h5py.File(events[0]["data"]["array-recording"]) as file:
+        assert tomllib.loads(file.attrs["experiment"])["guard"]["cells_on_max"] == 1
+
+
 def rows_in(folder):
     for path in folder.glob("runs/*.h5"):
         with open_h5(path) as file:
