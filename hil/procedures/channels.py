@@ -56,6 +56,7 @@ def daq_channel(
     figures = {}
     for name in _named(path, [n for n in kept if f"{n}.raw_V" in run], channel):
         V = run[f"{name}.raw_V"].values[run.t_s.values >= settings.discarded_s]
+        V = V[~np.isnan(V)]  # a device with `every` is not read in every row
         refuse_saturated(V, settings.range_V, "V", f"daq_channel {name}")
         if len(V) < READINGS_MIN:
             raise ConfigError(f"daq_channel {name}: {len(V)} readings are too few: {READINGS_MIN}")

@@ -239,6 +239,15 @@ def test_a_rehearsal_on_the_simulated_rig_finds_what_it_was_made_with(
     assert sha256.startswith("sha256:")
 
 
+def test_a_card_with_every_has_the_noise_of_its_readings(configs, tmp_path, capsys):
+    more = ["--set", "devices.daq.every=4", "--set", "procedure.duration_s=2.0"]
+    rig = configs / "miga1/rig.toml"
+    (found,) = calibrated(tmp_path, capsys, "daq_channel", rig, *more)
+    u = np.sqrt(np.diag(found["covariance"]))
+    for (name, value), one in zip(found["values"].items(), u, strict=True):
+        assert abs(value - found["truth"][name]) <= 3.5 * one, name
+
+
 def test_nothing_is_switched_without_the_rigs_guard(configs, tmp_path, capsys):
     """A cell held longer than the rig allows trips, and nothing is calibrated."""
     out = tmp_path / "damping.toml"
