@@ -167,7 +167,7 @@ class _Buffer(Generic[Sample]):
     """Memory for blocks of any length, taken once and seen as (C, n) without a copy.
 
     A read that finds fewer samples than asked takes those there are all the same, in the first
-    columns. They wait here for the rest of their block.
+    columns. They wait here for the rest of their block, or for a later one.
     """
 
     def __init__(self, n_channels: int, dtype: type[Sample]) -> None:
@@ -188,6 +188,9 @@ class _Buffer(Generic[Sample]):
         from nidaqmx.errors import DaqError
 
         missing = n - self.n_waiting
+        if missing <= 0:  # those of a late tick, which asked for more
+            block, self._waiting = self._waiting[:, :n].copy(), self._waiting[:, n:]
+            return block
         block = self.view(missing)
         try:
             read(block, number_of_samples_per_channel=missing, timeout=timeout_s)

@@ -122,6 +122,23 @@ def test_a_block_that_has_not_come_is_no_reading_and_later_ones_are_a_period_old
             assert bench.column("daq_age_s") == pytest.approx(PERIOD_S + 0.00045)
 
 
+def test_more_samples_than_a_tick_takes_may_wait_after_a_late_tick():
+    """Tick 4 asks for two periods, of which 16 samples have come; tick 5 asks for 10."""
+    with Bench(plan(FORCE, HIP), ai0=lambda t: np.asarray(t), ctr0=0.0) as bench:
+        bench.daq.record_raw(bench)
+        bench.start().ticks(3)
+        valid = []
+        for k, card_s in [(4, 0.00365), (5, 0.00465), *((k, 1e-3 * k) for k in range(6, 12))]:
+            bench.tick(k, card_s=card_s)
+            valid.append(bench.readings.valid.all())
+            true_s = bench.system.now_s - 0.5 * bench.readings.measured[0]
+            if valid[-1]:
+                assert true_s < 2.5 * PERIOD_S
+        samples = np.concatenate(bench.rows)
+    assert valid == [False] + [True] * 7
+    np.testing.assert_allclose(np.diff(samples["t_s"]), 1e-4, atol=1e-12)
+
+
 @pytest.mark.slow_beyond(1)
 @pytest.mark.parametrize("drift", [1e-3, -1e-3])
 def test_clocks_that_drift_apart_lose_no_sample_and_age_no_reading(drift):
