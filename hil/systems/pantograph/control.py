@@ -13,19 +13,20 @@ Both joints follow the line with a PID on their angles plus the torque from the 
     tau = M q''_ref + c + b q'_ref + Kp e + Ki int(e) + Kd e' / (1 + T_f s),   e = q_ref - q
 
 Without feedback only the model's torque remains. The stage uses only the readings of the
-instruments.
+instruments; dt is the time since the last one.
 
 Source: Font-Llagunes & Koevecses, section 6 (the procedure); phases and gains are ours.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import cos, pi, sin
+from math import cos, nan, pi, sin
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from hil.compiled import njit
+from hil.control.pid import since_reading_s
 from hil.loop.frame import Column, Commands, Frame
 from hil.mechanics.arrays import Array
 
@@ -142,8 +143,9 @@ class ImpactControl:
         self._arm = arm
         self._gains = np.array([
             gains.k_p_N_m_per_rad, gains.k_i_N_m_per_rad_s, gains.k_d_N_m_s_per_rad,
-            gains.derivative_filter_s, period_s, wiring.torque_max_N_m,
+            gains.derivative_filter_s, wiring.torque_max_N_m,
         ])  # fmt: skip
+        self._period_s, self._read_s = period_s, nan
         self._angles, self._normal, self._torques, _ = wiring
         self._state = np.zeros((2, 5))  # see _pid
         self._started = False
@@ -173,6 +175,7 @@ class ImpactControl:
         """Restart from the current position of the arm."""
         self._started = False
         self._state[:] = 0.0
+        self._read_s = nan
 
     def step(self, t_s: float) -> None:
         """Write the tip's set points and both torques of this tick."""
@@ -191,17 +194,17 @@ class ImpactControl:
         self._row[:] = (self._trial, self._phase, self._case.gamma_rad, x, y, vx, vy, q1, q3)
         if not seen:
             return  # torques keep their values; the guard checks the age of the readings
+        passed_s = since_reading_s(self._read_s, t_s, self._period_s)
+        self._read_s = t_s
         timing = self.timing
         fed_back = self._phase != CONTACT and not (
             self._phase == APPROACH
             and t_s - self._since_s > timing.accelerate_s + timing.cruise_s - timing.coast_s
         )
-        self._outputs[self._torques[0]] = _pid(
-            self._gains, self._state[0], q[0], q1, tau1, fed_back
-        )
-        self._outputs[self._torques[1]] = _pid(
-            self._gains, self._state[1], q[1], q3, tau3, fed_back
-        )
+        for i, angles, known in ((0, (q[0], q1), tau1), (1, (q[1], q3), tau3)):
+            self._outputs[self._torques[i]] = _pid(
+                self._gains, self._state[i], angles, known, passed_s, fed_back
+            )
 
     def _advance(self, t_s: float, normal_N: float) -> None:
         """Change the phase according to time and touch."""
@@ -281,26 +284,30 @@ class _Quintic:
 
 @njit(cache=True)
 def _pid(
-    gains: Array, state: Array, angle: float, set_point: float, known: float,
+    gains: Array, state: Array, angles: tuple[float, float], known: float, passed_s: float,
     fed_back: bool,
 ) -> float:  # fmt: skip
-    """Return the torque of one motor; `known` is the torque from the model.
+    """Return the torque of one motor.
+
+    `angles` are the measured one and its set point; `known` is the torque from the model,
+    `passed_s` the time since the last reading.
 
     State: integral, filtered angle, its rate, filtered error, whether feedback was on.
     """
-    k_p, k_i, k_d, filter_s, period_s, most = gains
-    blend = period_s / (filter_s + period_s)
+    k_p, k_i, k_d, filter_s, most = gains
+    angle, set_point = angles
+    blend = passed_s / (filter_s + passed_s)
     change = blend * (angle - state[_ANGLE])
     state[_ANGLE] += change
-    state[_RATE] = change / period_s
+    state[_RATE] = change / passed_s
     demand, error = known, set_point - angle
     if fed_back:
         if state[_FED_BACK] == 0.0:
             state[_ERROR] = error
         change = blend * (error - state[_ERROR])
         state[_ERROR] += change
-        step = k_i * period_s * error
-        demand += k_p * error + state[_INTEGRAL] + step + k_d * change / period_s
+        step = k_i * passed_s * error
+        demand += k_p * error + state[_INTEGRAL] + step + k_d * change / passed_s
         if abs(demand) > most and demand * error > 0.0:
             demand -= step  # anti-windup
         else:
