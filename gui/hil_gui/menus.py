@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QVBoxLayout, QWidget
 
@@ -83,6 +84,7 @@ def build(
         run.addAction(action)
     stop = _action(window, "&Emergency stop", "F12", header.estop_button.click)
     stop.setShortcuts(["F12", "Ctrl+Space"])
+    stop.setShortcutContext(Qt.ShortcutContext.ApplicationShortcut)  # from message boxes too
     run.addAction(stop)
     run.addAction(_action(window, "Write a &note", "Ctrl+N", commands.write_note))
 

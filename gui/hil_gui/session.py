@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QSettings, Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from hil_gui.data import causes
@@ -67,9 +67,18 @@ class Session:
         self.message.setText(text)
 
     def complain(self, title: str, text: str) -> None:
-        """Show a problem and its remedy in a message box and in the status bar."""
+        """Show a problem and its remedy in a message box and in the status bar.
+
+        The box holds nothing up: with one that did, the emergency stop would wait for its button.
+        """
         self.say(text.splitlines()[0] if text else title)
-        QMessageBox.warning(self._parent, title, tip(text))
+        box = QMessageBox(self._parent)
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle(title)
+        box.setText(tip(text))
+        box.setModal(False)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.show()
 
     def causes_in_words(self, now_s: float) -> str:
         """Describe the faults latched at or before a time, the first cause first.

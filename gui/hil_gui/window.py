@@ -129,7 +129,7 @@ class Window(QMainWindow):
         """Ask what is on a bench, and write a rig of it."""
         dialog = NewRig(self, Path(self.session.folder()))
         dialog.made.connect(self.open)
-        dialog.open()
+        dialog.show()  # not modal: the emergency stop stays within reach
 
     def save_experiment(self) -> None:
         """Ask for a file, and write the open experiment with the values of its fields to it."""

@@ -5,11 +5,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QDesktopServices
-from PySide6.QtWidgets import QTextBrowser
+from PySide6.QtWidgets import QMessageBox, QTextBrowser, QWidget
 
 import hil
 from hil_gui.data import changed_toml
+from hil_gui.new_rig import NewRig
 
 
 def test_f1_lists_the_steps_and_every_key(window):
@@ -26,6 +28,21 @@ def test_a_key_of_the_run_that_is_held_counts_once(window, key):
     """Qt repeats actions by default: F4 held to disarm would arm again, F3 would tare on."""
     [action] = [a for a in window.findChildren(QAction) if a.shortcut().toString() == key]
     assert not action.autoRepeat()
+
+
+@pytest.mark.parametrize("kind", [QMessageBox, NewRig])
+def test_the_emergency_stop_does_not_wait_for_a_dialogue(kind, window, qtbot, monkeypatch):
+    monkeypatch.setattr(QMessageBox, "show", QWidget.show)  # a real box
+    if kind is QMessageBox:
+        window.session.complain("Not sent", "no run is in progress")
+    else:
+        window.new_rig()
+    [dialogue] = window.findChildren(kind)
+    qtbot.waitExposed(dialogue)
+    assert not dialogue.isModal()
+    qtbot.keyClick(dialogue, Qt.Key.Key_F12)
+    assert window.bench.permission.latched == "estop"
+    dialogue.close()
 
 
 EXPERIMENT = """\

@@ -74,7 +74,7 @@ def test_no_label_of_the_window_takes_text_for_html(opened, marked):
 
 def test_a_complaint_shows_what_a_file_says(window, monkeypatch):
     given = []
-    monkeypatch.setattr(QMessageBox, "warning", lambda parent, title, text: given.append(text))
+    monkeypatch.setattr(QMessageBox, "show", lambda box: given.append(box.text()))
     window.session.complain("Not opened", TEXT)
     assert read_as_html(given[0]) == TEXT
     assert window.session.message.textFormat() == Qt.TextFormat.PlainText
