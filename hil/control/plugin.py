@@ -1,6 +1,6 @@
 """Adapters of plug-in controllers and references to the loop's interfaces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import nan
 
 import numpy as np
@@ -49,7 +49,7 @@ class PluginControl:
         self, plugin: Plugin, facts: Facts, references: Mapping[str, tuple[Steerable, str]]
     ) -> None:
         self._plugin = plugin
-        self._facts = facts
+        self.facts = facts
         self._references = [reference for reference, _ in references.values()]
         self.set_points = {name: reference for name, (reference, _) in references.items()}
         self._used = self._made()
@@ -68,7 +68,7 @@ class PluginControl:
         self._wanted = np.full(len(self._references), nan)
 
     def _made(self) -> Used:
-        return self._plugin.make(self._facts)
+        return self._plugin.make(self.facts)
 
     def _columns_of(self, declared: object) -> dict[str, str]:
         pairs = declared.items() if isinstance(declared, Mapping) else [(declared, None)]
@@ -84,13 +84,9 @@ class PluginControl:
         self._measured = measured
         self._cells, self._outputs = commands.cells, commands.outputs
         self._duty = commands.duty
-        self._reported = frame.cells("cells_reported") if self._facts.cells else commands.cells
+        self._reported = frame.cells("cells_reported") if self.facts.cells else commands.cells
         self._values = frame.values
-        self._index = {
-            c.name: frame.index(c.name)
-            for c in frame.columns
-            if c.role == "model" and not c.n_cells and not c.flags
-        }
+        self._index = {name: frame.index(name) for name in readable(frame.columns)}
 
     def restart(self) -> None:
         self._used = self._made()
@@ -110,9 +106,9 @@ class PluginControl:
             t_s, read_only(wanted), read_only(self._measured), read_only(self._reported),
             self._values, self._index,
         )  # fmt: skip
-        commands = self._used.numbers("step", self._facts.n_commands, now)
+        commands = self._used.numbers("step", self.facts.n_commands, now)
         n_cells = len(self._cells)
-        check_cells(self._plugin, commands[:n_cells], self._facts.duty_min)
+        check_cells(self._plugin, commands[:n_cells], self.facts.duty_min)
         if len(self._duty):
             self._duty[:] = commands[:n_cells]
         else:
@@ -128,6 +124,11 @@ class PluginControl:
                 into[i] = float(real(value).item())
             except (TypeError, ValueError, OverflowError):
                 self._plugin.refuse("step", f"columns names '{name}', of which it has no number")
+
+
+def readable(columns: Iterable[Column]) -> list[str]:
+    """Names of the columns that a controller may read: numbers of twin and observer."""
+    return [c.name for c in columns if c.role == "model" and not c.n_cells and not c.flags]
 
 
 def commands_duties(plugin: Plugin) -> bool:

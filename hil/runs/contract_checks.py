@@ -1,13 +1,15 @@
 """Contract of user-written controllers, references, models and devices.
 
 Each check is a function without arguments that raises `PluginError`, or `AssertionError` with one
-line. Without an experiment a controller is tested on a substitute plant: six cells that each add to
-a force, or, if the controller fails on these, an output that moves a slide.
+line. A controller is tested on a substitute plant: cells that each add to a force, or an output
+that moves a slide. With an experiment it has the facts and columns of its rig, and its time is that
+of a rehearsal; else it has six cells, or, if it fails on these, the slide.
 """
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -17,15 +19,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hil.config.files import Merged
-from hil.control.plugin import check_cells
+from hil.control.plugin import PluginControl, check_cells, readable
 from hil.devices.board.protocol import DUTY_MIN_PER_255
 from hil.devices.tables import PluginDeviceTable
 from hil.errors import ConfigError, PluginError
 from hil.experiment.load import load
+from hil.experiment.loaded import Experiment
 from hil.loop.duty import STEPS
 from hil.plugins.code import Facts, Now, Plugin, Used, read_only, real
 from hil.plugins.load import METHODS, PluginTable, Role, load_plugins
 from hil.runs import rehearsal
+from hil.runs.assembly import build
+from hil.runs.plan import Plan
 
 if TYPE_CHECKING:
     from hil.plugins.system import PluginSystem
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 Check = Callable[[], object]
 N_TICKS = 500
 PERIOD_S = 0.001  # of the substitute plants
+TIMED = "takes at most half a period"
 CELLS = Facts(
     PERIOD_S,
     channels=("force",),
@@ -46,6 +52,19 @@ CELLS = Facts(
 SLIDE = Facts(
     PERIOD_S, ("slide",), ("m",), ("slide",), outputs=("motor",), lowest=(-5.0,), highest=(5.0,)
 )
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a controller is told of its rig.
+
+    Attributes
+    ----------
+    columns : of twin and observer, which it may read
+    """
+
+    facts: Facts
+    columns: Sequence[str] = ()
 
 
 def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[str, Check]]:
@@ -69,20 +88,28 @@ def checks_of(file: Path, experiment: Path | None, opened: bool) -> list[tuple[s
         if not used:
             raise ConfigError(f"{experiment}: uses no class of {file}")
         plugins = [(_role_of_key(key), plugin) for key, plugin in used.items() if key != "plant"]
-        rehearsal = [("rehearsal: fits its rig, in time", partial(_rehearsed, experiment))]
+        last = [("rehearsal: fits its rig, in time", partial(_rehearsed, experiment))]
+        places = [_place_of(config)] if "controller" in used else []
+        period_s = config.tables.loop.period_s
     else:
-        plugins = _classes(file)
-        rehearsal = []
-    makers: dict[Role, Callable[[Plugin, bool], list[tuple[str, Check]]]] = {
-        "controller": _of_controller,
+        plugins, last, places, period_s = _classes(file), [], [Place(CELLS), Place(SLIDE)], PERIOD_S
+    makers: dict[Role, Callable[[Plugin], list[tuple[str, Check]]]] = {
+        "controller": partial(_of_controller, places=places),
         "reference": _of_reference,
-        "model": _of_model,
-        "device": _of_device,
+        "model": partial(_of_model, period_s=period_s),
+        "device": partial(_of_device, opened=opened),
     }
     checks: list[tuple[str, Check]] = []
     for role, plugin in plugins:
-        checks += [(f"{plugin.cls.__name__}: {n}", c) for n, c in makers[role](plugin, opened)]
-    return checks + rehearsal
+        checks += [(f"{plugin.cls.__name__}: {n}", c) for n, c in makers[role](plugin)]
+    return [(name, check) for name, check in checks if not (last and name.endswith(TIMED))] + last
+
+
+def _place_of(config: Experiment) -> Place:
+    """What the controller of an experiment is told."""
+    pipeline = build(Plan(config))
+    assert isinstance(pipeline.control, PluginControl)
+    return Place(pipeline.control.facts, readable(pipeline.frame.columns))
 
 
 def _role_of_key(key: str) -> Role:
@@ -169,44 +196,49 @@ def _in_time(
 # Controllers
 
 
-def _of_controller(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
-    facts = CELLS
-    try:
-        _run_controller(plugin, CELLS)
-    except PluginError:
-        try:
-            _run_controller(plugin, SLIDE)
-            facts = SLIDE
-        except PluginError:
-            facts = CELLS
+def _of_controller(plugin: Plugin, places: Sequence[Place]) -> list[tuple[str, Check]]:
+    place = next((one for one in places if _fits(plugin, one)), places[0])
     return [
-        ("gives a command for every cell and output", partial(_run_controller, plugin, facts)),
-        ("works without a reading or a set point", partial(_blind, plugin, facts)),
-        ("is reproducible", partial(_is_reproducible, plugin, facts)),
-        ("takes at most half a period", partial(_controller_in_time, plugin, facts)),
+        ("gives a command for every cell and output", partial(_run_controller, plugin, place)),
+        ("works without a reading or a set point", partial(_blind, plugin, place)),
+        ("is reproducible", partial(_is_reproducible, plugin, place)),
+        (TIMED, partial(_controller_in_time, plugin, place)),
     ]
 
 
+def _fits(plugin: Plugin, place: Place) -> bool:
+    try:
+        _run_controller(plugin, place)
+    except PluginError:
+        return False
+    return True
+
+
 def _run_controller(
-    plugin: Plugin, facts: Facts, missing: int = 0, took_s: list[float] | None = None
+    plugin: Plugin, place: Place, missing: int = 0, took_s: list[float] | None = None
 ) -> list[list[float]]:
     """Commands of a controller in a loop with the substitute plant.
 
     Every `missing`-th reading is NaN, and every second of these set points too.
     """
+    facts = place.facts
     made = plugin.make(facts)
     rng = np.random.default_rng(1)
     state, commands = 0.0, []
     cells = np.zeros(len(facts.cells), dtype=np.uint8)
+    index = {name: i for i, name in enumerate(place.columns)}
     for k in range(N_TICKS):
-        reference = 0.02 if facts is SLIDE else 0.5 + 0.5 * (k >= N_TICKS // 2)
+        reference = 0.5 + 0.5 * (k >= N_TICKS // 2) if len(cells) else 0.02
         blind = bool(missing) and k % missing == 0
         measured = math.nan if blind else state + 1e-3 * rng.standard_normal()
+        wanted = math.nan if blind and k % 2 else reference
         now = Now(
             k * facts.period_s,
-            read_only(np.array([math.nan if blind and k % 2 else reference])),
-            read_only(np.array([measured])),
+            read_only(np.full(len(facts.references), wanted)),
+            read_only(np.full(len(facts.channels), measured)),
             read_only(cells),
+            np.full(len(index), state),
+            index,
         )
         before = (now.reference.tobytes(), now.measured.tobytes(), now.cells.tobytes())
         began_s = perf_counter()
@@ -219,17 +251,18 @@ def _run_controller(
         check_cells(plugin, switched, facts.duty_min)
         cells[:] = switched > 0.0
         driven = float(step_values[len(cells) :].sum()) * 1e-3
-        state += 0.01 * (0.35 * float(switched.sum()) - state) if len(cells) else driven * PERIOD_S
+        pulled = 0.01 * (0.35 * float(switched.sum()) - state)
+        state += pulled if len(cells) else driven * facts.period_s
         commands.append(step_values.tolist())
     return commands
 
 
-def _blind(plugin: Plugin, facts: Facts) -> None:
-    _run_controller(plugin, facts, missing=7)
+def _blind(plugin: Plugin, place: Place) -> None:
+    _run_controller(plugin, place, missing=7)
 
 
-def _is_reproducible(plugin: Plugin, facts: Facts) -> None:
-    first, second = _run_controller(plugin, facts), _run_controller(plugin, facts)
+def _is_reproducible(plugin: Plugin, place: Place) -> None:
+    first, second = _run_controller(plugin, place), _run_controller(plugin, place)
     for k, (a, b) in enumerate(zip(first, second, strict=True)):
         if a != b:
             plugin.refuse(
@@ -238,23 +271,23 @@ def _is_reproducible(plugin: Plugin, facts: Facts) -> None:
             )  # fmt: skip
 
 
-def _controller_in_time(plugin: Plugin, facts: Facts) -> None:
+def _controller_in_time(plugin: Plugin, place: Place) -> None:
     def timed() -> list[float]:
         took_s: list[float] = []
-        _run_controller(plugin, facts, took_s=took_s)
+        _run_controller(plugin, place, took_s=took_s)
         return took_s
 
-    _in_time(plugin, "step", timed, facts.period_s)
+    _in_time(plugin, "step", timed, place.facts.period_s)
 
 
 # References
 
 
-def _of_reference(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
+def _of_reference(plugin: Plugin) -> list[tuple[str, Check]]:
     return [
         ("gives a number at every time", partial(_numbers, plugin)),
         ("depends on time alone", partial(_of_time_alone, plugin)),
-        ("takes at most half a period", partial(_reference_in_time, plugin)),
+        (TIMED, partial(_reference_in_time, plugin)),
     ]
 
 
@@ -289,23 +322,25 @@ def _reference_in_time(plugin: Plugin) -> None:
 # Models
 
 
-def _of_model(plugin: Plugin, opened: bool) -> list[tuple[str, Check]]:
+def _of_model(plugin: Plugin, period_s: float) -> list[tuple[str, Check]]:
     return [
-        ("is a system with names and outputs at rest", partial(_system, plugin)),
-        ("gives its outputs a period later", partial(_run_model, plugin)),
-        ("is reproducible", partial(_model_repeats, plugin)),
-        ("takes at most half a period", partial(_model_in_time, plugin)),
+        ("is a system with names and outputs at rest", partial(_system, plugin, period_s)),
+        ("gives its outputs a period later", partial(_run_model, plugin, period_s)),
+        ("is reproducible", partial(_model_repeats, plugin, period_s)),
+        (TIMED, partial(_model_in_time, plugin)),
     ]
 
 
-def _system(plugin: Plugin) -> "PluginSystem":
+def _system(plugin: Plugin, period_s: float) -> "PluginSystem":
     from hil.plugins.system import PluginSystem
 
-    return PluginSystem(plugin, PERIOD_S)
+    return PluginSystem(plugin, period_s)
 
 
-def _run_model(plugin: Plugin, took_s: list[float] | None = None) -> list[list[float]]:
-    system = _system(plugin)
+def _run_model(
+    plugin: Plugin, period_s: float, took_s: list[float] | None = None
+) -> list[list[float]]:
+    system = _system(plugin, period_s)
     rng = np.random.default_rng(1)
     outputs = []
     for k in range(N_TICKS):
@@ -321,8 +356,8 @@ def _run_model(plugin: Plugin, took_s: list[float] | None = None) -> list[list[f
     return outputs
 
 
-def _model_repeats(plugin: Plugin) -> None:
-    if _run_model(plugin) != _run_model(plugin):
+def _model_repeats(plugin: Plugin, period_s: float) -> None:
+    if _run_model(plugin, period_s) != _run_model(plugin, period_s):
         plugin.refuse(
             "step", "step() gives another answer when made anew: keep nothing in the class"
         )
@@ -331,7 +366,7 @@ def _model_repeats(plugin: Plugin) -> None:
 def _model_in_time(plugin: Plugin) -> None:
     def timed() -> list[float]:
         took_s: list[float] = []
-        _run_model(plugin, took_s)
+        _run_model(plugin, PERIOD_S, took_s)
         return took_s
 
     _in_time(plugin, "step", timed, PERIOD_S)

@@ -22,6 +22,7 @@ from hil.loop.frame import Column
 from hil.plugins import code
 from hil.record.read import plugins_of
 from hil.runs import rehearsal, session
+from hil.runs.contract_checks import checks_of
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
 from rows import row_of
@@ -494,6 +495,44 @@ def test_the_contract_accepts_a_template_and_says_what_a_class_breaks(tmp_path, 
     assert bad.returncode == 1
     assert "gives another answer at tick 0 when made anew" in bad.stdout
     assert "Traceback" not in bad.stdout
+
+
+FOUR = """
+import numpy as np
+
+class Four:
+    def __init__(self, facts, values):
+        self.force, self.order = facts.channels.index(facts.force), np.array([2, 0, 3, 1])
+
+    def step(self, now):
+        lacks_N = np.nan_to_num(now.reference[0]) - now["force_model_N"]
+        on = np.zeros(4)
+        on[self.order[: int(np.clip(lacks_N / 0.2, 0, 4))]] = 1.0
+        return on
+"""
+
+
+def test_the_contract_tells_a_controller_of_the_rig_of_an_experiment(rigs):
+    """Four cells and the twin's columns: the substitute plant has six and none."""
+    (rigs / "wires4/four.py").write_text(FOUR)
+    file = rigs / "wires4/four.toml"
+    file.write_text(
+        'rig = "rig.toml"\n[experiment]\nname = "four"\nduration_s = 0.1\n'
+        '[reference]\nkind = "steps"\nt_s = [0.0]\nforce_N = [0.5]\n'
+        '[controller]\nkind = "four.py:Four"\nbudget_s = 10.0\n'
+    )
+    checks = dict(checks_of(rigs / "wires4/four.py", file, opened=False))
+    assert list(checks) == [
+        "Four: gives a command for every cell and output",
+        "Four: works without a reading or a set point",
+        "Four: is reproducible",
+        "rehearsal: fits its rig, in time",
+    ]
+    for check in checks.values():
+        check()
+    alone = dict(checks_of(rigs / "wires4/four.py", None, opened=False))
+    with pytest.raises(PluginError, match="no such column: force_model_N"):
+        alone["Four: is reproducible"]()
 
 
 @pytest.mark.slow
