@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import platform
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,18 @@ def is_running(pid: int, since: str | None) -> bool:
         return started(pid) == since and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def this_process() -> dict[str, object]:
+    """What tells this process from every other one, also on other computers."""
+    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": platform.node()}
+
+
+def may_be_running(one: Mapping[str, Any]) -> bool:
+    """Whether the process that wrote this of itself still runs; True on another computer."""
+    if one["host"] != platform.node():
+        return True
+    return one["pid_started"] is not None and started(one["pid"]) == one["pid_started"]
 
 
 def commands_with(word: str) -> Iterator[tuple[list[str], Path]]:

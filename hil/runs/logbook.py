@@ -8,7 +8,6 @@ with simulated boards have a separate log, below `simulated/`.
 import contextlib
 import json
 import os
-import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from hil.experiment.loaded import Experiment
 from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN
 from hil.loop.guard import names_of
-from hil.platform.processes import started
+from hil.platform.processes import may_be_running, this_process
 from hil.platform.whole_files import write_whole
 from hil.record.append_log import START, AppendLog, Entry, Place, parsed
 from hil.record.layout import text_of
@@ -136,7 +135,7 @@ class Logbook:
     def settle(self, wires: Mapping[str, Wire]) -> None:
         """Count the runs whose process ended before it counted them."""
         for run, begun in self.totals().open.items():
-            if not _alive(begun):
+            if not may_be_running(begun):
                 self.add({"kind": "run", "run": run, "file": begun["file"], "cut": True,
                           **counted(Path(begun["file"]), wires)})  # fmt: skip
 
@@ -268,7 +267,7 @@ def kept(book: Logbook | None, config: Experiment, path: Path) -> Iterator[Recor
     wires, run = wires_of(config), f"{os.getpid()}-{_now()}"
     book.settle(wires)
     file = str(path.resolve())
-    book.add({"kind": "begin", "run": run, "file": file, **_process()})
+    book.add({"kind": "begin", "run": run, "file": file, **this_process()})
     try:
         yield recorded
     finally:
@@ -393,17 +392,6 @@ def books_in(folder: Path, *, simulated: bool) -> list[Logbook]:
     """All logbooks of a folder."""
     where = folder / SIMULATED if simulated else folder
     return [Logbook(folder, p.stem, simulated=simulated) for p in sorted(where.glob("*.jsonl"))]
-
-
-def _process() -> dict[str, object]:
-    return {"pid": os.getpid(), "pid_started": started(os.getpid()), "host": platform.node()}
-
-
-def _alive(begun: Entry) -> bool:
-    """Whether the process that announced the run is still alive; True on another computer."""
-    if begun["host"] != platform.node():
-        return True
-    return begun["pid_started"] is not None and started(begun["pid"]) == begun["pid_started"]
 
 
 def _now() -> str:

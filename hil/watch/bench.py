@@ -517,11 +517,14 @@ def _campaign(folder: Path) -> Figures | None:
     p = campaign_in(folder)
     if p is None:
         return None
-    return {
+    facts: Figures = {
         "name": p.head["name"], "complete": p.n_complete, "settled": len(p.settled),
         "count": p.n_trials, "left_s": p.left_s(), "now": next(iter(p.open), None),
         "why": p.why, "asked": p.question,
     }  # fmt: skip
+    if p.is_cut_off:
+        facts |= {"now": None, "asked": "", "why": p.why or "its program was killed"}
+    return facts
 
 
 def _fatigue(book: Book, folder: Path) -> Figures:

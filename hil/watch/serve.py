@@ -226,8 +226,10 @@ class Page:
             if run.is_over and not self._ended:
                 self._over_s = self._over_s or time.monotonic()
                 self._say_end(run.recording, late=time.monotonic() - self._over_s > OUTCOME_S)
-        elif run is None and not self._ended and self.bench.parent == 0:
-            self._say_end(self.bench.last_recording(), late=False)
+        elif run is None and self.bench.parent == 0:
+            newest = self.bench.last_recording()
+            if newest is not None and newest.name != self._ended.get("file"):
+                self._say_end(newest, late=False)
         if self.readers:
             if self._ended.get("file") and (self._making is None or self._making.done()):
                 recording = self.bench.last_recording()

@@ -13,6 +13,7 @@ from hil.loop.channels import DUTY_REPORTED
 from hil.loop.frame import CELL_UNKNOWN, Column
 from hil.loop.guard import FAULTS
 from hil.loop.states import NUMBERS
+from hil.platform.processes import may_be_running, this_process
 from hil.record import append_log, layout
 from hil.record.append_log import AppendLog
 from hil.runs import logbook
@@ -227,7 +228,7 @@ def test_a_run_is_announced_before_it_begins_and_counted_once_however_it_ends(tm
 
 def test_a_run_that_was_killed_is_counted_by_the_next_one(tmp_path):
     book, path = Logbook(tmp_path, "S", simulated=False), recording(tmp_path / "a.h5")
-    here = logbook._process()
+    here = this_process()
     book.add({"kind": "begin", "run": "x", "file": str(path), **here, "pid_started": "1"})
     book.add({"kind": "begin", "run": "y", "file": str(path), **here, "host": "another"})
     book.settle({})
@@ -279,11 +280,11 @@ def test_a_run_with_a_single_simulated_board_is_a_simulated_one(monkeypatch, sim
 
 
 def test_only_a_process_of_this_computer_can_be_found_dead():
-    mine = logbook._process()
-    assert logbook._alive(mine)
+    mine = this_process()
+    assert may_be_running(mine)
     gone = mine | {"pid_started": "another time"}
-    assert not logbook._alive(gone)
-    assert logbook._alive(gone | {"host": "another"})
+    assert not may_be_running(gone)
+    assert may_be_running(gone | {"host": "another"})
 
 
 def filled(folder, n=40):

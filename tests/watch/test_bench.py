@@ -9,8 +9,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hil.loop import tap as taps
+from hil.platform.processes import this_process
+from hil.record.append_log import AppendLog
 from hil.record.read import open_run
-from hil.runs.campaign.journal import progress_of
+from hil.runs.campaign.journal import JOURNAL, progress_of
 from hil.watch import bench
 from hil.watch.bench import Bench, Limit, ending_of, facts_of
 from hil.watch.metrics import metrics_of
@@ -288,6 +290,20 @@ def test_a_question_stands_in_the_journal_until_it_is_answered():
     assert progress_of(entries[:1]).question == "Is it mounted?"
     assert progress_of(entries).question == ""
     assert progress_of([entries[0], {"kind": "stop", "why": "interrupted"}]).question == ""
+
+
+def test_a_campaign_that_was_killed_waits_for_nobody(tmp_path):
+    """The page said for good that it waits for its operator, and which trial is in progress."""
+    ended = {**this_process(), "pid_started": "another time"}
+    with AppendLog(tmp_path / JOURNAL) as log:
+        log.add({"kind": "campaign", "name": "day", "plan": [{"trial": 1, "duration_s": 1.0}]})
+        for begun, expected in ((this_process(), (1, "Is it mounted?", "")),
+                                (ended, (None, "", "its program was killed"))):  # fmt: skip
+            log.add({"kind": "session", "utc": "now", **begun})
+            log.add({"kind": "begin", "trial": 1, "attempt": 1, "utc": "now"})
+            log.add({"kind": "asked", "text": "Is it mounted?"})
+            campaign = Bench(tmp_path).state()["campaign"]
+            assert (campaign["now"], campaign["asked"], campaign["why"]) == expected
 
 
 def test_metrics_are_what_prometheus_reads_and_what_the_page_shows(shown, all_on):

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -467,6 +468,16 @@ def test_a_reader_sees_the_rows_events_and_end_of_the_recording(stopped):
     end = next(it for it in heard if it["kind"] == "end")
     assert (end["outcome"], end["why"]) == ("aborted", ["SIGINT"])
     assert [it["code"] for it in heard if it["kind"] == "hello"] == [None, 130]
+
+
+def test_a_folder_shows_a_recording_that_is_newer(all_on, tmp_path):
+    """A run that two looks missed: its folder went on showing the one before, without a report."""
+    page = Page(Bench(tmp_path), Job(str(tmp_path), 0, "bench"), Ending())
+    for k, name in enumerate(("first.h5", "second.h5")):
+        shutil.copyfile(all_on, tmp_path / name)
+        os.utime(tmp_path / name, ns=(k, k + 1))
+        page.look()
+        assert page._ended["file"] == name
 
 
 def test_a_run_that_takes_the_name_of_another_has_a_report_of_its_own(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from hil.errors import ConfigError, one_line
+from hil.platform.processes import may_be_running
 from hil.record.append_log import Entry, read_log
 
 JOURNAL = "journal.jsonl"
@@ -26,6 +27,7 @@ class Progress:
     commissioned : what was fitted to plants
     why : reason of the last stop
     question : what the campaign waits for its operator to answer or do; empty if it does not wait
+    session : when it began or went on, and the process that runs it
     """
 
     head: Entry = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Progress:
     notes: list[Entry] = field(default_factory=list)
     why: str = ""
     question: str = ""
+    session: Entry = field(default_factory=dict)
 
     @property
     def n_trials(self) -> int:
@@ -49,6 +52,11 @@ class Progress:
     def left(self) -> list[int]:
         """Numbers of the trials that are still to be run."""
         return [t["trial"] for t in self.head["plan"] if t["trial"] not in self.settled]
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its process has ended before it said why; False if another computer runs it."""
+        return bool(self.left) and "pid" in self.session and not may_be_running(self.session)
 
     @property
     def n_complete(self) -> int:
@@ -107,7 +115,7 @@ def progress_of(entries: Iterable[Entry]) -> Progress:
             case "asked":
                 p.question = entry["text"]
             case "session":
-                p.why = p.question = ""
+                p.why, p.question, p.session = "", "", entry
         if entry["kind"] in ("skip", "stop") or entry.get("outcome", "complete") != "complete":
             p.notes.append(entry)
     return p

@@ -13,7 +13,7 @@ from hil.experiment.expectations import MISSED
 from hil.experiment.loaded import Experiment
 from hil.mechanics.system import System
 from hil.platform.parallel import Pace, Scheduler
-from hil.platform.processes import is_alive
+from hil.platform.processes import is_alive, this_process
 from hil.platform.provenance import software
 from hil.record.append_log import AppendLog, Entry
 from hil.record.layout import text_of
@@ -200,7 +200,7 @@ class Runner:
                     f"{self.folder}: began with {key} {head[key]}, not {value}: use the same "
                     "option, or start again with another --out"
                 )
-        self._log.add({"kind": "session", "utc": now()})
+        self._log.add({"kind": "session", "utc": now(), **this_process()})
 
     def _settle(self) -> None:
         """Repair the recordings of attempts that were cut off; their trials are repeated."""

@@ -104,8 +104,11 @@ def _conditions(run: xr.Dataset) -> Mapping[str, tuple[float, float, str]]:
     on = run.cells_reported.values == 1 if "cells_reported" in run else None
     for i, cell in enumerate(run.cell.values if on is not None and "cell" in run.coords else ()):
         column = f"{cell}.current_A"
-        if on is not None and column in run and on[:, i].any():
-            current_A = float(np.nanmean(run[column].values[on[:, i]]))
+        if on is None or column not in run:
+            continue
+        readings = run[column].values[on[:, i]]
+        if np.isfinite(readings).any():
+            current_A = float(np.nanmean(readings))
             facts[f"current of {cell} while on"] = current_A, SCATTER["current"] * current_A, "A"
     for name in names:
         values = run[name].values

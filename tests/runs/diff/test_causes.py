@@ -180,6 +180,13 @@ def test_a_delay_under_noise_is_known_as_well_as_its_scatter_says(seed, noise):
     assert fit.lag_scatter_s <= (0.0011 if noise < 0.01 else 0.3)
 
 
+def test_a_cell_that_was_on_without_a_reading_of_its_current_is_compared_without_a_warning(all_on):
+    """A line of NumPy about an empty slice stood in the answer."""
+    one, other = hil.open_run(all_on), hil.open_run(all_on)
+    one["muscle.1.current_A"].values[:] = np.nan
+    assert shown(one, other) == []
+
+
 def test_noise_of_a_device_that_is_read_now_and_then_is_that_of_its_readings(all_on):
     """Straight lines between readings have none: it was 0 with `every = 10`."""
     quiet, loud = hil.open_run(all_on), hil.open_run(all_on)
