@@ -1,5 +1,6 @@
 """Checks a whole campaign before anything runs, and prepares its folder."""
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from hil.runs.figures import OF_RUNS, names_of
 from hil.runs.plan import Plan
 from hil.runs.rehearsal import rehearse, rehearse_plugins
 
+JOBS_A_CORE = 8  # assumed: each takes 0.4 GB, and more than one a core saves no time
 PROGRAM = Path("the program")
 """Names a campaign that is in no file, in messages; its experiments are relative to the folder."""
 
@@ -83,8 +85,7 @@ def launch(
         "--backend and --clock out")  # fmt: skip
     if options.jobs is not None and options.scheduler is not None:
         raise ConfigError("--jobs: a cluster has its own number of workers: leave it out")
-    if options.jobs is not None and options.jobs < 1:
-        raise ConfigError(f"--jobs {options.jobs}: give 1 or more")
+    _check_jobs(options.jobs)
     on_bench = False
     for config in campaign.configs.values():
         plan = Plan(config, options.backend, clock or "", strict=options.strict)
@@ -102,6 +103,15 @@ def launch(
     left_MB = max(c.tables.guard.disk_free_min_MB for c in campaign.configs.values())
     check_disk(folder / "trials", need_rows, row_B, left_MB)
     return Launch(campaign, folder, Runner(campaign, folder, options, operator, say))
+
+
+def _check_jobs(jobs: int | None) -> None:
+    """Refuse no process, and so many that the memory of a usual computer cannot hold them."""
+    most = JOBS_A_CORE * (os.cpu_count() or 1)
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"--jobs {jobs}: give 1 or more")
+    if jobs is not None and jobs > most:
+        raise ConfigError(f"--jobs {jobs}: give {most} or fewer, {JOBS_A_CORE} a core")
 
 
 def _first(campaign: Campaign) -> dict[Combination, Trial]:

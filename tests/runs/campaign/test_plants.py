@@ -430,6 +430,7 @@ def test_worst_trials_that_cannot_be_told_are_one_line(write, tmp_path, capsys, 
         (["--trial", "1", "--rehearse"], "--trial 1: runs alone: leave --rehearse out"),
         (["--trial", "1", "--jobs", "2"], "--trial 1: runs alone: leave --jobs out"),
         (["--jobs", "0"], "--jobs 0: give 1 or more"),
+        (["--jobs", "100000"], "--jobs 100000: give "),
         (["--jobs", "2", "--scheduler", "tcp://a:1"], "has its own number of workers"),
     ],
 )
