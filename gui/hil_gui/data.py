@@ -252,6 +252,16 @@ class Live:
         """Whether the loop has written its last row, or its process has ended."""
         return self._tap.closed or not any(pid == self.pid for pid, _ in taps.running())
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the file that were taken."""
+        return self._taken - self._tap.lost
+
+    @property
+    def has_overtaken(self) -> bool:
+        """Whether rows that were not taken yet are in the file only."""
+        return self._tap.ticks.written - self._taken > self._tap.ticks.capacity
+
     def skip(self, n_rows: int) -> None:
         """Skip rows that were already read from the file."""
         self._taken = n_rows + self._tap.lost

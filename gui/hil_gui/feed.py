@@ -1,5 +1,6 @@
 """Source of rows: the tap of a run, or a recording, complete or still growing."""
 
+import contextlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -70,6 +71,8 @@ class Feed:
         """Read new rows; returns whether there were any. `now_s` is any monotonic time."""
         if self.live is not None:
             is_over = self.live.is_over
+            if self.live.has_overtaken:
+                self._catch_up(self.live)
             rows = self.live.rows()
             self._take(rows)
             self.data.n_lost = self.live.n_lost
@@ -88,6 +91,14 @@ class Feed:
         except ConfigError:
             return False  # the recorder is closing the file: try again later
         return self.data.n_rows > n_before
+
+    def _catch_up(self, live: Live) -> None:
+        """Read from the recording what the tap no longer has, since the window stood still."""
+        self.file.n_rows = live.n_rows
+        with contextlib.suppress(ConfigError):  # the recorder is closing the file
+            for block, _ in self.file.blocks():
+                self._take(block)
+        live.skip(self.file.n_rows)
 
     def close(self) -> None:
         """Detach from the run; it continues."""

@@ -179,11 +179,13 @@ def _is_found(chip, at, mask):
         return False
     chip.reset()
     resets = chip.resets()
-    chip.advance(400_000)
-    answers = chip.try_command("identify")
-    # found again, or reset again and again before wires that count as hot may be armed
-    is_faulted = not answers or answers[0]["state"] == protocol.STATES["faulted"]
-    return is_faulted or (chip.resets() > resets + 5 and not any(chip.gates()))
+    for _ in range(10):  # what runs before the flip is found may reset the chip, which looks again
+        chip.advance(100_000)
+        answers = chip.try_command("identify")
+        if answers and answers[0]["state"] == protocol.STATES["faulted"]:
+            return True
+    # or it is reset again and again before wires that count as hot may be armed
+    return not answers or (chip.resets() > resets + 5 and not any(chip.gates()))
 
 
 def _apart(function, *arguments):

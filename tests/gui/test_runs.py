@@ -1,5 +1,6 @@
 """The list of runs in the window: find, open, overlay, align at the best lag, differences."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
+from hil.loop import tap as taps
 from hil_gui.compare import BEST_LAG, best_lag_s
-from hil_gui.data import File
+from hil_gui.data import File, Live
 from hil_gui.feed import Feed
 from hil_gui.runs import RunTable
 
@@ -130,6 +132,28 @@ def test_the_lag_of_a_run_with_itself_is_none(pid_run):
     for _ in feed.load():
         pass
     assert best_lag_s(feed.data, feed.data) == 0.0
+
+
+def test_rows_that_the_tap_no_longer_has_are_read_from_the_recording(pid_run):
+    """The window joined late, or stood still for longer than the tap reaches back."""
+    with h5py.File(pid_run) as file:
+        columns = {name: file[f"ticks/{name}"][:] for name in file["ticks"]}
+    dtype = np.dtype([(name, of.dtype, of.shape[1:]) for name, of in columns.items()])
+    rows = np.zeros(3000, dtype=dtype)
+    for name, of in columns.items():
+        rows[name] = of
+    tap = taps.create(dtype, 500)
+    try:
+        feed = Feed(File(pid_run), Live(os.getpid()))
+        tap.ticks.push_many(rows[:200])
+        feed.poll(0.0)
+        tap.ticks.push_many(rows[200:])
+        feed.poll(0.0)
+    finally:
+        tap.unlink()
+    shown_s, _ = feed.data.values.samples(-1.0, np.inf)
+    np.testing.assert_array_equal(shown_s, columns["t_s"])
+    assert feed.data.n_lost == 0
 
 
 def test_texts_of_recordings_are_no_markup_in_the_list(qtbot):
