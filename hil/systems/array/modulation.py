@@ -14,14 +14,15 @@ Anti-windup: while all cells that could give more force have their largest duty 
 temperature limit or the boards' heat budget) the integral ignores errors that ask for more, and
 while none could give less, errors that ask for less.
 
-A duty holds for one command, in which the force's readings are averaged. Before a cell has been on
-for BREAK_AT of `guard.cell_on_max_s` it gets a break of one command: an on-time limit restarts
-there, and the board's heat budget does not (docs/modulation.md).
+A duty holds for one command, in which the force's readings are averaged. Without a reading the last
+mean stands, and the integral waits for the next one: dt is the time since the last. Before a cell
+has been on for BREAK_AT of `guard.cell_on_max_s` it gets a break of one command: an on-time limit
+restarts there, and the board's heat budget does not (docs/modulation.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil, isnan
+from math import ceil, isnan, nan
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -53,16 +54,25 @@ class ForceLaw:
     k_i_per_s: float
     integral_N: float = 0.0
     _added_N: float = field(default=0.0, repr=False)
+    _force_N: float = field(default=nan, repr=False)
+    _unread_s: float = field(default=0.0, repr=False)
+
+    def restart(self) -> None:
+        """Forget the integral and the last reading."""
+        self.integral_N, self._force_N, self._unread_s = 0.0, nan, 0.0
 
     def demand_N(self, reference_N: float, force_N: float, for_s: float) -> float:
-        """u, after integrating the error for a time."""
+        """u, a time after the last call; `force_N` is NaN without a reading since then."""
         self._added_N = 0.0
-        if isnan(force_N):
+        self._unread_s += for_s
+        if not isnan(force_N):
+            self._force_N = force_N
+            self._added_N = self.k_i_per_s * self._unread_s * (reference_N - force_N)
+            self.integral_N += self._added_N
+            self._unread_s = 0.0
+        if isnan(self._force_N):
             return reference_N + self.integral_N
-        error_N = reference_N - force_N
-        self._added_N = self.k_i_per_s * for_s * error_N
-        self.integral_N += self._added_N
-        return reference_N + self.k_p * error_N + self.integral_N
+        return reference_N + self.k_p * (reference_N - self._force_N) + self.integral_N
 
     def saturated(self, *, high: bool, low: bool) -> None:
         """Take the last addition back if the command could not follow it."""
@@ -170,10 +180,10 @@ class Modulation(CellStage):
 
     def restart(self) -> None:
         """Forget the integral, and command at the next step."""
-        self._force_law.integral_N = 0.0
+        self._force_law.restart()
         self._duties.restart()
         self._breaks.restart()
-        self._last = -1
+        self._last, self._last_surplus_N = -1, 0.0
         self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
 
     def set_gain(self, key: str, value: float) -> None:
@@ -199,10 +209,9 @@ class Modulation(CellStage):
         values[2] = np.count_nonzero(self._duties.limited & (self._usable != 0))
 
     def _command(self, reference_N: float, n_commands: int) -> None:
-        missing = not self._n
-        force_N, surplus_N = (
-            float("nan") if missing else of / self._n for of in (self._sum_N, self._surplus_N)
-        )
+        force_N = nan
+        if self._n:
+            force_N, self._last_surplus_N = self._sum_N / self._n, self._surplus_N / self._n
         self._sum_N, self._surplus_N, self._n = 0.0, 0.0, 0
         able = (self._usable != 0) & self._sharing.pulls
         has_demand = bool(able.any()) and not isnan(reference_N)
@@ -210,8 +219,7 @@ class Modulation(CellStage):
         if has_demand:
             for_s = n_commands * self._every * self._period_s
             self._demand_N = self._force_law.demand_N(reference_N, force_N, for_s)
-        surplus_N = 0.0 if missing else surplus_N
-        wanted, measured = self._sharing.fractions(self._demand_N, surplus_N, able)
+        wanted, measured = self._sharing.fractions(self._demand_N, self._last_surplus_N, able)
         runs = able & ~self._breaks.due(self._duty > 0.0, n_commands) & has_demand
         self._duty[:] = self._duties.step(wanted, measured, runs, self._twin, n_commands)
         high, low = self._sharing.at_ends(self._duties, able)

@@ -14,6 +14,7 @@ from hil.loop import loop
 from hil.loop.clock import VirtualClock
 from hil.runs import assembly, rehearsal
 from hil.runs.plan import Plan
+from hil.systems.array.modulation import ForceLaw
 
 SUPPLY_10V = [
     "model.arrays.muscle.activation.supply_V=10.0",
@@ -78,6 +79,25 @@ def test_the_force_follows_steps_although_the_plant_differs_from_its_model():
     duty = rows["cells_duty"]
     np.testing.assert_allclose(duty * 255, np.rint(duty * 255), atol=1e-12)
     assert ((duty > 0.05) & (duty < 0.95)).any()
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_force_that_is_read_seldom_is_fed_back_as_much(every):
+    """An error of 0.1 N: Kp e is 0.3 N, and Ki e grows by 0.002 N in a command of 10 ms."""
+    law = ForceLaw(3.0, 2.0)
+    for k in range(201):
+        u_N = law.demand_N(1.0, 0.9 if k % every == 0 else np.nan, 0.01)
+        assert u_N == pytest.approx(1.3 + 0.002 * (k - k % every + 1))
+
+
+@pytest.mark.slow
+def test_a_force_that_is_read_less_often_than_commanded_settles_as_well():
+    """A command lasts 16 ms, and a reading comes every 40 ms."""
+    outcome, rows, _, _ = run("modulate", "experiment.duration_s=2.5", "devices.daq.every=40")
+    assert outcome == "complete"
+    settled_N = rows["force_measured_N"][rows["t_s"] > 2.0]
+    assert np.nanmean(settled_N) == pytest.approx(0.4, abs=0.009)
+    assert np.nanstd(settled_N) < 0.01
 
 
 def test_the_twin_is_driven_with_the_duties_that_the_boards_confirmed():
