@@ -20,7 +20,6 @@ from hil.loop.stages import Message
 from hil.plugins.code import Plugin, Used, read_only, real
 
 PROOF_READS = 50
-EXPIRED_AFTER = 1.5  # times its time, a dead man that gets no command must have acted
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class DeadMan:
 
     Attributes
     ----------
-    after_s : time without a command after which it must have switched all cells off
+    proven_s : time without a command after which it must have switched all cells off
     cools_s : time with all cells off in which any wire has cooled
     sleep_s : waits in real time
     """
 
-    after_s: float
+    proven_s: float
     cools_s: float
     sleep_s: Callable[[float], None]
 
@@ -212,15 +211,14 @@ class PluginDevice:
                 f"{self.name}: stopped() is true at once after switch(): it must tell whether the "
                 "hardware has switched off by itself since then"
             )
-        silent_s = EXPIRED_AFTER * dead_man.after_s
-        dead_man.sleep_s(silent_s)
+        dead_man.sleep_s(dead_man.proven_s)
         if not self._stopped():
             raise DeviceError(
-                f"{self.name}: left alone for {silent_s:g} s it did not stop by itself: do not "
-                "switch cells with it"
+                f"{self.name}: left alone for {dead_man.proven_s:g} s it did not stop by itself: "
+                "do not switch cells with it"
             )
         dead_man.sleep_s(dead_man.cools_s)
-        return f"stops by itself within {silent_s:g} s"
+        return f"stops by itself within {dead_man.proven_s:g} s"
 
     def _stopped(self) -> bool:
         if self._used is None:

@@ -20,6 +20,7 @@ from hil.mechanics.sma.resistance import Resistivity
 from hil.mechanics.sma.wire import SmaWire
 
 WIRE = SmaWire()
+EXPIRED_AFTER = 1.5  # times its time, a dead man that gets no command must have acted
 
 
 class BoardWireTable(Table):
@@ -98,7 +99,7 @@ class DeviceSwitchesTable(SwitchesTable):
     """Cells that a plug-in device switches.
 
     Its hardware must switch all of them off by itself `dead_man_s` after the last command; the
-    self-test before a run proves it.
+    self-test before a run proves that it has, 1.5 times as long after it.
     """
 
     cells: Annotated[list[str], Field(min_length=1, max_length=64)]
@@ -108,6 +109,11 @@ class DeviceSwitchesTable(SwitchesTable):
     def names(self) -> tuple[str, ...]:
         """The cells, in the order of the file."""
         return tuple(self.cells)
+
+    @property
+    def proven_s(self) -> float:
+        """When the self-test sees that the dead man has acted."""
+        return EXPIRED_AFTER * self.dead_man_s
 
 
 def build_wire(table: Table) -> SmaWire:

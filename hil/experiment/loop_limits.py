@@ -77,7 +77,8 @@ def protections(tables: RigTables, model: Model) -> list[LoopProtection]:
             limits_A.append(table.supply_current_max_A)
         supply_V = max(volts, default=0.0)
         held_s = tables.guard.hold_s.get("cell_energy_high", 0.0)
-        late_s = dead_man_s + LATE_TICKS * tables.loop.period_s + held_s
+        acts_s = dead_man_s if is_card else table.proven_s
+        late_s = acts_s + LATE_TICKS * tables.loop.period_s + held_s
         loops.append(
             LoopProtection(
                 name, table.names, wires,
@@ -187,7 +188,7 @@ def _wires(loop: LoopProtection, key: str) -> Iterator[tuple[str, str]]:
         if budget.rise_max_K <= 0.0:
             yield (
                 key,
-                f"until the dead man acts, after {loop.dead_man_s:g} s, {loop.supply_V:g} V heat "
+                f"until the dead man acts, after {budget.late_s:.3g} s, {loop.supply_V:g} V heat "
                 f"the wire of '{cell}' by {late_K:.0f} K, from {loop.warm_C:g} C to above its "
                 f"{most_C:g} C: shorten the dead man's time, or lower the voltage",
             )

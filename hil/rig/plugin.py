@@ -65,8 +65,8 @@ def _device(inputs: DeviceInputs[Any], plugin: Plugin) -> Built:
         }
         dead_man = None
         if cells:
-            after_s, cools_s = table.switches.dead_man_s, inputs.config.cooling_s(name)
-            dead_man = DeadMan(after_s, cools_s, inputs.wait_s)
+            proven_s, cools_s = table.switches.proven_s, inputs.config.cooling_s(name)
+            dead_man = DeadMan(proven_s, cools_s, inputs.wait_s)
         bench = PluginBench(inputs.now_s, budget_s, chains, dead_man)
         arguments = (name, plugin, channels, place, bench)
         if table.enable_lines:

@@ -336,6 +336,15 @@ def test_a_plugin_device_switches_cells_and_its_dead_man_is_proved(bank):
     assert told[-3:] == ["[0, 1, 0, 0, 1, 0]", "[0, 0, 0, 0, 0, 0]", "safe"]
 
 
+def test_heat_counts_until_a_dead_man_is_seen_to_have_acted(bank):
+    """2.06 V over 0.1 m of 113 Ohm/m heat 0.1 mm by 165 K/s, for 1.5 times 50 ms and two ticks."""
+    [bank] = load(bank[0]).loop_protections
+    heats_K_per_s = 20.6**2 / 113.0 / (6450.0 * 450.0 * np.pi * 1e-8 / 4.0)
+    late_K = 180.0 - 30.0 - bank.budgets["muscle.1"].rise_max_K
+    assert late_K == pytest.approx(0.077 * heats_K_per_s, rel=1e-3)
+    assert bank.worst_C("muscle.1") <= 180.0
+
+
 def test_a_dead_man_that_acts_between_two_commands_is_refused(bank):
     path, _ = bank
     said = r"bank.switches.dead_man_s = 0\.05: it switches all cells off before the next command"
