@@ -96,7 +96,8 @@ class SignalLimits:
     residual_max : largest difference from the twin
     rise_min : value of the twin above which the reading must be at least RISE_SHARE of it
     frozen_s : longest time without any change
-    rate_key : configuration key of `rate_max_per_s` where it is not the usual one
+    rate_key, max_key : configuration keys of `rate_max_per_s` and `max` where they are not the
+        usual ones
     """
 
     min: float = -np.inf
@@ -108,6 +109,7 @@ class SignalLimits:
     rise_min: float = np.inf
     frozen_s: float = np.inf
     rate_key: str = ""
+    max_key: str = ""
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,9 @@ def _out_of_range(report: TripReport, name: str, seen: Snapshot) -> Iterator[str
             yield f"{channel.name} gives no number"
         elif not limits.min <= value <= limits.max:
             limit, side = (limits.max, "max") if value > limits.max else (limits.min, "min")
-            yield (
-                f"{channel.name} {_of(value, channel)}, limit {_of(limit, channel)} "
-                f"({report.range_key(channel, limit, side)})"
-            )
+            key = limits.max_key if side == "max" and limits.max_key else ""
+            key = key or report.range_key(channel, limit, side)
+            yield f"{channel.name} {_of(value, channel)}, limit {_of(limit, channel)} ({key})"
 
 
 def _no_number(report: TripReport, name: str, seen: Snapshot) -> Iterator[str]:

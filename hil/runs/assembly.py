@@ -27,6 +27,8 @@ from hil.rig.replay import ReplayRig
 from hil.rig.rig import HostTime, Rig, build_rig
 from hil.runs.plan import Plan
 
+ROOM_ERROR_K = 2.0  # assumed: of a channel that measures the room
+
 
 class FaultyControl:
     """A control stage that commands NaN while the fault `controller_nan` is active.
@@ -185,10 +187,16 @@ def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
         limits = g.signals.get(channel.name)
         low, high = (-np.inf, np.inf) if limits is None else (limits.min, limits.max)
         is_ambient = measured[channel.name] == AMBIENT  # may be constant for hours
+        room_C, room_key = _warmest_room(config) if is_ambient else (np.inf, "")
         frozen_s = np.inf if is_ambient else g.frozen_s or np.inf
         rate = np.inf if limits is None else limits.rate_max_per_s or np.inf
         if not channel.force:
-            signals.append(guard.SignalLimits(low, high, rate_max_per_s=rate, frozen_s=frozen_s))
+            signals.append(
+                guard.SignalLimits(
+                    low, min(high, room_C), rate_max_per_s=rate, frozen_s=frozen_s,
+                    max_key=room_key if room_C < high else "",
+                )
+            )  # fmt: skip
             continue
         usual_rate = g.force_rate_max_N_per_s or np.inf
         own_key = f"guard.signals.{channel.name}.rate_max_per_s"
@@ -220,6 +228,16 @@ def _limits(config: Experiment, layout: RigLayout) -> guard.Limits:
         ],
         wires=board_limits.watched(tables, config.protections, layout.cell_names),
     )
+
+
+def _warmest_room(config: Experiment) -> tuple[float, str]:
+    """What a channel may read of the room: for warmer air no wire's limits were checked."""
+    rooms = [(b.bench.warm_C, f"devices.{b.name}.ambient_range_C")
+             for b in config.protections if b.cells]  # fmt: skip
+    rooms += [(one.warm_C, f"devices.{one.name}.switches.ambient_range_C")
+              for one in config.loop_protections if one.wires]  # fmt: skip
+    warm_C, key = min(rooms, default=(np.inf, ""))
+    return warm_C + ROOM_ERROR_K, key
 
 
 def _heat(budget: HeatBudget | None) -> guard.CellHeat:

@@ -59,6 +59,19 @@ def test_the_plant_without_one_of_its_own_is_in_the_same_room(bench):
         assert config.system(plant=plant).wires.T_C == pytest.approx(20.5)
 
 
+@pytest.mark.parametrize(("room_C", "outcome"), [(28.5, "complete"), (29.5, "tripped")])
+def test_a_measured_room_is_one_for_which_the_wires_limits_hold(room_C, outcome, bench, capsys):
+    """The rig is for 27 degC, and its channel may be 2 K off; the wires would be as much hotter."""
+    rig = bench / "rig.toml"
+    text = rig.read_text().replace("ambient_C = 23.0", f"ambient_C = {room_C}")
+    rig.write_text(text + ROOM)
+    code = main(["run", "pulse.toml", "--out", "a.h5", "--set", "experiment.duration_s=0.3"])
+    told = capsys.readouterr()
+    assert code == {"complete": 0, "tripped": 3}[outcome]
+    limit = "limit 29 degC (devices.board.ambient_range_C)"
+    assert (limit in told.out + told.err) == (outcome == "tripped")
+
+
 @pytest.mark.slow
 def test_a_measured_room_takes_its_share_out_of_the_residual(bench, capsys):
     def residual_N(recording):
