@@ -6,7 +6,7 @@ this version pass unchecked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import h5py
@@ -39,10 +39,14 @@ def _is_number(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
+    if not isinstance(value, str):
         return False
+    try:
+        moment = datetime.fromisoformat(value)
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # of a year that UTC has not
+        return False
+    return moment.tzinfo is not None
 
 
 def _are_texts(value: object) -> bool:

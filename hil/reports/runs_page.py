@@ -81,20 +81,25 @@ def thumbnail(recording: Path) -> tuple[bool, list[tuple[str, str]]]:
             signals = signals_in(ticks)
             if not signals or n < 2:
                 return simulated, []
-            step = max(1, n // POINTS)
             names = [(signals[0].reference, REFERENCE), (signals[0].measured, MEASURED)]
-            curves = [(ticks[name][:n:step], colour) for name, colour in names if name]
+            curves = [(*_known(ticks[name][:n]), colour) for name, colour in names if name]
     except ConfigError:
         return False, []
-    known = np.concatenate([y[np.isfinite(y)] for y, _ in curves])
+    known = np.concatenate([y for _, y, _ in curves])
     if not len(known):
         return simulated, []
     low, span = float(known.min()), float(np.ptp(known)) or 1.0
-    return simulated, [(colour, _points((y - low) / span)) for y, colour in curves]
+    return simulated, [(colour, _points(x, (y - low) / span)) for x, y, colour in curves]
 
 
-def _points(y: np.ndarray) -> str:
-    x = np.linspace(1.0, WIDTH - 1.0, len(y))
-    pairs = [f"{a:.1f},{HEIGHT - 2.0 - b * (HEIGHT - 4.0):.1f}"
-             for a, b in zip(x, y, strict=True) if np.isfinite(b)]  # fmt: skip
+def _known(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places from 0 to 1 and values of POINTS readings, or a few more; not every row has one."""
+    at = np.flatnonzero(np.isfinite(y))
+    at = at[:: max(1, len(at) // POINTS)]
+    return at / (len(y) - 1), y[at]
+
+
+def _points(x: np.ndarray, y: np.ndarray) -> str:
+    pairs = [f"{1.0 + a * (WIDTH - 2.0):.1f},{HEIGHT - 2.0 - b * (HEIGHT - 4.0):.1f}"
+             for a, b in zip(x, y, strict=True)]  # fmt: skip
     return " ".join(pairs)

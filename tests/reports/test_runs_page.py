@@ -53,6 +53,16 @@ def test_a_page_has_every_run_with_a_curve_and_a_safe_link(recording, tmp_path):
     assert "http" not in text
 
 
+def test_a_thumbnail_has_the_readings_of_a_device_that_is_read_now_and_then(configs, tmp_path):
+    """Of every 7th row with a reading in every 20th there was a point in every 140th."""
+    sets = ("experiment.duration_s=0.4", "devices.daq.every=20")
+    run = hil.run(hil.load(configs / "miga6/all_on.toml", sets), out=tmp_path / "run.h5")
+    _, curves = thumbnail(run)
+    points = curves[-1][1].split()
+    assert len(points) == 20
+    assert float(points[-1].partition(",")[0]) == pytest.approx(1 + 118 * 380 / 399, abs=0.06)
+
+
 def test_a_thumbnail_spans_its_picture(recording):
     simulated, curves = thumbnail(recording)
     assert simulated

@@ -29,7 +29,10 @@ File = tuple[Path, int]  # and when it was changed, in ns
 
 @lru_cache(DATASETS)
 def _dataset(path: Path, modified_ns: int) -> xr.Dataset:
-    return open_run(path)
+    run = open_run(path)
+    if path.stat().st_mtime_ns != modified_ns:
+        raise ConfigError(f"{path}: has changed since it was listed: list the runs again")
+    return run
 
 
 class _Columns(Mapping[str, ArrayAdapter]):

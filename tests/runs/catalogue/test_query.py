@@ -238,6 +238,15 @@ def test_a_note_on_a_file_that_cannot_be_read_stays_when_it_is_repaired(make, ca
     assert "note" not in row
 
 
+@pytest.mark.parametrize("begun", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_recording_of_a_year_that_utc_has_not_is_unreadable(make, begun):
+    """Every question to its folder was an internal error."""
+    make("a.h5", created_utc=begun)
+    (row,) = Catalogue(RUNS).find(Filter()).dicts()
+    assert row["outcome"] == "unreadable"
+    assert "created_utc" in row["error"]
+
+
 def test_notes_stars_and_tags_stay_with_the_run_and_change_no_recording(three_of_its_own, capsys):
     before = (RUNS / "a.h5").read_bytes()
     run = Catalogue(RUNS).one("a.h5")["identity"]

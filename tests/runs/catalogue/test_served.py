@@ -14,6 +14,7 @@ import hil
 from hil.errors import ConfigError
 from hil.runs.catalogue import served
 from record.mutations import spoil
+from runs.catalogue.conftest import later
 
 RUNS = Path("runs")
 pytestmark = pytest.mark.filterwarnings("ignore:Using .httpx. with")  # within Tiled's own client
@@ -64,6 +65,19 @@ def test_a_recording_that_cannot_be_read_is_one_line_and_then_left_out(make, mon
     with pytest.raises(HTTPException, match=r"404: runs/b\.h5: damaged \("):
         list(runs[newest])
     assert [run.metadata()["path"] for run in runs.values()] == ["a.h5"]
+
+
+def test_a_recording_that_was_replaced_is_not_served_as_the_run_before(make, monkeypatch):
+    """For half a minute the rows of the new run had the identity and figures of the old one."""
+    make("a.h5")
+    runs = served.Runs(RUNS)
+    (before,) = runs.values()
+    later(make("a.h5", created_utc="2026-10-01T10:00:00+00:00"))
+    with pytest.raises(HTTPException, match=r"404: runs/a\.h5: has changed since it was listed"):
+        list(before)
+    monkeypatch.setattr(served, "FRESH_S", 0.0)
+    (after,) = served.Runs(RUNS).values()
+    assert list(after)
 
 
 def test_a_run_in_progress_is_left_out(make):
