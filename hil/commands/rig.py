@@ -110,8 +110,9 @@ def add_to(group: Group) -> None:
 
 
 def new(args: argparse.Namespace) -> int:
-    from hil.procedures.new_rig import answers_of, make
+    from hil.procedures.new_rig import answers_of, make, refuse_taken
 
+    refuse_taken(args.folder)
     options = {key: text for key in QUESTIONS if (text := getattr(args, key)) is not None}
     if not options and args.answers is None:
         say(f"{args.folder}: what is on the bench? Enter takes the value in [ ].", file=sys.stderr)

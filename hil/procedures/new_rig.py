@@ -161,6 +161,7 @@ def answers_of(options: Mapping[str, str], file: Path | None, ask: Callable[[str
     return _validated(table, where)
 
 
+FILES = ("rig.toml", "first_cell.toml")
 _PLACEHOLDERS: TomlTable = {
     "wire": "flexinol_100_HT", "switches": "board", "measures": "USB-6009", "cut": "none"
 }  # fmt: skip
@@ -198,6 +199,13 @@ def _validated(table: TomlTable, where: str) -> Answers:
         raise ConfigError("\n".join(lines)) from None
 
 
+def refuse_taken(folder: Path) -> None:
+    """Refuse a folder that has a rig already."""
+    for file in (folder / name for name in FILES):
+        if file.exists():
+            raise ConfigError(f"{file}: exists already: choose another folder")
+
+
 def make(folder: Path, answers: Answers) -> Made:
     """Write `rig.toml` and `first_cell.toml` into a folder, check them, run them simulated.
 
@@ -208,10 +216,8 @@ def make(folder: Path, answers: Answers) -> Made:
     """
     bench = _Bench(answers, wire(answers.wire))
     bench.refuse_what_is_missing()
-    rig, first = folder / "rig.toml", folder / "first_cell.toml"
-    for file in (rig, first):
-        if file.exists():
-            raise ConfigError(f"{file}: exists already: choose another folder")
+    refuse_taken(folder)
+    rig, first = (folder / name for name in FILES)
     new_folders = [one for one in (folder, *folder.parents) if not one.exists()]
     with interrupted_by_signals(), writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -154,10 +154,15 @@ def test_options_a_file_and_a_person_s_answers_are_the_same_rig(tmp_path, monkey
     assert a == b == c
 
 
-def test_a_rig_that_is_there_is_not_overwritten(tmp_path, capsys):
+@pytest.mark.parametrize("answers", [options(ISSUE), []])
+def test_a_rig_that_is_there_is_not_overwritten(tmp_path, capsys, monkeypatch, answers):
+    """Which a person hears before any question."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
     (tmp_path / "rig.toml").write_text("mine")
-    assert main(["new", "rig", str(tmp_path), *options(ISSUE)]) == 2
-    assert "rig.toml: exists already: choose another folder" in capsys.readouterr().err
+    assert main(["new", "rig", str(tmp_path), *answers]) == 2
+    said = capsys.readouterr()
+    assert "rig.toml: exists already: choose another folder" in said.err
+    assert said.out == ""
     assert (tmp_path / "rig.toml").read_text() == "mine"
 
 
