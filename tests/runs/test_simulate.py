@@ -5,6 +5,7 @@ import json
 import linecache
 import multiprocessing
 import os
+import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -107,6 +108,12 @@ def test_simulations_in_threads_and_processes_are_those_of_one_after_the_other(c
     spawning = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawning) as processes:
         assert list(processes.map(forces_N, [path] * 2, seeds)) == one_by_one[:2]
+
+
+def test_an_experiment_can_be_sent_to_another_process(configs):
+    """The factors of its array cannot be; a loaded experiment has them."""
+    config = load(configs / "miga6/pid.toml", ("experiment.duration_s=0.05",))
+    assert not equal(hil.simulate(pickle.loads(pickle.dumps(config))), hil.simulate(config))
 
 
 def test_a_seed_or_a_fault_that_cannot_be_is_refused_in_one_line(configs):

@@ -36,6 +36,10 @@ class StaticNetwork:
     nodes: Nodes
     coefficients: Coefficients
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without the factors, which cannot go to another process; it makes them again."""
+        return {key: value for key, value in vars(self).items() if key != "_factor"}
+
     @cached_property
     def E(self) -> sp.csr_array:
         """Stretch map over all nodes."""
