@@ -161,8 +161,6 @@ class CellFailures:
         self._sampled_xi = np.zeros((self._every, n))
         self._before: tuple[Array, float] | None = None
         self._moved_N2 = 0.0  # in the last sample: the reading of it comes in part in the next
-        line = np.arange(self._every) - 0.5 * (self._every - 1)
-        self._line = line / max(1.0, float(np.sqrt(line @ line)))
         begun_per_day = len(self._failures) * DAY_S / rules.spawn_s
         self.threshold = EXCESS * float(np.log(begun_per_day / rules.false_alarms_per_day))
         self._tick = self._place = self._agreed = self._alarmed = 0
@@ -231,10 +229,12 @@ class CellFailures:
         moved_N2, late_N2 = float(moved_N @ moved_N), self._moved_N2
         self._moved_N2 = moved_N2
         kernel.predict(self._bank, h_s, stirred, moved_N2 + late_N2)
-        e = self._residuals_N
-        if np.isnan(e).any():
+        at = np.flatnonzero(~np.isnan(self._residuals_N))
+        if not len(at):
             return
-        off = e - e.mean() - self._line * (self._line @ e)
+        e, line = self._residuals_N[at], at - at.mean()
+        line /= max(1.0, float(np.sqrt(line @ line)))
+        off = e - e.mean() - line * (line @ e)
         rings_N2, noise_N2 = float(off @ off) / max(1, len(e) - 2), self._errors.noise_N**2
         if rings_N2 <= RINGS**2 * noise_N2:
             rings_N2 = noise_N2 / len(e)

@@ -205,9 +205,10 @@ class Isolation:
         kernel.follow(self._array, activation, n_periods)
         kernel.count_since(self._array, cells, n_periods)
         self._tick += 1
-        if self._tick % self._every:
-            return
-        if not np.isnan(residual_N) and t_s >= self._blind_until_s:
+        if self._tick < self._every or np.isnan(residual_N):
+            return  # a sample that is due waits for a reading
+        self._tick = 0
+        if t_s >= self._blind_until_s:
             at = self._n_samples % len(self._samples.e)
             kernel.take(self._array, self._noise, self._all[0], at, residual_N)
             self._n_samples += 1

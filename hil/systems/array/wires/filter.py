@@ -102,6 +102,7 @@ class WireFilter:
         self.nu, self.S = 0.0, 1.0
         self._readings = np.full(self._every, np.nan)
         self._n_periods = self._n_kept = 0
+        self._is_due = False
         self._keep(self._every)
 
     @property
@@ -121,17 +122,19 @@ class WireFilter:
     ) -> bool:
         """Process a tick: residual (NaN without a reading), the twin's wires, cells on.
 
-        Returns whether a sample is due.
+        Returns whether a sample is due; one that is no mean waits for a reading.
         """
         self.bank.follow(n_periods * self._period_s, T_C, xi, cells)
-        if self._n_periods >= self._every:  # the first tick of a sample
+        if self._is_due:  # the first tick of a sample
             self._n_periods = 0
             self._readings.fill(np.nan)
         self._n_periods += max(1, n_periods)
         self._readings[min(self._n_periods, self._every) % self._every] = residual_N
         if self._averages and not np.isnan(residual_N):
             self.bank.add(xi)
-        return self._n_periods >= self._every
+        has_force = self._averages or not np.isnan(residual_N)
+        self._is_due = has_force and self._n_periods >= self._every
+        return self._is_due
 
     def sample(self, xi: Array, *, mean: bool) -> tuple[float, float, bool]:
         """Return force, variance of its noise, and whether the readings oscillate.

@@ -148,6 +148,17 @@ def test_a_cell_that_dies_is_named_and_no_other(cell):
     assert named[0].t_s - 60.0 < 3.0
 
 
+def test_a_cell_is_named_though_no_reading_comes_as_samples_are_due():
+    """Samples are due in odd ticks, readings come in even ones."""
+    rng = np.random.default_rng(10)
+    on = masks(rng, 600)
+    e = residual(on, np.array([-1.0, 0.05, -0.1, 0.08]), rng)
+    e[1::2] = np.nan
+    tests = made(replace(RULES, sample_s=2.0 * PERIOD_S))
+    drive(tests, on, e)
+    assert [f.cells for f in tests.findings] == [(0,)]
+
+
 def test_cells_that_are_always_on_together_are_named_as_a_class():
     rng = np.random.default_rng(4)
     tests = made()

@@ -128,8 +128,9 @@ def test_odds_of_a_healthy_array_are_seldom_high():
     assert high <= begun / 20.0
 
 
-@pytest.mark.parametrize("cell", range(3))
-def test_a_wire_that_dies_is_named_and_no_other(cell):
+@pytest.mark.parametrize(("cell", "every"), [(0, 1), (1, 1), (2, 1), (2, 2)])
+def test_a_wire_that_dies_is_named_and_no_other(cell, every):
+    """Also where samples of two ticks end in those without a reading."""
     rng = np.random.default_rng(10 + cell)
     on = np.ones((400, 3), dtype=np.uint8)
     on[::1, :] = drawn(rng, 400)
@@ -138,7 +139,9 @@ def test_a_wire_that_dies_is_named_and_no_other(cell):
     _, xi = heated(on)
     _, truly = heated(on, (cell, died))
     e = (lagged(truly) - lagged(xi)) @ SHARES + 0.002 * rng.standard_normal(400)
-    tests = driven(WireFailures(RULES, ERRORS, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
+    e[np.arange(400) % every != 0] = np.nan
+    errors = replace(ERRORS, sample_s=every * PERIOD_S)
+    tests = driven(WireFailures(RULES, errors, MODEL, NOTHING_BREAKS, PERIOD_S), on, e)
     assert [f.cells for f in tests.findings] == [(cell,)]
     assert tests.state[cell] == FAILED
     assert np.delete(tests.state, cell).tolist() == [HEALTHY] * 2
