@@ -292,8 +292,10 @@ class Watch:
         elif code == RULE and text:
             yield self._message("rule", "stopped by its rule", f"{text}{origin}")
         elif code != TRIPPED or not self._tripped:
-            words = {0: "ended", 130: "interrupted"}.get(code, f"ended with exit code {code}")
-            yield self._message("ended", words, f"{text or words}{origin}")
+            event: Event = "tripped" if code == TRIPPED else "ended"
+            words = {0: "ended", 130: "interrupted", TRIPPED: "TRIPPED"}
+            word = words.get(code, f"ended with exit code {code}")
+            yield self._message(event, word, f"{text or word}{origin}")
 
     def _message(self, event: Event, words: str, body: str) -> Message:
         title = f"{self.what}: {words}"

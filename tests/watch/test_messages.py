@@ -165,6 +165,7 @@ def test_a_low_disk_is_told_once_until_there_is_room_again(tmp_path, monkeypatch
         (0, "complete", "ended", "run: ended"),
         (130, "aborted", "ended", "run: interrupted"),
         (4, "board: gone", "ended", "run: ended with exit code 4"),
+        (3, "tripped", "tripped", "run: TRIPPED"),  # before anybody saw the run
         (5, "21 % of the stroke is lost, limit 20 %", "rule", "run: stopped by its rule"),
         (None, "", "died", "run: PROGRAM DIED"),
     ],

@@ -207,12 +207,17 @@ def life_of(book: Book, rule: str) -> Life | None:
 
 def siblings_of(folder: Path) -> Iterator[Book]:
     """Other tests beside this one, of the same rig with the same settings."""
-    try:
-        settings = (folder / SETTINGS).read_text(encoding="utf-8").splitlines()[:2]
-        for path in sorted(folder.resolve().parent.glob(f"*/{SETTINGS}")):
-            same = path.read_text(encoding="utf-8").splitlines()[:2] == settings
-            book = book_in(path.parent) if same and path.parent != folder.resolve() else None
+    settings = _settings(folder / SETTINGS)
+    for path in sorted(folder.resolve().parent.glob(f"*/{SETTINGS}")):
+        if settings and path.parent != folder.resolve() and _settings(path) == settings:
+            book = book_in(path.parent)
             if book is not None:
                 yield book
-    except OSError:
-        return
+
+
+def _settings(path: Path) -> list[str]:
+    """Rig and settings of a test; none if they cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()[:2]
+    except (OSError, ValueError):
+        return []

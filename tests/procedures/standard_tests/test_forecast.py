@@ -62,6 +62,15 @@ def coverage(tmp_path, n_siblings, shares, n_lives):
     return np.mean(inside), np.median(widths)
 
 
+def test_a_sibling_that_cannot_be_read_takes_no_other_away(tmp_path):
+    """The page of a test ended with an error over a damaged file of another test."""
+    for name in ("a", "this", "z"):
+        life(tmp_path / name, 100, np.ones(100))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / SETTINGS).write_bytes(b"rig.toml\n\xff")
+    assert len(list(siblings_of(tmp_path / "this"))) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_siblings", [0, 3, 6])
 def test_90_percent_intervals_hold_85_to_95_percent_of_simulated_lives(tmp_path, n_siblings):
