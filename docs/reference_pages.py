@@ -340,14 +340,16 @@ def _default(key: FieldInfo) -> str:
 
 def python() -> str:
     """Signatures and docstrings of the public names, from `hil` and its public modules."""
-    from hil import models, ophyd
+    from hil import environments, models, ophyd
     from hil.devices.latest import LatestReading
     from hil.experiment.loaded import Experiment
     from hil.plugins.code import Facts, Now
+    from hil.reports.figure import Look
     from hil.runs import session
     from hil.runs.plan import Plan
     from hil.runs.recording import Output
 
+    kinds = (models.cells.miga, models.cells.hill, models.cells.two_damper, models.cells.custom)
     groups: dict[str, list[tuple[str, Any]]] = {
         "Run and read": [
             ("hil.load", hil.load),
@@ -358,6 +360,9 @@ def python() -> str:
             ("hil.simulate", hil.simulate),
             ("hil.campaign", hil.campaign),
             ("hil.open_run", hil.open_run),
+            ("hil.runs", type(hil.runs).__call__),
+            ("hil.figure", hil.figure),
+            ("hil.reports.figure.Look", Look),
             ("hil.experiment.loaded.Experiment", Experiment),
         ],
         "Models": [
@@ -365,6 +370,7 @@ def python() -> str:
             ("hil.models.CellArray.from_fingerprint", models.CellArray.from_fingerprint),
             ("hil.models.CellArray.batch", models.CellArray.batch),
             ("hil.models.CellArray.to_control", models.CellArray.to_control),
+            *((f"hil.models.cells.{kind.__name__}", kind) for kind in kinds),
             ("hil.models.CellActivation", models.CellActivation),
             ("hil.models.SmaWire", models.SmaWire),
             ("hil.models.impact.decompose", models.impact.decompose),
@@ -377,14 +383,16 @@ def python() -> str:
         "Errors": [
             ("hil.errors.ConfigError", hil_errors.ConfigError),
             ("hil.errors.DeviceError", hil_errors.DeviceError),
+            ("hil.models.ModelError", models.ModelError),
         ],
         "Bluesky": [("hil.ophyd.Experiment", ophyd.Experiment)],
+        "Gymnasium": [("hil.environments.RigEnvironment", environments.RigEnvironment)],
     }
     lines = [
         "# Python",
         "",
         "These names are public, for notebooks, scripts and plug-ins; everything else may change.",
-        "`hil.run(config, **options)` takes the options of `hil.runs.session.run`.",
+        "`hil.run(config, **options)` takes the attributes of `Plan`, `Output` and `View` by name.",
         "",
     ]
     for group, names in groups.items():

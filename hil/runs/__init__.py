@@ -7,6 +7,7 @@ import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pandas
@@ -22,7 +23,7 @@ class _Runs(types.ModuleType):
         where: str = "",
         since: str = "",
         until: str = "",
-        columns: tuple[str, ...] = (),
+        columns: Sequence[str] = (),
         **names: str,
     ) -> pandas.DataFrame:
         """Runs of a folder as a DataFrame, newest first, as `hil runs` finds them.
@@ -32,7 +33,7 @@ class _Runs(types.ModuleType):
         folder : all recordings below it
         where : an expression of columns, in SQL, such as `rms_N < 0.02`
         since, until : a date or time in UTC, or an age: `12h`, `7d`, `2w`
-        columns : these columns; by default all
+        columns : these columns, or the name of one; by default all
         names : patterns by column: `rig`, `experiment`, `specimen`, `operator`, `outcome`,
             `campaign`
 
@@ -47,8 +48,10 @@ class _Runs(types.ModuleType):
         from hil.runs.catalogue.query import BY_NAME, Catalogue, Filter
 
         if unknown := set(names) - set(BY_NAME):
-            raise TypeError(f"runs() has no option {', '.join(sorted(unknown))}")
-        wanted = Filter(names, since, until, where, columns=columns)
+            known = ", ".join(sorted(BY_NAME))
+            raise TypeError(f"runs() has no option {', '.join(sorted(unknown))}: it has {known}")
+        shown = (columns,) if isinstance(columns, str) else tuple(columns)
+        wanted = Filter(names, since, until, where, columns=shown)
         return Catalogue(Path(folder)).frame(wanted)
 
 

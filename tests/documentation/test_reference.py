@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+import hil
+from hil import models
 from hil.config.table import Pair, Positive
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -30,6 +32,12 @@ def rows(pages):
     found = re.findall(r"^\| `(.+?)` \| .* \| (.*) \|$", text, re.M)
     assert len(found) > 20
     return found
+
+
+def test_every_public_name_is_on_the_page_of_python(pages):
+    for module in (hil, models):
+        for name in module.__all__:
+            assert f"### `{module.__name__}.{name}" in pages["python.md"]
 
 
 def test_the_committed_reference_is_current(pages):

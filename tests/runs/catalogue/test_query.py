@@ -205,6 +205,9 @@ def test_output_for_programs_has_the_same_rows(three_of_its_own, capsys):
     )
     frame = hil.runs(rig="wires4", columns=("path", "rms_N", "specimen"))
     assert [tuple(row) for row in frame.to_numpy().tolist()] == expected
+    assert hil.runs(rig="wires4", columns="rms_N").columns.tolist() == ["rms_N"]
+    with pytest.raises(TypeError, match=r"no option rigs: it has .*rig, specimen"):
+        hil.runs(rigs="wires4")
     assert (
         main(["runs", "--sql", "select rig, count(*) as n from runs group by rig order by n"]) == 0
     )
