@@ -18,13 +18,14 @@ from hil.calibration.files import (
 from hil.calibration.sources import BRING_UP, Sourced
 from hil.devices.board import protocol
 from hil.devices.board.identity import serial_of
+from hil.devices.sensor_tables import VoltsForceTable
 from hil.devices.tables import CellBoardTable, DeviceTable
 from hil.errors import ConfigError, DeviceError
 from hil.experiment import loop_limits
 from hil.experiment.board_limits import doubts
 from hil.experiment.loaded import LoadedModel, LoadedRig
 from hil.experiment.plan import unusual
-from hil.rig.calibrated import cards_of
+from hil.rig.calibrated import cards_of, of_role
 from hil.rig.instruments import boards_of
 
 REMEDY = "run hil calibrate, then name the record in the rig"
@@ -123,11 +124,18 @@ def status_of(
         neighbours = texts[calibration.path.parent]
         rivals = _rivals(calibration, neighbours, known, today)
         status.ambiguous.extend(f"{name}: {line}" for line in rivals)
-    for card in cards_of(devices).values():
-        for name, channel in card.channels.items():
-            if getattr(channel, "record", None) is None:
-                status.without_record.append(name)
+    status.without_record.extend(_without_record(devices))
     return status
+
+
+def _without_record(devices: Mapping[str, DeviceTable]) -> Iterator[str]:
+    """Channels of cards without a record, and forces of instruments that give volts."""
+    for card in cards_of(devices).values():
+        yield from (n for n, c in card.channels.items() if getattr(c, "record", None) is None)
+    for instrument in of_role("instrument", devices).values():
+        for name, channel in instrument.channels.items():
+            if isinstance(channel, VoltsForceTable) and channel.record is None:
+                yield name
 
 
 def _brought_up(sources: Sequence[Sourced]) -> dict[str, Source]:

@@ -11,9 +11,11 @@ from hil.__main__ import main
 from hil.calibration.files import load_any
 from hil.calibration.sources import base
 from hil.calibration.write import values_table, write_record
+from hil.devices.sensor_tables import IndicatorTable, LabJackTable
 from hil.procedures.literature import ENTRIES, write_literature
 from hil.record.read import calibrations_of
 from hil.runs import session
+from hil.runs.calibration_status import status_of
 from hil.runs.check import check
 from hil.runs.plan import Plan
 from hil.runs.recording import Output
@@ -188,6 +190,19 @@ def test_channels_without_a_record_are_flagged_and_refused_when_strict(configs, 
     assert "  no calibration record: slide" in capsys.readouterr().out
     assert main([*words, "--out", str(tmp_path / "strict.h5"), "--strict"]) == 2
     assert capsys.readouterr().err == "--strict: slide: has no calibration record\n"
+
+
+def test_a_force_in_volts_of_an_instrument_without_a_record_is_flagged_too():
+    forces = {"force": {"kind": "force", "terminal": "AIN0", "newtons_per_V": 0.95}}
+    devices = {
+        "volts": LabJackTable.model_validate({"kind": "labjack", "channels": forces}),
+        "display": IndicatorTable.model_validate(
+            {"kind": "serial_indicator", "port": "/dev/ttyUSB0", "channels": {"other": {}}}
+        ),
+    }
+    status = status_of(devices, {}, [], date(2026, 12, 1))
+    assert status.without_record == ["force"]
+    assert status.refused(on_bench=False) == ["force: has no calibration record"]
 
 
 def test_the_name_of_one_of_a_list_belongs_to_its_key():
