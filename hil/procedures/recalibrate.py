@@ -73,6 +73,11 @@ def recalibrate(
         raise ConfigError(f"{path}: {faults[0]}: hil recover {word(path)} first")
     kept = calibrations_of(path)
     name = _channel(path, kept, record, channel)
+    if _raw_column(name, kept[name]) not in run:
+        raise ConfigError(
+            f"{path}: '{name}' has no raw readings: only those of a card in this computer are "
+            "recorded: calibrate before the run"
+        )
     out = out or path.with_name(f"{path.stem}-recalibrated.h5")
     if out.exists():
         raise ConfigError(f"{out}: exists already: choose another --out")
@@ -135,6 +140,12 @@ def _channel(
     raise ConfigError(f"{path}: name its channel: --channel {' or '.join(fitting)}")
 
 
+def _raw_column(name: str, entry: Attributes) -> str:
+    """The column of a channel's raw readings."""
+    unit = "counts" if entry.get("kind") == "encoder" else entry.get("raw_unit", "V")
+    return f"{name}.raw_{unit.replace('/', '_per_')}"
+
+
 def _readings(
     run: xr.Dataset,
     entry: Attributes,
@@ -156,9 +167,8 @@ def _readings(
         encoder = Encoder(
             int(values["counts_per_turn"]), int(values["direction"]), float(values["offset_rad"])
         )
-        return encoder.chain.value(run[f"{place.name}.raw_counts"].values), []
-    raw_unit = entry.get("raw_unit", "V")
-    raw = run[f"{place.name}.raw_{raw_unit.replace('/', '_per_')}"].values
+        return encoder.chain.value(run[_raw_column(place.name, entry)].values), []
+    raw = run[_raw_column(place.name, entry)].values
     if isinstance(record, Source):
         values = dict(zip(record.names, record.values.tolist(), strict=True))
         units_per_V, zero_V = linear_of(values, entry)

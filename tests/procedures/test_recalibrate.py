@@ -3,11 +3,13 @@
 import hashlib
 import json
 import shutil
+import tomllib
 from datetime import date
 
 import h5py
 import numpy as np
 import pytest
+import tomli_w
 
 import hil
 from hil.__main__ import main
@@ -239,6 +241,25 @@ class TestAnEncoder:
 def test_a_record_that_is_of_no_channel_is_refused(tared, futek, record, words, capsys):
     assert main(["recalibrate", str(tared), "--with", str(futek.parent / record)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_an_instrument_whose_raw_readings_are_not_recorded_is_refused(
+    configs, futek, tmp_path, capsys
+):
+    rig = tomllib.loads((configs / "miga6/rig.toml").read_text())
+    force = {"kind": "force", "terminal": "AIN0", "newtons_per_V": 0.95}
+    rig["devices"]["daq"] = {"kind": "labjack", "channels": {"force": force}}
+    rig.pop("plant_card")
+    records = (configs / "../calibration").resolve()
+    text = tomli_w.dumps(rig).replace("../../calibration", records.as_posix())
+    (tmp_path / "rig.toml").write_text(text)
+    shutil.copy(configs / "miga6/all_on.toml", tmp_path)
+    config = hil.load(tmp_path / "all_on.toml", ["experiment.duration_s=0.05"])
+    session.run(Plan(config), Output(out=tmp_path / "run.h5"))
+    capsys.readouterr()
+    assert main(["recalibrate", str(tmp_path / "run.h5"), "--with", str(futek)]) == 2
+    assert "'force' has no raw readings" in capsys.readouterr().err
+    assert not (tmp_path / "run-recalibrated.h5").exists()
 
 
 def test_a_cards_offset_comes_off_a_channel_that_is_read_in_volts(configs, tmp_path):
