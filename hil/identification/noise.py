@@ -100,14 +100,18 @@ class Noise:
 
 
 def noise_of(runs: Sequence[RunData]) -> Noise:
-    """Noise from the rests before the first cell is on, else as the channels state it."""
+    """Noise from the rests before the first cell is on, else as the channels state it.
+
+    Readings without any, such as those of a simulated instrument, say nothing of it.
+    """
     rests = [_rest(run) for run in runs]
     at_rest = [rest for rest in rests if len(rest) >= REST_MIN]
     coarse_N = STEPS_MIN * max(run.reading.step_N for run in runs)
-    if at_rest and min(float(rest.std()) for rest in at_rest) >= coarse_N:
+    least_N = min((float(rest.std()) for rest in at_rest), default=0.0)
+    if least_N > 0.0 and least_N >= coarse_N:
         return noise_at_rest(at_rest, min(run.interval_s for run in runs))
     stated = np.array([stated_rms_N(run) for run in runs])
-    if np.isfinite(stated).all():
+    if np.isfinite(stated).all() and stated.all():
         return Noise(float(np.sqrt(np.mean(stated**2))), source="channel")
     return Noise(float("nan"))
 

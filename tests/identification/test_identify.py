@@ -162,6 +162,14 @@ def test_a_rest_on_one_code_says_nothing_of_the_noise():
     assert found.rms_N == pytest.approx(np.hypot(0.001, 0.02 / np.sqrt(12.0)))
 
 
+def test_readings_without_noise_or_steps_say_nothing_of_the_noise():
+    run = make_rig(21, 0).data
+    silent = replace(run, reading=Reading(), measured=np.zeros_like(run.measured))
+    assert np.isnan(noise_of([silent]).rms_N)
+    stated = replace(silent, reading=Reading(noise_rms_N=0.0))
+    assert np.isnan(noise_of([stated]).rms_N)
+
+
 @pytest.mark.slow
 def test_coloured_noise_is_weighed_by_its_filter():
     outcome = run_rigs([Work(22, i, ar=0.8) for i in range(2)])
