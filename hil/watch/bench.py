@@ -178,14 +178,18 @@ def _limits(
             if key in limits and (of := of_cells(column, members)):
                 several = f" of {board}" if len(boards) > 1 else ""
                 yield Limit(name + several, unit, -inf, scale * limits[key], of)
-    hottest = [
-        activation["temperature_max_C"]
-        for array in settings.get("model", {}).get("arrays", {}).values()
-        for activation in _listed(array.get("activation"))
-        if activation.get("temperature_max_C")
-    ]
-    if hottest and (of := of_cells("wire_model_C")):
-        yield Limit("wire of the twin", "°C", -inf, float(min(hottest)), of)
+    hottest: dict[float, list[str]] = {}  # cells by the maximum of their wires
+    for name, array in settings.get("model", {}).get("arrays", {}).items():
+        members = [cell for cell in cells if cell.startswith(f"{name}.")]
+        kinds = _listed(array.get("activation"))
+        kinds = kinds * len(members) if len(kinds) == 1 else kinds
+        for cell, kind in zip(members, kinds, strict=False):
+            if most_C := kind.get("temperature_max_C"):
+                hottest.setdefault(float(most_C), []).append(cell)
+    for most_C, members in hottest.items():
+        if of := of_cells("wire_model_C", members):
+            several = f" up to {most_C:g} °C" if len(hottest) > 1 else ""
+            yield Limit(f"wire of the twin{several}", "°C", -inf, most_C, of)
     if age_s := guard.get("reading_age_max_s"):
         for name in aged:
             if settings["devices"][name].get("kind") != "supply":

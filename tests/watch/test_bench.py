@@ -163,6 +163,27 @@ def test_a_board_s_limit_is_that_of_its_own_cells():
     assert limits("left") == [("current of a cell", 0.5, ("a.current_A", "b.current_A"))]
 
 
+def test_a_wire_of_the_twin_is_held_against_its_own_maximum():
+    """Of two arrays, all wires were held against the lower maximum: 200 of 250 °C were 133 %."""
+    kinds = [{"kind": "sma", "temperature_max_C": most_C} for most_C in (250.0, 150.0, 250.0)]
+    arrays = {"first": {"activation": kinds[0]}, "second": {"activation": kinds[1:]},
+              "third": {"activation": [{"kind": "first_order"}]}}  # fmt: skip
+    cells = ("first.1", "first.2", "second.1", "second.2", "third.1")
+    columns = {f"{cell}.wire_model_C" for cell in cells[:4]}
+
+    def limits(*names):
+        settings = {"model": {"arrays": {name: arrays[name] for name in names}}}
+        found = bench._limits(settings, (), cells, (), columns)
+        return [(one.name, one.high, [c.removesuffix(".wire_model_C") for c in one.columns])
+                for one in found]  # fmt: skip
+
+    assert limits(*arrays) == [
+        ("wire of the twin up to 250 °C", 250.0, ["first.1", "first.2", "second.2"]),
+        ("wire of the twin up to 150 °C", 150.0, ["second.1"]),
+    ]
+    assert limits("first") == [("wire of the twin", 250.0, ["first.1", "first.2"])]
+
+
 def test_a_column_without_a_reading_uses_no_limit():
     rows = np.full(3, np.nan, [("x", float)])
     assert np.isnan(Limit("x", "N", -1.0, 1.0, ("x",)).worst(rows)).all()
