@@ -107,7 +107,7 @@ class Broadcaster:
         Parameters
         ----------
         force_N : force from which the error is formed: the measured force, or the force to which
-            the cells that are on will settle. NaN gives p = q = 0.
+            the cells that are on will settle. A broadcast that is due waits while it is NaN.
         usable : (N,) array, 1 for cells that are not known to have failed
         """
         return bool(_step(self._draw, t_s, reference_N, force_N, usable))
@@ -135,7 +135,7 @@ def probability(law, gain, error, movable, n_cells):  # type: ignore[no-untyped-
 def _step(draw, t_s, reference, force, usable):  # type: ignore[no-untyped-def]
     d = Draw(*draw)
     period_s, gains_N, state = d.period_s, d.gains_N, d.state
-    if t_s < state[_NEXT_S] - 1e-9:
+    if t_s < state[_NEXT_S] - 1e-9 or np.isnan(force):
         return False
     while state[_NEXT_S] <= t_s + 1e-9:
         state[_NEXT_S] += period_s

@@ -153,7 +153,7 @@ def test_the_error_shrinks_on_average_where_the_lyapunov_bound_says():
 def test_messages_are_one_sided_and_silent_within_the_dead_zone(law):
     usable = np.ones(10, dtype=np.uint8)
     caster = Broadcaster(BroadcastLaw(law, 0.2, 0.5, PERIOD_S), np.ones(10))
-    for k, (force, side) in enumerate([(2.0, 1), (8.0, -1), (5.4, 0), (4.6, 0), (np.nan, 0)]):
+    for k, (force, side) in enumerate([(2.0, 1), (8.0, -1), (5.4, 0), (4.6, 0)]):
         assert caster.step(float(k), 5.0, force, usable)
         assert (caster.p_on > 0.0, caster.q_off > 0.0) == (side > 0, side < 0)
         assert 0.0 <= caster.p_on <= 1.0
@@ -236,11 +236,21 @@ def test_cells_that_have_failed_are_not_among_those_that_can_switch():
     assert one.p_on == pytest.approx(0.25)
 
 
-def test_without_a_reading_or_a_cell_nobody_switches():
-    for force_N, usable in ((np.nan, ALL_TEN), (1.0, np.zeros(10, dtype=np.uint8))):
-        one = ten_cells()
-        assert one.step(0.0, 9.0, force_N, usable)
-        assert (one.p_on, one.q_off, one.demand_N) == (0.0, 0.0, 9.0)
+def test_without_a_cell_nobody_switches():
+    one = ten_cells()
+    assert one.step(0.0, 9.0, 1.0, np.zeros(10, dtype=np.uint8))
+    assert (one.p_on, one.q_off, one.demand_N) == (0.0, 0.0, 9.0)
+
+
+def test_a_broadcast_that_is_due_waits_for_a_reading():
+    """One comes every 0.7 s, a broadcast is due every second."""
+    one = ten_cells()
+    times = 0.1 * np.arange(22)
+    read = [1.0 if k % 7 == 0 else np.nan for k in range(22)]
+    sent = [t_s for t_s, force_N in zip(times, read, strict=True)
+            if one.step(t_s, 9.0, force_N, ALL_TEN)]  # fmt: skip
+    assert sent == pytest.approx([0.0, 1.4, 2.1])
+    assert one.p_on == pytest.approx(4.0 / 9.5)
 
 
 def test_an_error_of_the_dead_zone_itself_is_left_alone():
