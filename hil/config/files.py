@@ -118,11 +118,11 @@ def read_merged(
     sources.append((str(path), contents))
     for text in sets:
         name = f"--set {one_line(text)}"
-        change = _renamed(name, parse_set(text))
+        change = _with_units(folder_of(name), _renamed(name, parse_set(text)))
         table = merge(table, change)
         sources.append((name, change))
     if changes:
-        changed = _renamed(PROGRAM, dict(changes))
+        changed = _with_units(folder_of(PROGRAM), _renamed(PROGRAM, dict(changes)))
         table = merge(_without_replaced(table, changed), changed)
         sources.append((PROGRAM, changed))
     _read_trace(path, table.get("reference"))
@@ -155,11 +155,15 @@ def _without_replaced(table: Mapping[str, object], changed: Mapping[str, Any]) -
 
 
 def _read(path: Path) -> dict[str, object]:
-    table = _renamed(str(path), read_toml(path))
+    return _with_units(path.parent, _renamed(str(path), read_toml(path)))
+
+
+def _with_units(folder: Path, table: dict[str, object]) -> dict[str, object]:
+    """The table with whole paths of units, so that the working folder may change."""
     for key in ("model", "plant"):
         part = table.get(key)
         if isinstance(part, dict) and isinstance(part.get("file"), str):
-            part["file"] = str((path.parent / part["file"]).resolve())
+            part["file"] = str((folder / part["file"]).resolve())
     return table
 
 

@@ -71,6 +71,19 @@ def test_a_unit_that_fails_trips_the_run_and_the_recording_is_whole(
     assert main(["verify", str(out)]) == 0
 
 
+def test_a_unit_that_a_program_names_is_found_from_another_folder(
+    made, configs, tmp_path, monkeypatch
+):
+    unit = made()
+    monkeypatch.chdir(unit.parent)
+    plant = table(unit.name).model_dump(include={"kind", "file", "cells", "outputs"})
+    config = load(configs / "miga6/all_on.toml", plant=plant)
+    monkeypatch.chdir(tmp_path)
+    system = config.system(plant=True)
+    system.step(np.ones(6), np.zeros(0))
+    assert np.isfinite(system.y).all()
+
+
 def test_a_unit_that_hangs_is_stopped(made):
     description = SYSTEM.build(table(made(fault="hangs"), step_max_s=0.2), PERIOD_S)
     system = SYSTEM.system(None, description, PERIOD_S)
