@@ -159,15 +159,17 @@ def _limits(
     def of_cells(column: str, some: Sequence[str] = cells) -> tuple[str, ...]:
         return tuple(f"{c}.{column}" for c in some if f"{c}.{column}" in columns)
 
+    devices = settings.get("devices", {})
     for s in signals:
-        table = guard.get("signals", {}).get(s.name, {})
-        most = float(guard.get("force_max_N") or inf) if s.name == "force" else inf
+        is_force = s.name == "force" or s.name.endswith(".force")
+        channel = s.name.removesuffix(".force") if s.name != "force" else _main_force(settings)
+        table = guard.get("signals", {}).get(channel, {})
+        most = float(guard.get("force_max_N") or inf) if is_force else inf
         low, high = max(table.get("min", -inf), -most), min(table.get("max", inf), most)
         yield Limit(s.name, units(s.suffix), low, high, (s.measured,))
-        if s.name == "force":
+        if is_force:
             apart = float(guard.get("force_residual_max_N") or inf)
-            yield Limit("residual of force", "N", -apart, apart, (s.measured,), minus=s.model)
-    devices = settings.get("devices", {})
+            yield Limit(f"residual of {s.name}", "N", -apart, apart, (s.measured,), minus=s.model)
     boards = {name: device for name, device in devices.items() if device.get("limits")}
     for board, device in boards.items():
         limits, members = device["limits"], device.get("cells", cells)
@@ -194,6 +196,18 @@ def _limits(
         for name in aged:
             if settings["devices"][name].get("kind") != "supply":
                 yield Limit(f"age of {name}", "s", -inf, float(age_s), (f"{name}_age_s",))
+
+
+def _main_force(settings: Figures) -> str:
+    """The channel that is recorded as `force`, as `hil.rig.instruments.force_channel` has it."""
+    forces = [
+        name
+        for device in settings.get("devices", {}).values()
+        for name, channel in device.get("channels", {}).items()
+        if channel.get("kind", "force") == "force"
+    ]
+    first = "force" if "force" in forces else next(iter(forces), "")
+    return str(settings.get("loop", {}).get("force_channel") or first)
 
 
 def _listed(value: TomlTable | list[TomlTable] | None) -> list[TomlTable]:

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hil.loop import tap as taps
+from hil.loop.channels import signals_in
 from hil.platform.processes import this_process
 from hil.record.append_log import AppendLog
 from hil.record.read import open_run
@@ -161,6 +162,24 @@ def test_a_board_s_limit_is_that_of_its_own_cells():
         ("temperature of a clamp of right", 90.0, ("c.temperature_C",)),
     ]
     assert limits("left") == [("current of a cell", 0.5, ("a.current_A", "b.current_A"))]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"force_channel": "cell"}])
+def test_each_force_has_the_limits_that_the_guard_has_for_its_channel(chosen):
+    """A force beside the main one had none, nor had the main one those of its channel's name."""
+    names = ("cell", "edge") if not chosen else ("edge", "cell")
+    channels = {"q": {"kind": "encoder"}, **{name: {"kind": "force"} for name in names}}
+    guard = {"force_max_N": 70.0, "force_residual_max_N": 5.0, "signals": {"cell": {"max": 40.0},
+             "edge": {"min": -3.0}, "q": {"min": 0.0, "max": 1.0}}}  # fmt: skip
+    settings = {"guard": guard, "devices": {"daq": {"channels": channels}}, "loop": chosen}
+    units = {"force": "_N", "edge.force": "_N", "q": "_rad"}
+    columns = [f"{n}_{role}{u}" for role in ("measured", "model") for n, u in units.items()]
+    found = bench._limits(settings, signals_in(columns), (), (), set(columns))
+    assert [(one.name, one.low, one.high) for one in found] == [
+        ("force", -70.0, 40.0), ("residual of force", -5.0, 5.0),
+        ("edge.force", -3.0, 70.0), ("residual of edge.force", -5.0, 5.0),
+        ("q", 0.0, 1.0),
+    ]  # fmt: skip
 
 
 def test_a_wire_of_the_twin_is_held_against_its_own_maximum():
