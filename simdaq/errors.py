@@ -18,6 +18,7 @@ TOO_MANY_CHANNELS_FOR_RATE = -200081
 RATE_TOO_LOW = -200331
 RESERVED = -50103
 LOST_DEVICE = -201003
+BEFORE_FIRST_SAMPLE = -200277
 BEYOND_LAST_SAMPLE = -200278
 OVERWRITTEN = -200279
 NOT_YET_THERE = -200284
@@ -116,6 +117,7 @@ TEXTS = {
     RATE_TOO_LOW: "The sample clock cannot run so slowly.",
     RESERVED: "The resource is reserved: another task holds it.",
     LOST_DEVICE: "The device cannot be accessed: it was unplugged, or lost power.",
+    BEFORE_FIRST_SAMPLE: "A sample before the first one was asked for.",
     BEYOND_LAST_SAMPLE: "The samples are not available: the acquisition has ended.",
     OVERWRITTEN: "Samples were overwritten before they were read: read more often, read more at a "
     "time, sample more slowly, or enlarge the buffer.",

@@ -97,17 +97,29 @@ def _present(task: Task) -> bool:
 
 
 def _seek(task: Task, run: InputRun) -> None:
-    """Move the reading position to where the read properties say."""
+    """Move the reading position to where the read properties say.
+
+    Raises
+    ------
+    DaqmxError
+        There was never a sample, or it was overwritten.
+    """
     relative, offset = task.relative_to()
     buffer = run.buffer
     if relative == ReadRelativeTo.MOST_RECENT_SAMPLE.value:
-        buffer.position = max(buffer.written + offset, 0)
+        position = buffer.written + offset
     elif relative == ReadRelativeTo.FIRST_SAMPLE.value:
-        buffer.position = max(offset, buffer.written - buffer.capacity)
+        position = offset
     elif relative in BY_REFERENCE:
-        first = run.first_pretrigger()
         pretrigger = task.reference_trigger.pretrigger if relative == REFERENCE else 0
-        buffer.position = max(first + pretrigger + offset, 0)
+        position = run.first_pretrigger() + pretrigger + offset
+    else:
+        return
+    if position < 0:
+        raise task.error(errors.BEFORE_FIRST_SAMPLE, Offset=offset)
+    if position < buffer.written - buffer.capacity:
+        raise task.error(errors.OVERWRITTEN, Samples_Per_Channel_in_Buffer=buffer.capacity)
+    buffer.position = position
 
 
 def _read_on_demand(

@@ -3,7 +3,13 @@
 import nidaqmx
 import numpy as np
 import pytest
-from nidaqmx.constants import READ_ALL_AVAILABLE, AcquisitionType, TerminalConfiguration
+from nidaqmx.constants import (
+    READ_ALL_AVAILABLE,
+    AcquisitionType,
+    OverwriteMode,
+    ReadRelativeTo,
+    TerminalConfiguration,
+)
 from nidaqmx.stream_readers import AnalogMultiChannelReader
 
 from simdaq import System, Track
@@ -104,6 +110,38 @@ def test_unread_samples_that_were_overwritten_are_an_error(system, Task):
         with pytest.raises(nidaqmx.DaqError) as caught:
             task.read(10)
     assert caught.value.error_code == -200279
+
+
+@pytest.mark.parametrize(
+    ("relative_to", "offset", "expected"),
+    [
+        (ReadRelativeTo.MOST_RECENT_SAMPLE, -10, 0.991),
+        (ReadRelativeTo.MOST_RECENT_SAMPLE, -100, 0.901),
+        (ReadRelativeTo.MOST_RECENT_SAMPLE, -150, -200279),
+        (ReadRelativeTo.MOST_RECENT_SAMPLE, -1500, -200277),
+        (ReadRelativeTo.FIRST_SAMPLE, 901, 0.901),
+        (ReadRelativeTo.FIRST_SAMPLE, 0, -200279),
+    ],
+)
+def test_a_sample_that_was_overwritten_or_never_taken_is_not_read(
+    system, Task, relative_to, offset, expected
+):
+    """A ramp of 1 V/s at 1 kHz, 1001 samples, of which the buffer holds the last 100."""
+    system.feed("Dev1/ai0", lambda t_s: 1.0 * t_s)
+    with Task() as task:
+        task.ai_channels.add_ai_voltage_chan("Dev1/ai0")
+        task.timing.cfg_samp_clk_timing(1000.0, sample_mode=AcquisitionType.CONTINUOUS)
+        task.in_stream.input_buf_size = 100
+        task.in_stream.overwrite = OverwriteMode.OVERWRITE_UNREAD_SAMPLES
+        task.in_stream.relative_to, task.in_stream.offset = relative_to, offset
+        task.start()
+        system.advance_to(1.0)
+        if expected > 0.0:
+            assert task.read(10, timeout=0.0)[0] == pytest.approx(expected, abs=3e-4)
+            return
+        with pytest.raises(nidaqmx.DaqError) as caught:
+            task.read(10, timeout=0.0)
+    assert caught.value.error_code == expected
 
 
 def test_a_finite_task_ends_and_has_no_sample_more(system, Task):
