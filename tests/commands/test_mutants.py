@@ -38,6 +38,14 @@ def test_every_module_has_its_files_and_its_tests():
             assert (ROOT / path).exists(), path
 
 
+def test_every_change_by_hand_has_one_place():
+    changes = [change for module in mutants.modules()[0].values() for change in module.changes]
+    assert changes
+    for file, old, new in changes:
+        assert (ROOT / file).read_text(encoding="utf-8").count(old) == 1, (file, old)
+        assert old != new
+
+
 def test_every_equivalent_mutant_is_of_a_line_that_is_still_there():
     entries = tomllib.loads(mutants.EQUIVALENT.read_text())["equivalent"]
     places = [(e["file"], e["line"], e.get("mutant")) for e in entries]

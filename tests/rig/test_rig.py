@@ -143,6 +143,17 @@ def test_the_watchdog_of_the_power_is_fed_before_and_after_each_device_that_take
     assert seen.index("line fed") < seen.index("line on")
 
 
+def test_a_stop_while_devices_open_ends_that_and_one_after_it_is_left_alone():
+    rig, _, _ = rig_of("line", "a")
+    rig.stopped = lambda: True
+    with pytest.raises(StopError):
+        rig.open()
+    rig.stopped = lambda: False
+    rig.open()
+    rig.stopped = lambda: True
+    rig.keep_alive()
+
+
 def test_a_stop_while_power_comes_on_ends_the_start_and_one_in_the_run_is_for_the_loop():
     rig, _, _ = rig_of("line", "a")
     rig.stopped = lambda: True
