@@ -1,9 +1,11 @@
 """The table of interlocks is whole, and the page about safety is made from it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,8 +88,11 @@ def test_limits_that_are_wrong_are_refused(change, message, configs, capsys):
     assert message in said
 
 
-def test_a_disk_that_runs_low_ends_the_run_with_its_name(configs, tmp_path, capsys):
-    out = tmp_path / "run.h5"
-    words = ["--set", "guard.disk_free_min_MB=1e9", "--out", str(out)]
+def test_a_disk_that_runs_low_ends_the_run_with_its_name(configs, tmp_path, capsys, monkeypatch):
+    free_B = iter([2**40])  # at the start
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: SimpleNamespace(free=next(free_B, 2**20))
+    )
+    words = ["--out", str(tmp_path / "run.h5")]
     assert main(["run", str(configs / "miga6/all_on.toml"), *words]) == 3
     assert "tripped by disk_low" in capsys.readouterr().out
