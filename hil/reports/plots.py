@@ -92,7 +92,11 @@ def _panels(run: xr.Dataset, band: Band) -> Iterator[Panel]:
 
 
 def marks(run: xr.Dataset) -> list[Figures]:
-    """Events that are no mere information, and the trip, with their time and colour."""
+    """Events that are no mere information, and the trip, with their time and colour.
+
+    Late ticks have a panel of their own.
+    """
+    run = run.isel(event=run.event_source.values != "kernel")
     rows = zip(run.event_t_s.values, run.event_level.values, run.event_text.values, strict=True)
     return [
         {"t_s": float(t), "level": str(level), "text": str(text),

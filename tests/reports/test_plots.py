@@ -7,12 +7,13 @@ import re
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import hil
 from hil.loop.frame import CELL_UNKNOWN
 from hil.pages.style import MEASURED
 from hil.pages.vendored import permitted, plotting
-from hil.reports.plots import plots_json, shortened
+from hil.reports.plots import marks, plots_json, shortened
 from hil.reports.run_report import _duration, _p, write_report
 from hil.validation.band import band_of
 
@@ -53,6 +54,18 @@ def test_a_cell_that_a_late_answer_leaves_unknown_is_drawn_as_it_was(recording):
     cells = json.loads(plots_json(run, band_of(recording, run)))["panels"][-1]
     np.testing.assert_allclose(cells["curves"][0]["values"][at], 1.8)
     np.testing.assert_allclose(cells["curves"][5]["values"][at], 6.0 + 0.8 * on[at - 1, 5])
+
+
+def test_late_ticks_are_no_marks_beside_warnings_and_the_trip():
+    """A page of a busy computer began with seventy lines about them, and as many in each chart."""
+    events = {
+        "t_s": [0.0, 0.1, 0.2, 0.3],
+        "level": ["info", "warning", "warning", "fault"],
+        "source": ["self-test", "kernel", "board", "guard"],
+        "text": ["tested", "late by 600 us", "muscle.1 is open", "force_high"],
+    }
+    run = xr.Dataset({f"event_{name}": ("event", values) for name, values in events.items()})
+    assert [mark["text"] for mark in marks(run)] == ["muscle.1 is open", "force_high"]
 
 
 @pytest.mark.parametrize("n", [1000, 8000, 8001, 123_457])
